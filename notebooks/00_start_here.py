@@ -18,7 +18,7 @@
 # In five minutes you grow an **LSM tree**: the shape of a lake table when rows keep coming in. You see why it
 # grows wild, who prunes it, and what pruning costs.
 #
-# Run all cells. Each task asks for a guess: click it, then *Ask the engine*. What would give it away waits
+# Start all cells. Each task asks for a guess: click it, then *Ask the engine*. What would give it away waits
 # until then. The tree is simulated by the rules that this engine, and Apache Paimon, use on real tables.
 
 # %% tags=["parameters"]

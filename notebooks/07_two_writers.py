@@ -44,7 +44,7 @@ def orders_of_three_commits():
 
 
 def race_of(table, a, b):
-    """A stands just before it publishes, B runs from start to end, then A goes on."""
+    """A stands just before it publishes, B goes from start to end, then A goes on."""
     made = course.Race(table, {"A": a, "B": b}, seed=seed)
     made.run("A", until="publish")
     made.run("B")
@@ -103,7 +103,7 @@ visible
 # %% [markdown]
 # ## Two appends
 #
-# A gets ready and stands just before it publishes #5. Then B runs from start to end. Then A goes on.
+# A gets ready and stands just before it publishes #5. Then B goes from start to end. Then A goes on.
 
 # %%
 race = race_of(

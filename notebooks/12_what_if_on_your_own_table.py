@@ -76,7 +76,7 @@ cost
 # %%
 today = cost.wait().data().to_pylist()[-1]
 print(f"write {today['write_amplification']:.2f}, read {today['runs']} runs in all buckets")
-print(f"space ≈ {today['space_amplification']:.2f}: {today['why']}")
+print(f"space {today['space_min']:.2f} to {today['space_max']:.2f}: {today['why']}")
 assert today["write_amplification"] >= 1, "each byte is written once at least"
 assert today["why"], "what is estimated says why"
 

@@ -25,7 +25,7 @@ meta millis min mismatch miss missing mode model modifiable multiplier n nested 
 mend off offpeak only optimization origin outcome output outside package parameter pattern pending per
 percent period piece plan point policy pool postgres prefix priority problem process product progress
 question random ranking refresh refuse registry request restart result retain retries retry rewrite safe
-schedule scratch segment server session set setting shape sign sim simple sink size skip small spark
+sample schedule scratch segment server session set setting shape sign sim simple sink size skip small spark
 shell spec specific sql sqlite state stateless status step stopped storage strategy strict success suffix sum
 summary sync syntax task thin thread threshold timeout timestamp token total trace
 trial ttl type unavailable union unknown unsupported use walk weights window work

@@ -1,6 +1,7 @@
 """`Table.compact(dry_run=True)`: the picks of a compaction, each with what it would read, move and write.
 
-Reads metadata only. The decisions are those of `table.compaction`, the forecasts of `insight.explain`.
+Reads metadata and a sample of keys. The decisions are those of `table.compaction`, the forecasts of
+`insight.explain`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _append(store: Store, buckets: Sequence[Bucket], full: bool) -> Iterator[Pic
 
 def _keyed(store: Store, buckets: Sequence[Bucket], full: bool, at: Snapshot | None) -> Iterator[Pick]:
     """The pick in each bucket of a table with a primary key, now or at the time of a snapshot."""
-    model = learned_sizes(store, at) if buckets else UNKNOWN
+    model = learned_sizes(store) if buckets else UNKNOWN
     instant_ms = store.env.now_ms() if at is None else at.time_millis
     for bucket in buckets:
         decision = decide(bucket, full=full, now_ms=store.env.local_ms(instant_ms))

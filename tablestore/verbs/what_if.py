@@ -8,6 +8,7 @@ from typing import Any
 
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, require_levels
+from tablestore.insight.explain.learned_sizes import learned_sizes
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.simulator import HistoryWhatIf, ReplayedHistory
 from tablestore.insight.simulator.history_replay import ProgressCallback
@@ -42,7 +43,14 @@ def history_of(store: Store, *, progress: ProgressCallback | None = None) -> Rep
     all_events = tuple(events(store))
     ids = {event.schema_id for event in all_events}
     earlier = {i: TableOptions.parse(store.schema_of(i).options) for i in ids}
-    return ReplayedHistory(all_events, store.schema, store.options, earlier=earlier, progress=progress)
+    return ReplayedHistory(
+        all_events,
+        store.schema,
+        store.options,
+        earlier=earlier,
+        model=learned_sizes(store),
+        progress=progress,
+    )
 
 
 def _later(progress: ProgressCallback) -> ProgressCallback:

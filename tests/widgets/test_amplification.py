@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.insight.explain.random_trees import random_tree
 from tests.insight.explain.test_amplification_after import waiting
 from tests.widgets import frames
-from widgets import SnapshotTimeline
+from widgets import CompactionControls, SnapshotTimeline, TableHealth
 from widgets.amplification.chart import Line, Panel, drawn, plot_of
 from widgets.amplification.figure import amplification_figure
 from widgets.amplification.model import READ, SPACE, WRITE, NextAmplification, amplification_model, sparkline
 from widgets.amplification.widget import AmplificationChart
+from widgets.kit import format as fmt
 
 XSS = "<img src=x onerror=alert(1)>"
 
@@ -205,3 +207,30 @@ def test_an_error_leaves_the_last_good_picture() -> None:
     chart.refresh().wait(60)
     assert "ZeroDivisionError" in chart.frame["error"]["text"]
     assert chart.frame["svg"] == good
+
+
+def test_every_panel_prints_the_same_figures(tmp_path: Path, seeds: tuple[int, ...]) -> None:
+    """Chart, compaction panel, health and what-if of one bucket: the range of the engine's one estimator."""
+    for seed in seeds:
+        tree = next(
+            t for n in range(100) if (t := random_tree(tmp_path / f"{seed}-{n}", 100 * seed + n)).waits
+        )
+        table = tree.table.with_options({"write-only": False})
+        bucket = tree.worst
+        planned = table.compact(full=True, dry_run=True, bucket=bucket).picks[0].forecast.output
+        (row,) = table.inspect.amplification(partition="", bucket=bucket).to_pylist()
+        shown = fmt.factor(row["space_amplification"], row["space_min"], row["space_max"])
+        written = fmt.bytes_range(planned.bytes, planned.bytes_min, planned.bytes_max)
+        assert (planned.bytes_min, planned.bytes_max) == (
+            round(row["live_bytes"] / row["space_max"]),
+            round(row["live_bytes"] / row["space_min"]),
+        ), tree.what
+        chart = AmplificationChart(table, opened=f"/{bucket}").wait(60)
+        assert chart.model.sentence(len(chart.model) - 1).endswith(f"space {shown}"), tree.what
+        assert chart.series["values"][2][chart.index] == shown, tree.what
+        controls = CompactionControls(table, bucket=bucket)
+        controls.full = True
+        assert written in controls.text(), tree.what
+        whole = table.inspect.amplification().to_pylist()[0]
+        wide = fmt.factor(whole["space_amplification"], whole["space_min"], whole["space_max"])
+        assert f"{wide} " in f"{TableHealth(table).wait(60).text()} ".replace("\n", " "), tree.what

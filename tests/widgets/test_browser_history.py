@@ -120,3 +120,36 @@ def test_numbers_read_as_in_python(page: Page, shown: tuple[object, Path]) -> No
         [fmt.file_name(n) for n in names],
         [fmt.short_count(n) for n in numbers],
     ]
+
+
+def test_worst_first_follows_the_moment(page: Page, tmp_path: Path, seeds: tuple[int, ...]) -> None:
+    """At every commit of the past the chips of a page are those of the kernel's view at that commit."""
+    for seed in seeds[:1]:  # a page opens one file
+        chance = random.Random(seed)
+        table = ts.connect(tmp_path / str(seed)).create_table(
+            "shop.orders",
+            schema={"k": ts.BIGINT, "p": ts.INT},
+            primary_key=["k", "p"],
+            partition_by=["p"],
+            options={"bucket": 2, "write-only": True},
+        )
+        for _ in range(7):
+            part, rows = chance.randrange(4), chance.randrange(1, 60)
+            table.write({"k": [chance.randrange(1_000) for _ in range(rows)], "p": [part] * rows})
+        page.page.set_viewport_size({"width": 1060, "height": 900})
+        page.open(widgets.Workbench(table).to_html(tmp_path / f"{seed}.html"))
+        page.page.locator(".lw-levels[data-history*='-']").wait_for(state="attached")
+        for snapshot in chance.sample(range(3, 8), 5):
+            jump = page.page.get_by_label("jump to snapshot id, tag or time")
+            jump.fill(str(snapshot))
+            jump.press("Enter")
+            page.page.locator(f".lw-levels[data-snapshot='{snapshot}']").wait_for()
+            levels = widgets.LsmLevels(table, snapshot=snapshot)
+            levels.width = 716
+            wanted = [f"{words} {runs}" for _, words, runs in levels.frame.get("worst", [])]
+            chips = page.page.locator(".lw-worst .lw-chip").all_inner_texts()
+            if wanted:
+                assert [" ".join(chip.split()).replace(" /", "/") for chip in chips] == wanted, (
+                    seed,
+                    snapshot,
+                )

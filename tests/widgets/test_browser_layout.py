@@ -8,6 +8,7 @@ import pytest
 
 import tablestore as ts
 import widgets
+from tests import browsing
 from tests.browsing import Page, needs_browser
 
 pytestmark = needs_browser
@@ -41,6 +42,29 @@ MEASURED = """
     covered: ["levels", "controls", "amplification"]
       .map((name) => seen(document.querySelector(`.lw-part-${name}`))),
   };
+}
+"""
+SMALLEST = """
+() => Math.min(...[...document.querySelectorAll(".lw-bench svg text")]
+  .filter((n) => n.getClientRects().length)
+  .map((n) => parseFloat(getComputedStyle(n).fontSize) * n.ownerSVGElement.getBoundingClientRect().width
+    / n.ownerSVGElement.viewBox.baseVal.width))
+"""
+OVERLAPS = """
+() => {
+  const found = [];
+  const seen = (n) => n.getClientRects().length && n.textContent.trim();
+  for (const svg of document.querySelectorAll(".lw-amplification svg, .lw-levels svg")) {
+    const texts = [...svg.querySelectorAll("text")].filter(seen);
+    const boxes = texts.map((n) => n.getBoundingClientRect());
+    for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length; j++) {
+      const [a, b] = [boxes[i], boxes[j]];
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const tall = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (wide > 2 && tall > 5) found.push([texts[i].textContent, texts[j].textContent]);
+    }
+  }
+  return found;
 }
 """
 CARD = ".lw-card:not([hidden])"
@@ -203,3 +227,30 @@ def test_everything_is_reached_by_keys_and_seen(page: Page, many: Path) -> None:
             reached.append(found[0])
         assert len(reached) == wanted, (scope, reached)
         assert len(set(reached)) == wanted, "each once"
+
+
+@pytest.mark.parametrize("zoom", [1, 2])
+def test_a_telephone_and_a_large_zoom_clip_nothing(page: Page, small: Path, zoom: int) -> None:
+    """400 CSS pixels, or 760 at 200 %: texts keep their size, and nothing is cut, covered or beyond the
+    screen."""
+    page.page.set_viewport_size({"width": 400 if zoom == 1 else 760 // zoom, "height": 900})
+    page.open(small)
+    found = page.page.evaluate(MEASURED)
+    assert (found["beyond"], found["cut"]) == ([], [])
+    assert found["page"] <= (400 if zoom == 1 else 380)
+    assert page.page.evaluate(SMALLEST) >= 9.5, "pictures are drawn for this width, not shrunk to it"
+    assert page.page.evaluate(OVERLAPS) == []
+
+
+def test_without_scripts_a_page_is_its_picture(small: Path) -> None:
+    context = browsing.browser().new_context(java_script_enabled=False)
+    try:
+        bare = context.new_page()
+        bare.goto(small.as_uri())
+        (box,) = [image.bounding_box() for image in bare.locator("noscript img").all()]
+        assert box["width"] > 600
+        assert box["height"] > 300
+        assert bare.locator("noscript img").evaluate("node => node.naturalWidth") == 1040
+        assert "need JavaScript" in bare.locator("noscript p").inner_text()
+    finally:
+        context.close()

@@ -64,3 +64,14 @@ def test_nothing_scrolls_sideways(page: Page, file: Path, width: int) -> None:
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
     levels, panel = (page.page.locator(f".lw-part-{name}").bounding_box() for name in ("levels", "controls"))
     assert (panel["y"] == levels["y"]) == (width > 970)
+
+
+def test_a_further_view_opens_where_the_eye_is(page: Page, file: Path) -> None:
+    page.page.set_viewport_size({"width": 1080, "height": 700})
+    page.open(file)
+    page.page.locator("button[data-tool=files]").click()
+    box = page.page.locator(".lw-explorer").bounding_box()
+    assert 0 <= box["y"] < 300, (
+        "its head stands in the upper half of the screen, or as far up as the page goes"
+    )
+    assert page.page.locator("button[data-tool=files]").bounding_box()["y"] >= 0

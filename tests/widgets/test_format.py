@@ -79,3 +79,14 @@ def test_long_file_names_lose_their_middle():
     assert short.startswith("data-91c4")
     assert short.endswith("-3.parquet")
     assert len(short) <= 26
+
+
+def test_estimates_are_ranges_rounded_outward() -> None:
+    assert fmt.factor(1.31, 1.06, 1.77) == "1.0 to 1.8"
+    assert fmt.factor(1.31, 1.1, 1.9) == "1.1 to 1.9"
+    assert fmt.factor(14.2, 11.7, 21.2) == "11 to 22"
+    assert fmt.factor(1.31) == fmt.factor(1.31, 1.31, 1.31) == "≈ 1.31"
+    assert fmt.factor(None) == "–"
+    assert fmt.bytes_range(10_240, 9_318, 11_264) == "9.10 to 11.0 KiB"
+    assert fmt.bytes_range(1_024, 980, 1_229) == "980 B to 1.20 KiB"
+    assert fmt.bytes_range(1_024, 1_024, 1_024) == "≈ 1.00 KiB"

@@ -10,6 +10,7 @@ import traitlets
 import tablestore as ts
 import widgets
 from tests.widgets.foreign import stored_by_another
+from widgets.kit import format as fmt
 from widgets.kit.page import linked_groups
 from widgets.kit.static import SHOWN
 from widgets.workbench.figure import head_figure
@@ -249,3 +250,17 @@ def test_no_room_and_no_bucket_are_refused_or_mended_in_every_view(tmp_path):
                 with pytest.raises(traitlets.TraitError, match="is no bucket"):
                     view.opened = wrong
     assert {view.frame.get("error") for view in bench.views} == {None}
+
+
+def test_a_cockpit_of_one_bucket_says_what_each_number_is_of(tmp_path):
+    table = made(tmp_path, bucket=2)
+    bench = widgets.Workbench(table, bucket=1)
+    mine = table.inspect.levels(bucket=1)
+    name, facts = bench.head["name"], [" ".join(fact).strip() for fact in bench.head["facts"]]
+    assert name == "bucket 1 of shop.orders"
+    assert facts[0] == f"{len(bench.timeline.model)} snapshots of the table"
+    assert facts[1] == fmt.plural(mine.num_rows, "file")
+    assert bench.timeline.frame["title"] == "Snapshots of the table"
+    whole = widgets.Workbench(table)
+    assert (whole.head["name"], whole.timeline.frame["title"]) == ("shop.orders", "Snapshots")
+    assert whole.head["facts"][0][1] == "snapshots"

@@ -47,6 +47,7 @@ class Panel:
     compacted: np.ndarray | None = None
     forecast: float | None = None
     forecast_text: str = ""
+    value: float = VALUE  # pixels of the widest value that stands in the heading
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ def heading_only(panel: Panel, plot: ChartPlot, *, x: float, width: float) -> st
 
 def _heading(panel: Panel, x: float, width: float) -> str:
     after = x + text_width(panel.title, size=13, weight=600) + 8
-    unit = next((words for words in panel.units if after + text_width(words) < x + width - VALUE), "")
+    unit = next((words for words in panel.units if after + text_width(words) < x + width - panel.value), "")
     return text(x, 16, panel.title, size=13, fill="ink", weight=600) + text(after, 16, unit)
 
 

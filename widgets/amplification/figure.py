@@ -9,7 +9,7 @@ import numpy as np
 from widgets.amplification import chart
 from widgets.amplification.chart import FORECAST, HEIGHT, ChartPlot, Line, Panel
 from widgets.amplification.model import READ, SPACE, WRITE, AmplificationModel, number
-from widgets.kit.svg import Figure, fit, group, hatch, num, rect, text
+from widgets.kit.svg import Figure, fit, group, hatch, num, rect, text, text_width
 from widgets.kit.theme import var
 
 MARGIN, GAP, NOTE = 16.0, 24.0, 22.0
@@ -36,6 +36,9 @@ def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]
     )
     first, last = chart.ids(model.ids)
     values = model.after.values
+    widest = text_width(
+        max(map(model.space_text, range(len(model))), key=len, default=""), size=15, weight=600
+    )
 
     def panel(at: int) -> Panel:
         after = values[at]
@@ -51,6 +54,7 @@ def panels(model: AmplificationModel, wide: float) -> tuple[Panel, Panel, Panel]
             threshold=float(model.trigger) if at == READ and model.trigger is not None else None,
             at_least=float(model.stop or 0) if at == READ else 0.0,
             compacted=model.compacted,
+            value=max(chart.VALUE, widest + 6 if at == SPACE else 0.0),
             forecast=after,
             forecast_text="" if after is None else _forecast_text(at, after, model.one_bucket),
         )

@@ -47,6 +47,7 @@ class AmplificationModel:
     flows_exact: np.ndarray
     space_exact: np.ndarray
     why: tuple[str, ...]
+    space_ends: tuple[np.ndarray, np.ndarray]
     since: int | None = None
     one_bucket: bool = True
     trigger: int | None = None
@@ -63,19 +64,21 @@ class AmplificationModel:
 
     def value(self, series: int, index: int) -> float | None:
         """One number, None where it is not known."""
-        found = float(self.series[series][index])
-        return None if np.isnan(found) else found
+        return _known(self.series[series][index])
 
     def shown(self, series: int, index: int) -> str:
-        """A number as charts show it: `2.22`, `7`, `≈ 1.31`, `–`."""
+        """A number as charts show it: `2.22`, `7`, `1.1 to 1.9` or `≈ 1.31` of an estimate, `–`."""
         value = self.value(series, index)
-        about = series == SPACE and value is not None and not self.space_exact[index]
-        return (
-            f"≈ {number(series, value, self.one_bucket)}" if about else number(series, value, self.one_bucket)
-        )
+        if series == SPACE and value is not None and not self.space_exact[index]:
+            return fmt.factor(value, *(_known(ends[index]) for ends in self.space_ends))
+        return number(series, value, self.one_bucket)
+
+    def space_text(self, index: int) -> str:
+        """`shown` of the space amplification."""
+        return self.shown(SPACE, index)
 
     def sentence(self, index: int) -> str:
-        """`#412 APPEND · write 2.22 · read 7 runs · space ≈ 1.31`."""
+        """`#412 APPEND · write 2.22 · read 7 runs · space 1.1 to 1.9`."""
         write, read, space = (self.shown(series, index) for series in (WRITE, READ, SPACE))
         return f"#{self.ids[index]} {self.kinds[index]} · write {write} · read {read} · space {space}"
 
@@ -104,6 +107,10 @@ class AmplificationModel:
             what = f"space {known}" if self.value(SPACE, index) is not None else "space not known"
             parts.append(f"{what}: {self.why[index]}")
         return "; ".join(parts)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def number(series: int, value: float | None, whole: bool = True) -> str:
@@ -140,6 +147,7 @@ def amplification_model(
         flows_exact=_flags(rows, "compactions_exact", default=True),
         space_exact=_flags(rows, "space_exact", default=False),
         why=tuple(_texts(rows, "why")),
+        space_ends=(_floats(rows, "space_min"), _floats(rows, "space_max")),
         since=_since(rows),
         one_bucket=one,
         trigger=triggers[0],

@@ -192,7 +192,7 @@ def _costs(pick: BucketPick) -> list[tuple[str, str]]:
         rows.append(
             (
                 f"reads {fmt.bytes_text(forecast.read)} · {files}",
-                f"writes ≈ {fmt.bytes_text(forecast.written)}",
+                f"writes {forecast.written_text}",
             )
         )
     if forecast.files_moved:

@@ -44,18 +44,25 @@ class SettingsTrial:
 
 @dataclass(frozen=True, slots=True)
 class PickForecast:
-    """What carrying out a pick would read, only move, and write: `written` and `rows` are estimates unless
-    `exact`, and `why`. `deletes` says what becomes of rows that take keys away."""
+    """What carrying out a pick would read, only move, and write: `written` bytes in the range
+    `written_ends`. `rows` are an estimate unless `exact`; `why` says how they were found. `deletes` says
+    what becomes of rows that take keys away."""
 
     files_read: int
     read: int
     files_moved: int
     moved: int
     written: int
+    written_ends: tuple[int, int]
     rows: int
     exact: bool
     why: str
     deletes: str
+
+    @property
+    def written_text(self) -> str:
+        """`9.10 to 11.0 KiB`."""
+        return fmt.bytes_range(self.written, *self.written_ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +273,7 @@ def _forecast(found: Any) -> PickForecast | None:
         found.files_moved,
         found.bytes_moved,
         output.bytes,
+        (output.bytes_min, output.bytes_max),
         output.rows,
         output.exact,
         output.why,
@@ -296,7 +304,7 @@ def focus_on(picks: Picks, partition: str | None, bucket: int | None) -> int:
 
 
 def text_form(model: ControlsModel) -> str:
-    """The panel in a terminal: `next: size ratio, 5 runs → L3, 118 → ≈ 104 MiB`, then the rules."""
+    """The panel in a terminal: `next: size ratio, 5 runs → L3, 118 → 98 to 118 MiB`, then rules."""
     pick = model.pick
     if pick is None:
         why = model.refused or "nothing to plan"
@@ -325,10 +333,6 @@ def _bytes(pick: BucketPick) -> str:
     forecast = pick.forecast
     if forecast is None:
         return f"reads {fmt.bytes_text(pick.bytes)}"
-    parts = (
-        [f"{fmt.bytes_text(forecast.read)} → ≈ {fmt.bytes_text(forecast.written)}"]
-        if forecast.files_read
-        else []
-    )
+    parts = [f"{fmt.bytes_text(forecast.read)} → {forecast.written_text}"] if forecast.files_read else []
     parts += [f"moves {fmt.bytes_text(forecast.moved)}"] if forecast.files_moved else []
     return ", ".join(parts)

@@ -273,15 +273,16 @@ def text_of(model: HealthModel) -> str:
 
 
 def amplification_words(row: dict[str, Any]) -> str:
-    """`write 2.22 · read 13.7 runs · space ≈ 1.31`."""
+    """`write amplification 2.22 · space amplification 1.1 to 1.9`."""
     return " · ".join(f"{noun} {number}" for number, noun in amplification_facts(row))
 
 
 def amplification_facts(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     """Write and space amplification of the whole table: number, noun."""
     write, space = row.get("write_amplification"), row.get("space_amplification")
-    about = "" if row.get("space_exact") else "≈ "
+    ends = row.get("space_min"), row.get("space_max")
+    held = None if space is None else f"{space:.2f}" if row.get("space_exact") else fmt.factor(space, *ends)
     return (
         (fmt.ABSENT if write is None else f"{write:.2f}", "write amplification"),
-        (fmt.ABSENT if space is None else f"{about}{space:.2f}", "space amplification"),
+        (held or fmt.ABSENT, "space amplification"),
     )

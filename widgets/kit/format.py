@@ -4,6 +4,7 @@ Bytes are IEC with three significant digits; ids have no separators; an absent v
 Called by every model and figure.
 """
 
+import math
 import re
 from datetime import UTC, datetime
 
@@ -35,6 +36,27 @@ def bytes_text(count: int | None) -> str:
         value, unit = value / 1024, unit + 1
     sign = MINUS if count < 0 else ""
     return f"{sign}{int(value)} B" if unit == 0 else f"{sign}{_three(value)} {_UNITS[unit]}"
+
+
+def factor(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """An estimated factor: its range `1.1 to 1.9`, rounded outward; `≈ 1.31` where no range is known."""
+    if value is None:
+        return ABSENT
+    if low is None or high is None or low >= high:
+        return f"≈ {value:.2f}"
+    step = 10 if high < 10 else 1
+    digits = 1 if high < 10 else 0
+    ends = math.floor(low * step + 0.05) / step, math.ceil(high * step - 0.05) / step
+    return f"{ends[0]:.{digits}f} to {ends[1]:.{digits}f}"
+
+
+def bytes_range(count: int, low: int, high: int) -> str:
+    """Estimated bytes: their range `9.10 to 11.0 KiB`; `≈ 9.46 MiB` where its ends read alike."""
+    ends = bytes_text(low), bytes_text(high)
+    if ends[0] == ends[1]:
+        return f"≈ {bytes_text(count)}"
+    (number, unit), last = ends[0].split(" "), ends[1].split(" ")[1]
+    return f"{number if unit == last else ends[0]} to {ends[1]}"
 
 
 def count(value: int | None) -> str:

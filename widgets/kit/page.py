@@ -13,17 +13,19 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Protocol
 
-from widgets.kit import assets
-from widgets.kit.svg import esc
+from widgets.kit import assets, static
+from widgets.kit.svg import esc, standalone
 
 PAGE_WIDTH, PANEL = 1040, 324
-WIDE_WIDTHS = (PAGE_WIDTH, 920, 660)
-PANEL_WIDTHS = (900, 660, PANEL)
-BESIDE_WIDTHS = (PAGE_WIDTH - PANEL, 660, 600)
-BENCH_WIDTHS = (1560, 1400, 1240, PAGE_WIDTH, 860, 660)
+NARROW = (500, 376)
+"""Telephones, and half a screen at 200 %."""
+WIDE_WIDTHS = (PAGE_WIDTH, 920, 660, *NARROW)
+PANEL_WIDTHS = (900, 660, 500, PANEL)
+BESIDE_WIDTHS = (PAGE_WIDTH - PANEL, 660, 600, *NARROW)
+BENCH_WIDTHS = (1560, 1400, 1240, PAGE_WIDTH, 860, 660, *NARROW)
 """A workbench takes the width there is; its panel is 372 wide from 1180 on, and below the rest under 940."""
-BENCH_PANEL_WIDTHS = (860, 660, 360, PANEL)
-BENCH_BESIDE_WIDTHS = (1180, 1040, 860, PAGE_WIDTH - PANEL, 660, 600)
+BENCH_PANEL_WIDTHS = (860, 660, 500, 360, PANEL)
+BENCH_BESIDE_WIDTHS = (1180, 1040, 860, PAGE_WIDTH - PANEL, 660, 600, *NARROW)
 
 
 class Exports(Protocol):
@@ -70,7 +72,14 @@ def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
         f'<p class="lw-sub">{esc(text)}</p>' for text in (each.get("limits", "") for each in specs) if text
     ]
     broad = any(_is_bench(view) for view in views)
-    return _document(title, head + "".join(rows + limits), specs, broad=broad)
+    return _document(title, head + "".join(rows + limits) + _pictures(views), specs, broad=broad)
+
+
+def _pictures(views: Sequence[Any]) -> str:
+    """The views as static pictures, for browsers without scripts."""
+    drawn = [view.picture(width=PAGE_WIDTH, footer=False) for view in views]
+    images = "".join(static.image(standalone(each), alt=each.label) for each in drawn)
+    return f"<noscript><p>Static pictures: the live views need JavaScript.</p>{images}</noscript>"
 
 
 def spec(view: Exports, group: int, *, widths: tuple[int, ...]) -> dict[str, Any]:

@@ -32,3 +32,12 @@ function levelsOverview(host, cells, sheet, by) {
   set("above", `above trigger ${sheet.trigger}: ${lwPlural(seen.filter((c) => c.runs > sheet.trigger).length, "bucket")}`);
   set("stalls", `writers stall: ${seen.filter((c) => c.runs > sheet.stop).length}`);
 }
+// The buckets with most runs, then most bytes, at another moment: id, words and runs, as the kernel names them.
+function levelsWorst(cells, most) {
+  const order = (a, b) => b.runs - a.runs || b.bytes - a.bytes || a.id.localeCompare(b.id, "en", { numeric: true });
+  const words = (id) => {
+    const cut = id.lastIndexOf("/"), values = id.slice(0, cut).split("/").map((part) => part.slice(part.indexOf("=") + 1));
+    return cut ? `${values.join("/")}/${id.slice(cut + 1)}` : `bucket ${id.slice(1)}`;
+  };
+  return [...cells].sort(order).slice(0, most).map((c) => [c.id, words(c.id), String(c.runs)]);
+}

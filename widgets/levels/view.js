@@ -129,7 +129,7 @@ function renderLevels({ model, el }) {
     if (f.cells) levelsOverview(over, f.cells, f.sheet.cells, model.get("colour_by"));
     lwRoles(over);
     open();
-    const chips = (f.worst || []).map(([id, words, runs]) => lwEl("button", {
+    const chips = (f.cells ? levelsWorst(f.cells, f.worst_most) : f.worst || []).map(([id, words, runs]) => lwEl("button", {
       type: "button", class: "lw-chip", "aria-pressed": String(id === model.get("opened")), title: words, onclick: () => lwSet(model, { opened: id }) }, lwPlace(lwEl("span", {}), words, "/"), " ", lwEl("b", {}, runs)));
     worst.replaceChildren(lwEl("span", { class: "lw-sub lw-wide" }, "worst first"), ...chips);
     lwPlace(opened, f.opened || "", " · bucket");

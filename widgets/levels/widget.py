@@ -281,8 +281,10 @@ class LsmLevels(View):
         frame: dict[str, Any] = self._words(model, cells)
         if len(cells) < 2:
             return frame
-        top = [[cell.id, _short(cell), str(cell.runs)] for cell in worst(cells, 5 if width >= 900 else 3)]
-        return frame | {"overview": svg.live(self._grid(cells, "", width, colour)), "worst": top}
+        most = 5 if width >= 900 else 3
+        top = [[cell.id, _short(cell), str(cell.runs)] for cell in worst(cells, most)]
+        over = svg.live(self._grid(cells, "", width, colour))
+        return frame | {"overview": over, "worst": top, "worst_most": most}
 
     def _grid(
         self, cells: tuple[BucketCell, ...], opened: str, width: float, colour: ColourBy | None = None

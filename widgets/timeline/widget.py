@@ -29,10 +29,11 @@ class SnapshotTimeline(WatchingView):
     """Commits by kind, rows and bytes; moving through them is time travel for every linked view.
 
     `source` is a table, a simulation, or the Arrow table of `inspect.commits()`. `title` stands above the
-    picture. `tags` names snapshots where there is no table to ask. `paused` are spans (first, last or None)
-    of snapshots in which automatic compaction was off. `follow` is the seconds between two looks for new
-    snapshots while a job writes (0: none), see `watch`. With `newest` only so many of the newest commits are
-    read at first, the others by `complete`. Other traits (`snapshot`, `range`, …) go by keyword.
+    picture, beside the `heading`. `tags` names snapshots where there is no table to ask. `paused` are spans
+    (first, last or None) of snapshots in which automatic compaction was off. `follow` is the seconds between
+    two looks for new snapshots while a job writes (0: none), see `watch`. With `newest` only so many of the
+    newest commits are read at first, the others by `complete`. Other traits (`snapshot`, `range`, …) go by
+    keyword.
 
     >>> view = widgets.SnapshotTimeline(orders)
     >>> view.snapshot, view.data()["commit_kind"].to_pylist()
@@ -52,6 +53,7 @@ class SnapshotTimeline(WatchingView):
         source: Source | pa.Table,
         *,
         title: str = "",
+        heading: str = "Snapshots",
         tags: Mapping[str, int] | None = None,
         paused: Sequence[tuple[int, int | None]] = (),
         follow: float = 0.0,
@@ -61,7 +63,7 @@ class SnapshotTimeline(WatchingView):
         require_source(source, type(self).__name__)
         seconds = float(follow)
         self._source, self._tags = source, dict(tags or {})
-        self._title = title or title_of(source)
+        self._title, self._heading = title or title_of(source), heading
         self._commits = pa.table({"snapshot_id": pa.array([], pa.int64())})
         self._model = timeline_model(self._commits, title=self._title)
         self._settling, self._at_first = False, newest
@@ -230,7 +232,7 @@ class SnapshotTimeline(WatchingView):
 
     def _words(self, width: float, chosen: tuple[int, int] | None) -> dict[str, Any]:
         legend = draw.legend(width, expired=bool(self._model.expired))
-        words = {"title": "Snapshots", "subtitle": self._subtitle(width, chosen)}
+        words = {"title": self._heading, "subtitle": self._subtitle(width, chosen)}
         return words | {"legend": svg.live(legend), "legend_body": legend.body}
 
     def _subtitle(self, width: float, chosen: tuple[int, int] | None) -> str:

@@ -70,7 +70,7 @@ def cockpit_figure(parts: dict[str, Figure], *, width: float, note: str) -> Figu
         Figure(row.width, row.height, row.body + line(0, row.height, width, row.height), row.label)
         for row in rows
     ]
-    return svg.stack([*ruled, static.footer(width, note)])
+    return svg.stack([*ruled, *([static.footer(width, note)] if note else [])])
 
 
 def _beside(levels: Figure, panel: Figure | None, charts: Figure | None, width: float) -> Figure:

@@ -51,13 +51,14 @@ class Head:
         return tuple(reversed(by_why.values()))[:3]
 
 
-def head_of(source: object, files: pa.Table, *, snapshots: int) -> Head:
-    """The head of a table, a simulation, or whatever shows itself like one; `files` are its live ones."""
-    able = _abilities(source)
+def head_of(source: object, files: pa.Table, *, snapshots: int, place: str = "") -> Head:
+    """The head of a table, a simulation, or whatever shows itself like one; `files` are its live ones, or
+    those of a `place` in it, which the head is then of."""
+    able, name = _abilities(source), title_of(source) or "table"
     return Head(
-        title_of(source) or "table",
+        f"{place} of {name}" if place else name,
         kind_of(source),
-        facts_of(files, snapshots),
+        facts_of(files, snapshots, whole=not place),
         able,
         _warning(source, able),
         buckets_of(files),
@@ -133,9 +134,11 @@ def _number(text: object) -> int:
         return 0
 
 
-def facts_of(files: pa.Table, snapshots: int) -> tuple[tuple[str, str], ...]:
-    """How many snapshots, files, bytes and rows: each a number and its noun."""
-    facts = [_counted(snapshots, "snapshot"), _counted(files.num_rows, "file")]
+def facts_of(files: pa.Table, snapshots: int, *, whole: bool = True) -> tuple[tuple[str, str], ...]:
+    """How many snapshots, files, bytes and rows: each a number and its noun. Snapshots are always those of
+    the table, which is said where the files are not all of it (`whole`)."""
+    count, noun = _counted(snapshots, "snapshot")
+    facts = [(count, noun if whole else f"{noun} of the table"), _counted(files.num_rows, "file")]
     if files.num_rows:
         facts.append((fmt.bytes_text(pc.sum(files["bytes"]).as_py() or 0), ""))
         facts.append((fmt.short_count(pc.sum(files["rows"]).as_py() or 0), "rows stored"))

@@ -24,7 +24,7 @@ function renderWorkbench({ model, el, host, signal }) {
   const root = lwEl("section", { class: "lw lw-bench", "aria-label": "workbench", "data-lm-suppress-shortcuts": "true" },
     head, able, places.timeline, scope, places.health, main, strip, trouble, drawer);
   el.replaceChildren(root);
-  let turned = "table";
+  let turned = "table", asked = "";
   const mounted = new Set(), offs = [], over = new AbortController();
   if (signal) signal.addEventListener("abort", () => over.abort());
   const on = (event, fn) => { model.on(event, fn); offs.push(() => model.off(event, fn)); };
@@ -42,6 +42,7 @@ function renderWorkbench({ model, el, host, signal }) {
     main.classList.toggle("lw-alone", !parts.controls);
     scopes();
     show();
+    reveal();
   }
   function turn(name) {
     turned = name;
@@ -104,9 +105,17 @@ function renderWorkbench({ model, el, host, signal }) {
   function tabs() {
     const kids = (model.get("tools") || []).map(([id, title, refused]) => lwEl("button", {
       type: "button", "data-tool": id, disabled: !!refused, title: refused || "open " + title,
-      onclick: () => lwSet(model, { tool: model.get("tool") === id ? "" : id }) }, title));
+      onclick: () => { asked = model.get("tool") === id ? "" : id; lwSet(model, { tool: asked }); reveal(); } }, title));
     strip.replaceChildren(lwEl("span", { class: "lw-sub" }, "More"), ...kids);
     show();
+  }
+  // A view that was just asked for comes where the eye is, once it is there.
+  function reveal() {
+    const part = places[asked];
+    if (!part || part.hidden || !part.childElementCount) return;
+    asked = "";
+    const room = window.innerHeight, box = part.getBoundingClientRect();
+    if (box.bottom > room || box.top < 0) strip.scrollIntoView({ block: "start" });
   }
   function show() {
     const tool = model.get("tool"), words = model.get("trouble");

@@ -96,7 +96,9 @@ class Workbench(anywidget.AnyWidget):
 
     def _make_parts(self, table: Any, partition: str | None, bucket: int | None) -> None:
         many = getattr(table.inspect, "snapshot_count", lambda: 0)() > SOON
-        self.timeline = self._add("timeline", SnapshotTimeline(table, newest=SOON if many else None))
+        self.timeline = self._add(
+            "timeline", SnapshotTimeline(table, heading=self._timed, newest=SOON if many else None)
+        )
         self.levels = self._add(
             "levels", LsmLevels(table, partition, bucket, snapshot=self.timeline.snapshot)
         )
@@ -227,7 +229,21 @@ class Workbench(anywidget.AnyWidget):
         }
 
     def _head(self) -> Head:
-        return head_of(self._source, self.levels.data(), snapshots=len(self.timeline.model))
+        files, snapshots = self.levels.data(), len(self.timeline.model)
+        return head_of(self._source, files, snapshots=snapshots, place=self._place)
+
+    @property
+    def _timed(self) -> str:
+        """What the timeline is of: always the table."""
+        return "Snapshots of the table" if self._place else "Snapshots"
+
+    @property
+    def _place(self) -> str:
+        """`bucket 3`, `partition day=1`, `bucket 3 of day=1`; empty for a whole table."""
+        partition, bucket = self._scope["partition"], self._scope["bucket"]
+        if bucket is None:
+            return f"partition {partition}" if partition else ""
+        return f"bucket {bucket}" + (f" of {partition}" if partition else "")
 
     def _open_tool(self) -> None:
         """Build the chosen view when it is opened for the first time."""
@@ -284,8 +300,8 @@ class Workbench(anywidget.AnyWidget):
             view.close()
         super().close()
 
-    def picture(self, *, width: float = 1040) -> Figure:
-        """The cockpit as one static figure."""
+    def picture(self, *, width: float = 1040, footer: bool = True) -> Figure:
+        """The cockpit as one static figure, by default above a footer."""
         panel = PANEL if width >= WIDE and self.controls is not None else 0
         rooms = {
             "timeline": width,
@@ -300,7 +316,7 @@ class Workbench(anywidget.AnyWidget):
             if name in self.parts
         }
         parts["head"] = head_figure(self._head(), width=width)
-        return cockpit_figure(parts, width=width, note=self.timeline.note())
+        return cockpit_figure(parts, width=width, note=self.timeline.note() if footer else "")
 
     def figure(self, *, width: float) -> Figure:
         """The cockpit where a drawing is asked for, such as behind a `Veil`."""

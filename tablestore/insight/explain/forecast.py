@@ -121,12 +121,11 @@ class Forecast:
 
     @property
     def text(self) -> str:
-        """`reads 5 files 20.1 MiB, moves 1 file 90.0 MiB, writes about 14.2 MiB: about 1,200 rows (…): …`."""
+        """`reads 5 files 20.1 MiB, moves 1 file 90.0 MiB, writes 13.1 MiB to 15.9 MiB, 1,200 rows: …`."""
         parts = []
         if self.files_read:
-            about = "" if not self.output.bytes else "about "
             parts.append(f"reads {_files(self.files_read, self.bytes_read)}")
-            parts.append(f"writes {about}{quantities.size(self.output.bytes)}, {self.output.text}")
+            parts.append(f"writes {self.output.bytes_text}, {self.output.text}")
         if self.files_moved:
             parts.insert(len(parts) // 2, f"only moves {_files(self.files_moved, self.bytes_moved)}")
         return ", ".join(parts) or "changes nothing"
@@ -167,7 +166,6 @@ def forecast(
             drop_deletes=drop and not stays,
             model=model,
             among=max((run.rows for run in levels.upper), default=0),
-            target_bytes=options.target_bytes(keyed=True),
         )
         outputs.append(_uncertain(found, _left_out(step, unit, levels, options, expired)))
         read += step.files
@@ -206,7 +204,8 @@ def combined(files: Sequence[DataFileMeta], gone: Mapping[str, int]) -> Forecast
     before = sum(f.row_count for f in files)
     size = sum(f.file_size for f in files)
     why = "rows are copied" if rows == before else f"{before - rows:,} rows are marked as deleted"
-    estimate = Estimate(rows, round(size * rows / before) if before else 0, True, why, rows, rows)
+    left = round(size * rows / before) if before else 0
+    estimate = Estimate(rows, left, True, why, rows, rows, left, left)
     return Forecast(tuple(files), (), estimate)
 
 
@@ -214,7 +213,9 @@ def placed(files: Sequence[DataFileMeta]) -> Forecast:
     """The forecast of giving postponed rows their buckets: at most as many rows come out."""
     rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
     why = "rows of equal keys become one, how many is not known"
-    return Forecast(tuple(files), (), Estimate(rows, size, False, why, min(rows, 1), rows))
+    return Forecast(
+        tuple(files), (), Estimate(rows, size, False, why, min(rows, 1), rows, min(size, 1), size)
+    )
 
 
 def _read_all_the_same(file: DataFileMeta, unit: CompactUnit, levels: Levels, options: TableOptions) -> bool:
@@ -258,7 +259,7 @@ def _uncertain(found: Estimate, left_out: Sequence[str]) -> Estimate:
     if not left_out:
         return found
     why = f"{found.why}; {' and '.join(left_out)} are left out"
-    return replace(found, exact=False, rows_min=0, why=why)
+    return replace(found, exact=False, rows_min=0, bytes_min=0, why=why)
 
 
 def total(found: Iterable[Estimate]) -> Estimate:
@@ -271,6 +272,8 @@ def total(found: Iterable[Estimate]) -> Estimate:
         "; ".join(dict.fromkeys(e.why for e in some)) or "no rows are written",
         sum(e.rows_min for e in some),
         sum(e.rows_max for e in some),
+        sum(e.bytes_min for e in some),
+        sum(e.bytes_max for e in some),
     )
 
 

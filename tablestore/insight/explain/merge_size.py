@@ -1,26 +1,35 @@
-"""Rows and bytes that a merge of data files gives, from their metadata alone.
+"""Rows and bytes that a merge of data files gives, each as a number and a range: the one estimator of all
+panels, dry runs, accounts and replays.
 
 A key of two files comes out once, and no metadata say how many such keys there are. The rows are exact where
-key ranges do not meet; else rows count as draws from a number of keys, which is learned from earlier merges
-(`SizeModel.learned`) or supposed, and bounds are given. Pure. Used by dry runs, accounting and replays.
+key ranges do not meet, and where all keys were read (`KeySample`). Else rows count as draws from a number of
+keys. That is what a sample of keys shows, what earlier merges gave (`SizeModel.learned`), or supposed. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
+from tablestore.core import quantities
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.key_axis import key_axis, whole_keys
+from tablestore.insight.explain.key_sample import KeySample
 from tablestore.lsm.levels.sorted_run import newest_first
 
 _ROUNDS = 44  # of a bisection over powers: the number is found to a part in 10^11
 _DENSE = 0.5  # share of possible keys from which on they count as all there are
+_LEARNED_SPREAD = 0.5  # of the equal keys that earlier merges let expect: how many more or fewer there may be
+_SAMPLED_SPREAD = 0.25  # the same of a sample, besides what chance lets expect
+_FAR = 2.0  # times as many rows as the smallest file, from which on a line can be drawn
+_MIXED = 0.8  # of the bits that tell rows apart: what a number takes among those of other files
+_THINNER, _THICKER = 0.22, 0.15  # how much smaller or larger rows may be where they lie together
+_TINY = 0.4, 0.2  # how much more where files are next to nothing but their footers
 
 _FEW_FILES = 64  # of a merge whose pieces are kept
 
@@ -31,7 +40,7 @@ Merge = tuple[Sequence[DataFileMeta], Sequence[DataFileMeta]]  # files read, fil
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Rows and bytes of a merge's output. `exact` is about the rows; bytes are exact only of files that are
-    moved. `rows_min` and `rows_max` bound the rows, `why` says how they were found."""
+    moved. The range of each holds it in 95 of 100 cases; `why` says how the rows were found."""
 
     rows: int
     bytes: int
@@ -39,6 +48,16 @@ class Estimate:
     why: str
     rows_min: int
     rows_max: int
+    bytes_min: int
+    bytes_max: int
+
+    @property
+    def bytes_text(self) -> str:
+        """`13.1 MiB to 15.9 MiB`; `about 14.2 MiB` where the ends read alike."""
+        ends = quantities.size(self.bytes_min), quantities.size(self.bytes_max)
+        if not self.bytes_max:
+            return ends[1]
+        return f"about {quantities.size(self.bytes)}" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
     @property
     def text(self) -> str:
@@ -51,28 +70,55 @@ class Estimate:
 @dataclass(frozen=True, slots=True)
 class SizeModel:
     """Sizes of merges as earlier ones of a table had them: bytes of a file = `file_bytes` + `row_bytes` ×
-    rows, and the number of `keys` that rows are drawn from over the whole key range `ends` (None: not
-    known)."""
+    rows, and the number of `keys` that rows are drawn from over the whole key range `ends`. Of each row
+    `sequence_bytes` are for its sequence number in the files there are. `samples` of live keys come with
+    the number of keys that each shows. Outputs are rolled into files of `target_bytes` (None: one file).
+    None of another number: not known."""
 
     file_bytes: float = 0.0
     row_bytes: float | None = None
     keys: float | None = None
     ends: tuple[bytes, ...] = ()
+    sequence_bytes: float | None = None
+    samples: tuple[tuple[KeySample, float], ...] = ()
+    target_bytes: int | None = None
+    _sample_of: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def learned(
-        cls, merges: Iterable[Merge], types: Sequence[DataType], files: Iterable[DataFileMeta] = ()
+        cls,
+        merges: Iterable[Merge],
+        types: Sequence[DataType],
+        files: Iterable[DataFileMeta] = (),
+        *,
+        samples: Sequence[KeySample] = (),
+        target_bytes: int | None = None,
     ) -> SizeModel:
-        """The model that fits earlier merges, deletes kept or dropped; `files` are further ones of the table,
-        for the bytes of a row."""
+        """The model that fits earlier merges, deletes kept or dropped, and `samples` of live keys; `files`
+        are further ones of the table, for the bytes of a row."""
         pairs = [(tuple(read), tuple(written)) for read, written in merges]
         known = {f.file_name: f for f in files}
         known |= {f.file_name: f for read, written in pairs for f in (*read, *written)}
-        line = _line([f for f in known.values() if f.row_count])
-        ends = _ends(known.values())
-        bare = cls(*line, ends=ends)
+        known |= {f.file_name: f for sample in samples for f in sample.files}
+        fixed, numbers = (
+            _mean(getattr(s, name) for s in samples) for name in ("fixed_bytes", "sequence_bytes")
+        )
+        line = _line([f for f in known.values() if f.row_count], fixed)
+        bare = cls(*line, ends=_ends(known.values()), sequence_bytes=numbers, target_bytes=target_bytes)
         overlapping = [m for m in pairs if len(m[0]) > 1 and _bound(m[0])[0] < _bound(m[0])[1]]
-        return bare if not overlapping else cls(*line, _keys(overlapping, types, bare), ends)
+        learned = [_of_merge(m, types, bare) for m in overlapping]
+        shown = [_of_sample(s, types, bare) for s in samples]
+        return replace(
+            bare,
+            keys=_keys([*learned, *shown]) if learned or shown else None,
+            samples=tuple((s, _keys([one])) for s, one in zip(samples, shown, strict=True)),
+            _sample_of={name: i for i, s in enumerate(samples) for name in s.codes},
+        )
+
+    def sample_of(self, files: Iterable[DataFileMeta]) -> tuple[KeySample, float] | None:
+        """The sample that has the keys of one of these files, and the number of keys that it shows."""
+        places = (self._sample_of.get(f.file_name) for f in files) if self.samples else ()
+        return next((self.samples[i] for i in places if i is not None), None)
 
     def bytes_of(self, rows: float, files: int = 1) -> float:
         """Bytes of `rows` rows in so many files."""
@@ -89,16 +135,36 @@ def merged(
     drop_deletes: bool = False,
     model: SizeModel = UNKNOWN,
     among: int = 0,
-    target_bytes: int | None = None,
 ) -> Estimate:
     """What merging `files` would give: one row of each key, deletes left out with `drop_deletes`.
 
     `types` are those of the key columns. `among`: how many keys the bucket is known to hold, where `model`
-    has learned nothing. `target_bytes` rolls the output into files, which matters where they are small.
+    knows no number.
     """
     if not files:
-        return Estimate(0, 0, True, "no files", 0, 0)
+        return Estimate(0, 0, True, "no files", *(0,) * 4)
     whole = _Overlap(files, types, model, among)
+    rows, least, most, exact = _rows(whole, files, drop_deletes)
+    size, low, high = (_bytes(files, n, model) for n in (rows, least, most))
+    if len(files) > 1 or not exact:
+        mixed = _mixed_bytes(whole, model)
+        size, low, high = size + round(rows * mixed), low + round(least * mixed), high + round(most * mixed)
+        live = sum(f.file_size for f in files)
+        tiny = min(1.0, len(files) * model.file_bytes / max(live, 1)) if model.file_bytes else 0.5
+        low, high = around(low, high, most=live + round(most * mixed), tiny=tiny)
+    return Estimate(rows, size, exact, whole.why(rows), least, most, min(low, size), max(high, size))
+
+
+def around(low: int, high: int, *, most: int, tiny: float = 0.5) -> tuple[int, int]:
+    """The range of bytes of rows that now lie in several files, or among others, of `low` to `high` bytes by
+    the model: they are stored smaller or larger where they lie together, in `most` bytes at most. `tiny`:
+    the share of bytes that are no rows."""
+    thinner, thicker = _THINNER + _TINY[0] * tiny, _THICKER + _TINY[1] * tiny
+    return round(low * (1 - thinner)), min(round(high * (1 + thicker)), most)
+
+
+def _rows(whole: _Overlap, files: Sequence[DataFileMeta], drop_deletes: bool) -> tuple[int, int, int, bool]:
+    """(rows, fewest, most, whether they are exact)."""
     least, most = _bound(files)
     deletes = sum(f.delete_count or 0 for f in files)
     unknown = any(f.delete_count is None for f in files)
@@ -106,22 +172,43 @@ def merged(
     if drop_deletes:
         rows, most = rows - dropped, most - (0 if whole.meets or unknown else deletes)
         least = 0 if unknown else max(0, least - deletes)
-    exact = not whole.meets and not (drop_deletes and unknown)
-    count = round(rows) if exact else min(max(round(rows), least), most)
-    if exact:
-        least = most = count
-    return Estimate(count, _bytes(files, count, model, target_bytes), exact, whole.why, least, most)
+    if whole.all_read or not (whole.meets or (drop_deletes and unknown)):
+        return round(rows), round(rows), round(rows), True
+    count = min(max(round(rows), least), most)
+    if whole.spread is None:
+        return count, least, most, False
+    aside = whole.spread * (most - count)
+    return count, max(least, round(count - aside)), min(most, round(count + aside)), False
 
 
-def _bytes(files: Sequence[DataFileMeta], rows: int, model: SizeModel, target: int | None) -> int:
+def _bytes(files: Sequence[DataFileMeta], rows: int, model: SizeModel) -> int:
     if not rows:
         return 0
     total, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
     if model.row_bytes is None:
         return round(size * rows / total) if total else 0
-    # The line is that of all files of the table. These may lie off it, and so does what is made of them.
+    # The line is that of all files of the table. These may lie off it, and so does what is made of them, the
+    # larger ones above all: a few rows take more bytes each than many.
+    off = sum(f.file_size * f.row_count for f in files) / sum(
+        model.bytes_of(f.row_count) * f.row_count for f in files
+    )
+    target = model.target_bytes
     count = 1 if not target else max(1, round(model.bytes_of(rows) / target))
-    return round(size * min(model.bytes_of(rows, count) / model.bytes_of(total, len(files)), 1.0))
+    return round(min(off * model.bytes_of(rows, count), size))
+
+
+def _mixed_bytes(whole: _Overlap, model: SizeModel) -> float:
+    """Bytes by which a row becomes larger because its sequence number stands between those of other files:
+    in a file that was written in the order of its keys the numbers take almost nothing."""
+    if model.sequence_bytes is None or not whole.meets:
+        return 0.0
+    bits = _MIXED * np.log2(max(whole.rows_in, 2.0))
+    return float(max(bits / 8 - model.sequence_bytes, 0.0) * whole.overlapping)
+
+
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    known = [n for n in numbers if n is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _bound(files: Sequence[DataFileMeta]) -> tuple[int, int]:
@@ -154,27 +241,66 @@ class _Overlap:
         self._deletes = np.array([f.delete_count or 0 for f in self._files], dtype=float)
         self._model, self._among = model, among
         self._shares: tuple[np.ndarray, np.ndarray] | None = None
+        self._sampled = model.sample_of(self._files)
         self._possible = whole_keys(_ends(files), types)
         self.meets = self._any_meet()
-        self.why = self._why()
+        self.all_read = self._sampled is not None and self._sampled[0].covers(self._files)
 
     def _any_meet(self) -> bool:
         order = np.lexsort((self._high, self._low))
         low, high = self._low[order], np.maximum.accumulate(self._high[order])
         return bool((low[1:] <= high[:-1]).any())
 
-    def _why(self) -> str:
+    @property
+    def _keys(self) -> float | None:
+        """The number of keys that rows are drawn from, where it is known."""
+        return self._sampled[1] if self._sampled is not None else self._model.keys
+
+    @property
+    def spread(self) -> float | None:
+        """How far the number of equal keys may be off, as a share of it; None where nothing is known."""
+        if self._sampled is not None and not self._sampled[0].whole:
+            sample = self._sampled[0]
+            equal = sample.count - sample.merged(sample.files)[0]
+            return min(1.0, _SAMPLED_SPREAD + 3.0 / (equal + 1) ** 0.5)
+        return _LEARNED_SPREAD if self._keys is not None else None
+
+    @property
+    def rows_in(self) -> float:
+        """Rows of all files."""
+        return float(self._rows.sum())
+
+    @property
+    def overlapping(self) -> float:
+        """The share of neighbouring rows that come from different files: as a sample shows, else of rows that
+        lie where other files have rows, too."""
+        if self._sampled is not None:
+            return self._sampled[0].mixing
+        shared = sum(float((self._rows[at] * share).sum()) for at, share, _ in self._cut() if len(at) > 1)
+        return min(1.0, shared / max(self.rows_in, 1.0))
+
+    def why(self, rows: int) -> str:
+        """How the rows were found, with the sum: `2,959 rows give 2,758: all keys were read`."""
+        total = f"{int(self._rows.sum()):,} rows give {rows:,}"
         if not self.meets:
             return "no two files share keys"
-        if self._model.keys is not None:
-            if self._model.keys < 2:
+        return f"{total}: all keys were read" if self.all_read else f"{total}, {self._supposed()}"
+
+    def _supposed(self) -> str:
+        keys = self._keys
+        if self._sampled is not None and keys is not None:
+            sample = self._sampled[0]
+            differ = f"{sample.merged(sample.files)[0]:,} of {sample.count:,} keys read differ"
+            return f"as if drawn from {keys:,.0f} keys: {differ}"
+        if keys is not None:
+            if keys < 2:
                 return "as if files held the same keys where they overlap, as in merges of this table"
-            return f"as if rows were drawn from {self._model.keys:,.0f} keys, as in merges of this table"
+            return f"as if drawn from {keys:,.0f} keys, as in merges of this table"
         if self._dense:
-            keys = "only key" if self._possible == 1 else f"{self._possible:,} keys"
-            return f"as if rows were drawn from the {keys} of the range"
+            named = "only key" if self._possible == 1 else f"{self._possible:,} keys"
+            return f"as if drawn from the {named} of the range"
         if self._among:
-            return f"as if rows were drawn from twice the {self._among:,} keys there are"
+            return f"as if drawn from twice the {self._among:,} keys there are"
         return "as if every second row of smaller files were a new key"
 
     @property
@@ -183,6 +309,9 @@ class _Overlap:
 
     def rows(self, keys: float | None = None) -> tuple[float, float]:
         """(rows that come out, deletes among them); `keys` in place of those of the model."""
+        if keys is None and self.all_read and self._sampled is not None:
+            differ, dropped = self._sampled[0].merged(self._files)
+            return float(differ), float(dropped)
         if not self.meets:
             return float(self._rows.sum()), float(self._deletes.sum())
         if (whole := self._table()) is not None:
@@ -195,6 +324,11 @@ class _Overlap:
             total += float((rows * free).sum())
             deletes += float((self._deletes[active] * share * free).sum())
         return total, deletes
+
+    def width_of(self, read: np.ndarray) -> float:
+        """The part of the axis in which the largest file has the rows that were `read` of it."""
+        at = int(np.argmax(self._rows))
+        return float((self._high[at] - self._low[at]) * read[at] / self._rows[at])
 
     def _table(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The share of each file (row) in each piece (column), and the pieces' widths, where files are few:
@@ -220,7 +354,7 @@ class _Overlap:
 
     def _among_all(self, keys: float | None, most: np.ndarray, widths: np.ndarray) -> np.ndarray:
         """`_among_keys` of every piece."""
-        known = keys if keys is not None else self._model.keys
+        known = keys if keys is not None else self._keys
         if known is not None:
             return known * widths
         span = float(self._high.max() - self._low.min()) or 1.0
@@ -229,7 +363,7 @@ class _Overlap:
         return 2.0 * self._among * widths / span if self._among else 2.0 * most
 
     def _among_keys(self, keys: float | None, rows: np.ndarray, width: float) -> float:
-        known = keys if keys is not None else self._model.keys
+        known = keys if keys is not None else self._keys
         if known is not None:
             return known * width
         span = float(self._high.max() - self._low.min()) or 1.0
@@ -255,41 +389,65 @@ class _Overlap:
             yield active, np.ones(len(active)), 0.0
 
 
-def _line(files: Sequence[DataFileMeta]) -> tuple[float, float | None]:
+def _line(files: Sequence[DataFileMeta], fixed: float | None) -> tuple[float, float | None]:
     """(bytes of a file without rows, bytes a row) of the line that misses these files by the least
-    percentage."""
+    percentage; through `fixed` bytes without rows, if these are known."""
     if not files:
         return 0.0, None
     rows = np.array([f.row_count for f in files], dtype=float)
     size = np.array([f.file_size for f in files], dtype=float)
     weight = 1.0 / np.maximum(size, 1.0)
+    if fixed is not None and (size > fixed).all():
+        return fixed, float((rows * (size - fixed)).sum() / (rows**2).sum())
     a = np.stack([weight, rows * weight], axis=1)
-    if len(np.unique(rows)) > 1:
+    if rows.max() >= _FAR * rows.min():  # else the line hangs on chance
         (base, slope), *_ = np.linalg.lstsq(a, size * weight, rcond=None)
         if base >= 0 and slope > 0:
             return float(base), float(slope)
     return 0.0, float(size.sum() / rows.sum())
 
 
-def _keys(merges: Sequence[Merge], types: Sequence[DataType], bare: SizeModel) -> float:
-    """The number of keys over the whole axis with which the merges give the rows they gave, all together."""
-    laid = [
-        (_Overlap(read, types, bare, 0), sum(f.row_count for f in written), written)
-        for read, written in merges
-    ]
-    wanted = sum(rows for _, rows, _ in laid)
-    kept = [any(f.delete_count for f in written) for _, _, written in laid]
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """Rows that came out of a merge of `rows`, `wanted`, and those that so many keys let expect."""
+
+    rows: int
+    wanted: int
+    expected: Callable[[float], float]
+
+
+def _of_merge(merge: Merge, types: Sequence[DataType], bare: SizeModel) -> _Evidence:
+    read, written = merge
+    overlap, keeps = _Overlap(read, types, bare, 0), any(f.delete_count for f in written)
 
     def expected(keys: float) -> float:
-        found = 0.0
-        for (overlap, _, _), keeps in zip(laid, kept, strict=True):
-            rows, deletes = overlap.rows(keys)
-            found += rows if keeps else rows - deletes
-        return found
+        rows, deletes = overlap.rows(keys)
+        return rows if keeps else rows - deletes
 
-    low = 1.0
-    high = 64.0 * sum(sum(f.row_count for f in read) for read, _ in merges)
+    return _Evidence(sum(f.row_count for f in read), sum(f.row_count for f in written), expected)
+
+
+def _of_sample(sample: KeySample, types: Sequence[DataType], bare: SizeModel) -> _Evidence:
+    overlap, (differ, _) = _Overlap(sample.files, types, bare, 0), sample.merged(sample.files)
+    if sample.whole:
+        return _Evidence(sample.count, differ, lambda keys: overlap.rows(keys)[0])
+    rows = np.array([len(sample.codes[f.file_name]) for f in sample.files], dtype=float)
+    width = overlap.width_of(rows)
+
+    def expected(keys: float) -> float:
+        among = max(keys * width, float(rows.max()))
+        free = np.concatenate(([1.0], np.cumprod(1.0 - np.minimum(rows / among, 1.0))[:-1]))
+        return float((rows * free).sum())
+
+    return _Evidence(sample.count, differ, expected)
+
+
+def _keys(evidence: Sequence[_Evidence]) -> float:
+    """The number of keys over the whole axis with which all merges together give the rows they gave."""
+    wanted = sum(one.wanted for one in evidence)
+    low, high = 1.0, 64.0 * sum(one.rows for one in evidence)
     for _ in range(_ROUNDS):
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if expected(middle) < wanted else (low, middle)
+        short = sum(one.expected(middle) for one in evidence) < wanted
+        low, high = (middle, high) if short else (low, middle)
     return (low * high) ** 0.5

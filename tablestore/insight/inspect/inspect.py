@@ -327,7 +327,9 @@ class Inspect(SystemTables):
         Bytes ingested are those of the data files that writers flushed, before any compaction; changelogs
         are counted separately. What reads open is the most they can: `runs`; `point_*` for one key, on
         average over the rows; `range_*` for a hundredth of the keys of every bucket. `compacted_bytes` of a
-        fully compacted copy are exact or estimated, and `why`. All since `since_snapshot`; rows of a
+        fully compacted copy are exact or estimated, and `why`, with the sum; `space_min` to `space_max` holds
+        the space amplification in 95 of 100 cases. Of a local table a sample of keys is read for that, 20 ms
+        at most once a snapshot. All since `since_snapshot`; rows of a
         snapshot show the sums and the state after it. What moves rows out of postponed buckets counts with
         bucket -2.
 

@@ -60,11 +60,12 @@ def _output(read: list[Any], made: list[Any], contents: Contents) -> Estimate:
     """What a merge gives: exact where each row is drawn."""
     rows, size = sum(f.row_count for f in made), sum(f.file_size for f in made)
     if not read:
-        return Estimate(0, 0, True, "no rows are written", 0, 0)
+        return Estimate(0, 0, True, "no rows are written", *(0,) * 4)
     if contents.exact:
-        return Estimate(rows, size, True, "merged in the simulation", rows, rows)
+        return Estimate(rows, size, True, "merged in the simulation", rows, rows, size, size)
     why = f"merged in the simulation, where {contents.why}"
-    return Estimate(rows, size, False, why, min(rows, 1), sum(f.row_count for f in read))
+    most = sum(f.row_count for f in read), size, size
+    return Estimate(rows, size, False, why, min(rows, 1), *most)
 
 
 def _metas(files: Iterable[Any], weight: float) -> tuple[Any, ...]:

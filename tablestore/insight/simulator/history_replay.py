@@ -44,7 +44,8 @@ class ReplayedHistory:
     """A table's events, with how each commit compacted, and what its merges gave.
 
     `options` are those of now; `earlier` those of schemas before it, by id, which were in force when events
-    name them. Options of one writer or one job are stored nowhere.
+    name them. Options of one writer or one job are stored nowhere. `model` estimates merges that the table
+    did not make; without one it is learned from these events.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ReplayedHistory:
         options: TableOptions,
         *,
         earlier: Mapping[int, TableOptions] | None = None,
+        model: SizeModel | None = None,
         progress: ProgressCallback | None = None,
     ) -> None:
         if not schema.primary_keys:
@@ -72,7 +74,8 @@ class ReplayedHistory:
             else CompactionMode.SETTLE
         )
         self.places = occasions(self.events)
-        self.model = SizeModel.learned(_merges(self.events), self.types, _flushed(self.events))
+        learned = model or SizeModel.learned(_merges(self.events), self.types, _flushed(self.events))
+        self.model = learned
         self._known: dict[Place, Known] = {}
         self.real: dict[Place, Levels] = {}
         self.unexplained: list[tuple[int, Place]] = []

@@ -173,19 +173,21 @@ class SimulationJournal:
         """Live bytes beside those of the keys that are left, each once."""
         account = found.account
         if not isinstance(found.contents, Drawn):
-            return Space(account.live_bytes, found.compacted_bytes(), False, found.contents.why)
+            copy = found.compacted_bytes()
+            return Space(account.live_bytes, copy, copy, copy, False, found.contents.why)
         count = self._keys[bucket].count
         files: Sequence[Any] = found.levels.files
         sampled = sum(len(f.keys) for f in files)
         rows = round(account.live_rows * (count or 0) / sampled) if sampled else 0
         exact = count is not None and sampled == account.live_rows
         why = "each key that is left once" if exact else f"each key of a sample of {sampled:,} once"
-        return Space(account.live_bytes, found.bytes_of(rows), exact, why)
+        copy = found.bytes_of(rows)
+        return Space(account.live_bytes, copy, copy, copy, exact, why)
 
     def space(self, bucket: int | None = None) -> tuple[Any, ...]:
         """The columns SPACE of all buckets, or of one."""
         if any(keys.count is None for keys in self._keys.values()):
-            return None, None, False, "the key space is too large to count its keys"
+            return *(None,) * 4, False, "the key space is too large to count its keys"
         some = self.spaces if bucket is None else {("", bucket): self.spaces["", bucket]}
         return Copies.of(some).row()
 

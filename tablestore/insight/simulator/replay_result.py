@@ -17,8 +17,8 @@ import pyarrow as pa
 from tablestore.core.errors import NotFound
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.merge_size import UNKNOWN, SizeModel, merged
-from tablestore.insight.inspect.amplification.ledger import Account, Space
-from tablestore.insight.inspect.amplification.sums import schema
+from tablestore.insight.inspect.amplification.ledger import Account, Space, estimated
+from tablestore.insight.inspect.amplification.sums import Copies, schema
 from tablestore.insight.inspect.levels_table import levels_table
 from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_bucket import ExecutedDecision
@@ -29,7 +29,7 @@ MOST_REFERENCES = 1 << 21  # files of levels that a bucket's steps hold on to
 MOST_COPIES = 2_000  # compacted copies of a bucket that are estimated; the newest come first
 _SHOWN = (
     "snapshot_id commit_kind commit_time compactions write_amplification live_bytes runs point_files "
-    "compacted_bytes space_amplification space_exact why"
+    "compacted_bytes space_amplification space_min space_max space_exact why"
 )
 AMPLIFICATION = pa.schema([schema("snapshot").field(name) for name in _SHOWN.split()])
 
@@ -202,17 +202,14 @@ class Replay:
         arrays = [pa.array(c, f.type) for c, f in zip(columns, AMPLIFICATION, strict=True)]
         return pa.table(arrays, schema=AMPLIFICATION)
 
-    def _space_of(
-        self, row: ReplayRow, commit: int | None
-    ) -> tuple[int | None, float | None, bool | None, str]:
+    def _space_of(self, row: ReplayRow, commit: int | None) -> tuple[Any, ...]:
         if row.compacted_bytes is not None:
             ratio = row.live_bytes / row.compacted_bytes if row.compacted_bytes else None
             why = "each key that is left once" if row.space_exact else "the keys that were drawn, each once"
-            return row.compacted_bytes, ratio, row.space_exact, why
+            return row.compacted_bytes, ratio, ratio, ratio, row.space_exact, why
         if self.model is UNKNOWN or commit is None:
-            return None, None, None, "not measured after this commit"
-        space = self.space(row.place, commit)
-        return space.compacted_bytes, space.amplification, space.exact, space.why
+            return *(None,) * 5, "not measured after this commit"
+        return Copies.of({row.place: self.space(row.place, commit)}).row()
 
 
 def _space(levels: Levels, types: Sequence[DataType], model: SizeModel) -> Space:
@@ -220,7 +217,7 @@ def _space(levels: Levels, types: Sequence[DataType], model: SizeModel) -> Space
     files = levels.files
     live = sum(f.file_size for f in files)
     if not levels.level0 and levels.run_count <= 1 and not any(f.delete_count != 0 for f in files):
-        return Space(live, live, True, "one sorted run without deletes")
+        return Space.known(live, live, "one sorted run without deletes")
     among = max((run.rows for run in levels.upper), default=0)
     found = merged(files, types, drop_deletes=True, model=model, among=among)
-    return Space(live, found.bytes, False, found.why)
+    return estimated(live, found)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.insight.inspect.amplification.ledger import RANGE_SHARE, Account, Space
+from tablestore.insight.inspect.amplification.ledger import RANGE_SHARE, Account, Space, quotient
 
 Place = tuple[str, int]  # partition text, bucket
 VIEWS = ("table", "snapshot", "bucket", "level")
@@ -44,6 +44,8 @@ STATE = {
 SPACE = {
     "compacted_bytes": pa.int64(),
     "space_amplification": pa.float64(),
+    "space_min": pa.float64(),
+    "space_max": pa.float64(),
     "space_exact": pa.bool_(),
     "why": pa.string(),
 }
@@ -116,6 +118,8 @@ class Copies:
 
     live: int = 0
     compacted: int = 0
+    least: int = 0
+    most: int = 0
     guessed: dict[Place, str] = field(default_factory=dict)
     buckets: int = 0
     why: str = "nothing is live"
@@ -126,6 +130,8 @@ class Copies:
         for place, space in spaces.items():
             found.live += space.live_bytes
             found.compacted += space.compacted_bytes
+            found.least += space.compacted_min
+            found.most += space.compacted_max
             found.why = space.why
             if not space.exact:
                 found.guessed[place] = space.why
@@ -133,14 +139,18 @@ class Copies:
 
     def row(self) -> tuple[Any, ...]:
         """The columns of SPACE."""
-        ratio = self.live / self.compacted if self.compacted else None
+        ratio, low, high = (self.live / n if n else None for n in (self.compacted, self.most, self.least))
         why = self.why
         if self.guessed and self.buckets > 1:
-            some = next(iter(self.guessed.values()))
-            why = f"{len(self.guessed)} of {self.buckets} buckets estimated: {some}"
+            some, whole = next(iter(self.guessed.values())), quotient(self.live, *self._copies)
+            why = f"{whole}; {len(self.guessed)} of {self.buckets} buckets estimated, such as {some}"
         elif not self.guessed and self.buckets > 1:
             why = f"all {self.buckets} buckets exact, such as: {self.why}"
-        return self.compacted, ratio, not self.guessed, why
+        return self.compacted, ratio, low, high, not self.guessed, why
+
+    @property
+    def _copies(self) -> tuple[int, int, int]:
+        return self.compacted, self.least, self.most
 
 
 def state_of(account: Account) -> State:

@@ -13,7 +13,7 @@ Called by `Inspect`.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -23,10 +23,10 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt, InvalidRequest, TablestoreError
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
-from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.explain.bucket_history import BASE, BucketEvent
-from tablestore.insight.explain.merge_size import SizeModel
+from tablestore.insight.explain.learned_sizes import learned_sizes
+from tablestore.insight.explain.merge_size import around
 from tablestore.insight.explain.table_history import changed_places, events
 from tablestore.insight.inspect.amplification.ledger import Account, Ledger, Space
 from tablestore.insight.inspect.amplification.sums import (
@@ -46,7 +46,6 @@ from tablestore.meta.compaction_history import SnapshotRecord
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
 
-_MERGES_LEARNED, _FILES_LEARNED = 64, 256  # what the model of merges is made of: the last ones
 _TRIES = 3
 _MOST_VIEWS = 8  # that are kept for one table
 _MOST_COPIES = 2_000  # compacted copies that the view by snapshot estimates; the newest come first
@@ -100,11 +99,7 @@ class _Book:
     def __init__(self, store: Store, per: str, chosen: Callable[[Place], bool]) -> None:
         self._store, self._per, self._chosen = store, per, chosen
         self._flows: dict[tuple[Any, ...], Flow] = {}
-        self._ledger = Ledger(store.key_types, space=False)
-        self._merges: deque[tuple[tuple[DataFileMeta, ...], tuple[DataFileMeta, ...]]] = deque(
-            maxlen=_MERGES_LEARNED
-        )
-        self._files: deque[DataFileMeta] = deque(maxlen=_FILES_LEARNED)
+        self._ledger = Ledger(store.key_types, model=learned_sizes(store), space=False)
         self._spaces: dict[Place, Space] = {}
         self._deleted: dict[Place, int] = {}
         self._index: str | None = None
@@ -136,48 +131,27 @@ class _Book:
                 at, some = next(grouped, (None, ()))
             touched |= self._marked(snapshot)
             if snapshot.id >= measured_from:
-                if self._per != "snapshot":
-                    self._ledger.learn(self._model())
                 self._measure(touched if snapshot.id > measured_from else self._ledger.accounts)
             self._snapshot_row(snapshot.id, snapshot.commit_kind, snapshot.time_millis, snapshot)
 
     def _look_ahead(self, snapshots: Sequence[Snapshot]) -> int:
-        """Learn from all merges, which the first rows need, too; gives the snapshot from which on copies are
-        estimated."""
+        """The snapshot from which on copies are estimated."""
         touched, places = Counter[int](), set[Place]()
         for snapshot_id, some in changed_places(self._store, snapshots):
             chosen = set(filter(self._chosen, some))
             touched[snapshot_id] += len(chosen)
             places |= chosen
-        self._learn_last(snapshots)
-        self._ledger.learn(self._model())
         first, left = snapshots[-1].id, _MOST_COPIES - len(places)
         while first > snapshots[0].id and left >= touched[first]:
             left -= touched[first]
             first -= 1
         return first
 
-    def _learn_last(self, snapshots: Sequence[Snapshot]) -> None:
-        """Learn from the last merges, as many as are kept, reading as few snapshots as have them."""
-        count, known = _MERGES_LEARNED, {s.id: s for s in snapshots}
-        while True:
-            first = snapshots[max(0, len(snapshots) - count)].id
-            for event in events(self._store, first=first, last=snapshots[-1].id, known=known):
-                self._learn(event)
-            full = len(self._merges) == _MERGES_LEARNED and len(self._files) == _FILES_LEARNED
-            if full or first == snapshots[0].id:
-                return
-            self._merges.clear()
-            self._files.clear()
-            count *= 4
-
     def _live(self, snapshot: Snapshot, some: Iterable[BucketEvent]) -> set[Place]:
         """Enter the events of a snapshot that is there; the buckets it touched."""
         touched = set()
         flows: list[tuple[Place, int, Flow]] = []
         for event in some:
-            if self._per != "snapshot":
-                self._learn(event)
             if not self._chosen(event.place):
                 continue
             before = self._ledger.accounts.get(event.place)
@@ -196,16 +170,6 @@ class _Book:
             flows += _compactions(compaction_history.of(self._store, snapshot))
         self._enter(snapshot.id, flows)
         return touched
-
-    def _learn(self, event: BucketEvent) -> None:
-        """Remember the files and merges of an event for the model, which is the same whatever buckets are
-        chosen."""
-        self._files.extend(event.flushed)
-        if self._store.key_types and event.rewritten and event.written:
-            self._merges.append((event.rewritten, event.written))
-
-    def _model(self) -> SizeModel:
-        return SizeModel.learned(self._merges, self._store.key_types, self._files)
 
     def _enter(self, snapshot: int, flows: Iterable[tuple[Place, int, Flow]]) -> None:
         for place, level, flow in flows:
@@ -237,7 +201,9 @@ class _Book:
             if marked is not None:
                 share = max(0.0, 1 - marked / account.live_rows) if account.live_rows else 1.0
                 least = min(space.compacted_bytes, round(space.live_bytes * share))
-                space = Space(space.live_bytes, least, False, f"{marked:,} rows are marked as deleted")
+                low, high = around(least, least, most=space.live_bytes)
+                why = f"{marked:,} rows are marked as deleted"
+                space = Space.of(space.live_bytes, least, low, high, why)
             self._spaces[place] = space
             if not space.live_bytes:
                 del self._spaces[place]
@@ -248,7 +214,7 @@ class _Book:
             written = self._total.row(self._total.ingested)[6]
             flows = (*flow.row(1)[:6], written, flow.exact)
             blank = (None,) * (len(STATE) + len(SPACE))
-            none = (None, None, None, f"not estimated for more than {_MOST_COPIES:,} changes of buckets")
+            none = (*(None,) * 5, f"not estimated for more than {_MOST_COPIES:,} changes of buckets")
             space = Copies.of(self._spaces).row() if self._measured else none
             state = (*self._state.row(), *space) if there else blank
             self._done.append((snapshot, kind, local_ms(time_ms), *flows, *state, self._since))
