@@ -148,6 +148,8 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch without dictionary-encoded columns."""
+    if not any(pa.types.is_dictionary(t) for t in batch.schema.types):
+        return batch
     columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     fields = [f.with_type(c.type) for f, c in zip(batch.schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
