@@ -4,7 +4,8 @@ Keys are strictly increasing in a file (I3), so a key is found by binary search 
 it; the keys of a file with few rows are read at once. For few keys only the pages whose bounds admit them are
 read; for more keys the key columns of the row group are read as a whole. Rows are read by their pages; where
 the greater part of a row group's pages is wanted, it is decoded as a whole. What was read stays in the lookup
-cache, a row that is read alone, too. Memory beyond that: one row group. Used by lookups through the levels and by point reads.
+cache, also a row that is read alone. Memory beyond that: one row group. Used by lookups through the levels
+and by point reads.
 """
 
 from __future__ import annotations
