@@ -355,11 +355,5 @@ def _outside(column: pa.Array, known: ColumnStats, f: DataField) -> bool:
     if column.null_count == len(column):
         return False
     ends = pc.min_max(column)
-    low = _is_bound(known.min) and pc.less(ends["min"], literal.scalar(known.min, f.type)).as_py()
-    high = _is_bound(known.max) and pc.greater(ends["max"], literal.scalar(known.max, f.type)).as_py()
-    return bool(low or high)
-
-
-def _is_bound(value: Any) -> bool:
-    """Whether a value of statistics bounds anything: it is there, and it is not NaN."""
-    return value is not None and bool(value == value)
+    low, high = literal.array([known.min, known.max], f.type)  # NULL and NaN bound nothing
+    return bool(pc.less(ends["min"], low).as_py() or pc.greater(ends["max"], high).as_py())

@@ -13,7 +13,9 @@ from tablestore.lsm.merge.groups import joined, plain
 def batch_of(texts: list[str | None], numbers: list[int], *, encoded: bool) -> pa.RecordBatch:
     """A batch of a text column `t`, by a dictionary or plain, and of numbers `n`."""
     column = pa.array(texts, pa.string())
-    return pa.record_batch({"t": column.dictionary_encode() if encoded else column, "n": pa.array(numbers, pa.int64())})
+    return pa.record_batch(
+        {"t": column.dictionary_encode() if encoded else column, "n": pa.array(numbers, pa.int64())}
+    )
 
 
 def test_rows_are_those_of_the_batches_in_their_order(seeds: tuple[int, ...]) -> None:
