@@ -51,8 +51,8 @@ def expected(
             for batch in tpch.read(chunk.path):
                 rows = _without(batch, key, gone)
                 yield with_year_month(rows) if year_month else rows
-    for one in sets:
-        rows = one.lineitem if table == "lineitem" else one.orders
+    for pair in sets:
+        rows = pair.lineitem if table == "lineitem" else pair.orders
         yield with_year_month(rows) if year_month else rows
 
 
@@ -117,11 +117,11 @@ class Fingerprint:
             name: {"checksum": f"{self.sums.get(name, 0):016x}", "nulls": self.nulls.get(name, 0)}
             for name in sorted(self.columns)
         }
-        found: dict[str, Any] = {"rows": self.rows, "columns": columns}
+        facts: dict[str, Any] = {"rows": self.rows, "columns": columns}
         if self.summary:
             groups = self.summary.result().to_pylist()
-            found["q1"] = [{name: str(value) for name, value in group.items()} for group in groups]
-        return found
+            facts["q1"] = [{name: str(value) for name, value in group.items()} for group in groups]
+        return facts
 
 
 def fingerprint(
@@ -163,9 +163,9 @@ def _empty(columns: Sequence[str], key: Sequence[str], with_q1: bool) -> Fingerp
 def _of_batch(
     columns: Sequence[str], key: Sequence[str], with_q1: bool, batch: pa.RecordBatch
 ) -> Fingerprint:
-    one = _empty(columns, key, with_q1)
-    one.add(batch)
-    return one
+    own = _empty(columns, key, with_q1)
+    own.add(batch)
+    return own
 
 
 def _mix(x: Hashes) -> Hashes:

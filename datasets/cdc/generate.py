@@ -165,8 +165,8 @@ def _ensure_chunks(source: Source, *, progress: bool) -> None:
         return
     files = tpch.base(source.scale, source.tables, parts=chunk_count(source.scale), progress=progress)
     entries: list[dict[str, object]] = []
-    for table, made in files.items():
-        for path in made:
+    for table, paths in files.items():
+        for path in paths:
             entries.append(_chunk(source.directory, table, path, number=len(entries) + 1))
     _publish(index, ("[\n" + ",\n".join(map(json.dumps, entries)) + "\n]\n").encode())
 

@@ -36,8 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print("dbgen's sets are empty at this scale factor; --sizes spec gives some", file=sys.stderr)
             paths = write_files(chosen, options.out)
         else:
-            made = base(options.scale_factor, options.tables, parts=options.parts)
-            paths = [path for files in made.values() for path in files]
+            tables = base(options.scale_factor, options.tables, parts=options.parts)
+            paths = [path for files in tables.values() for path in files]
     except (DatasetError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

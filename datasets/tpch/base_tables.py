@@ -91,8 +91,8 @@ def _generate(scale: Scale, targets: Mapping[str, Path], *, parts: int, progress
         ) as advance:
             _run(command, work / "messages", lambda: advance(_size(work)))
         for table, target in targets.items():
-            if (made := len(_files(table, work / table))) != parts:
-                raise DatasetError(f"{command[0]} made {made} of {parts} parts of {table}")
+            if (count := len(_files(table, work / table))) != parts:
+                raise DatasetError(f"{command[0]} made {count} of {parts} parts of {table}")
             (work / table).rename(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -116,10 +116,10 @@ def _run(command: list[str], messages: Path, tick: Callable[[], None]) -> None:
 
 def _executable() -> str:
     beside = Path(sys.executable).parent / "tpchgen-cli"
-    found = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
-    if not found:
+    program = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    if not program:
         raise DatasetError("tpchgen-cli is missing: pip install tpchgen-cli")
-    return found
+    return program
 
 
 def _size(directory: Path) -> int:

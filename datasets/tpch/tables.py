@@ -58,10 +58,10 @@ def loaded(lake: Any, scale_factor: ScaleFactor | Scale, *, options: Mapping[str
 def changed(lake: Any, scale_factor: ScaleFactor | Scale, number: int) -> None:
     """One round: the refresh set of that number in orders and lineitem, and one row in a hundred of four
     other tables with another amount."""
-    one = refresh(scale_factor, number)
+    pair = refresh(scale_factor, number)
     for name, inserted, deleted in (
-        ("orders", one.orders, one.deleted_orders),
-        ("lineitem", one.lineitem, one.deleted_lineitem),
+        ("orders", pair.orders, pair.deleted_orders),
+        ("lineitem", pair.lineitem, pair.deleted_lineitem),
     ):
         rows = pa.Table.from_batches([*_batches(inserted)])
         gone = pa.Table.from_batches([*_batches(deleted)])

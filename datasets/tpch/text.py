@@ -185,8 +185,8 @@ def _make(blocks: NDArray[np.int64]) -> memoryview:
     category = _categories(fraction, _sentence_starts(fraction, len(blocks)))
     pick = (fraction * weights[category]).astype(np.int64)
     pick += category.astype(np.int64) << 9
-    made = texts.take(pa.array(tokens[pick]))
-    return memoryview(made.buffers()[2])[: int(np.frombuffer(made.buffers()[1], np.int64)[len(made)])]
+    drawn = texts.take(pa.array(tokens[pick]))
+    return memoryview(drawn.buffers()[2])[: int(np.frombuffer(drawn.buffers()[1], np.int64)[len(drawn)])]
 
 
 def _make_all(blocks: NDArray[np.int64]) -> Iterator[memoryview]:
@@ -223,8 +223,8 @@ def comments(offset: NDArray[np.int64], length: NDArray[np.int64]) -> pa.StringA
     if len(wanted) > _WHOLE_POOL_FROM:
         return _slices(np.memmap(pool_file(), np.uint8, "r"), offset, length)
     text = np.frombuffer(b"".join(_make_all(wanted)), np.uint8) if len(wanted) else np.empty(0, np.uint8)
-    made = np.concatenate([[0], np.cumsum(starts[wanted + 1] - starts[wanted])])
-    return _slices(text, offset - starts[first] + made[np.searchsorted(wanted, first)], length)
+    offsets = np.concatenate([[0], np.cumsum(starts[wanted + 1] - starts[wanted])])
+    return _slices(text, offset - starts[first] + offsets[np.searchsorted(wanted, first)], length)
 
 
 def _slices(text: NDArray[np.uint8], offset: NDArray[np.int64], length: NDArray[np.int64]) -> pa.StringArray:

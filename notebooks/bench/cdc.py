@@ -48,12 +48,12 @@ def main(arguments: list[str]) -> int:
     with ExitStack() as stack:
         place = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-cdc-"))
         server = stack.enter_context(MariaDb(FAST, memory=chosen.server_memory))
-        found = measure(entries, server, chosen, Path(place))
-    print(show(found, chosen), *lines, sep="\n")
+        rounds = measure(entries, server, chosen, Path(place))
+    print(show(rounds, chosen), *lines, sep="\n")
     report.save(
         chosen.json,
         report.command("cdc", arguments),
-        {f"{step}/{who}": some for (step, who), some in found.items()},
+        {f"{step}/{who}": some for (step, who), some in rounds.items()},
     )
     return 0
 
@@ -82,42 +82,42 @@ def measure(
         "sample": _changed(server, "sample", -(-chosen.images // _SHARE)),
         "warm": _changed(server, "warm", min(_WARM_ROWS, chosen.images)),
     }
-    found: Found = {}
+    rounds: Found = {}
     with ExitStack() as stack:
         there = [(entry, stack.enter_context(entry.start())) for entry in entries]
         for turn in range(chosen.rounds + 1):  # the first warms up
             for entry, contender in there:
                 for step, run in _steps(entry, contender, server, ranges, warm=not turn):
-                    one = run()
+                    measured = run()
                     if turn:
-                        found.setdefault((step, entry.name), []).append(one)
-            _require_same(found)
+                        rounds.setdefault((step, entry.name), []).append(measured)
+            _require_same(rounds)
         if not chosen.no_ingest:
             ours = there[0][1]
             ours.step("spark")
             for table in ("warm", "lineitem"):
                 source, lake = f"{server.url}/{tpch_database.DATABASE}.{table}", place / table
                 request = ("ingest", source, server.password_file, lake, chosen.chunk_rows)
-                found[INGEST, registry.OURS] = [ours.step(*request, table=lake)]
-            if int(found[INGEST, registry.OURS][0].answer["rows"]) != rows:
-                raise Differs(f"the ingest: {found[INGEST, registry.OURS][0].answer}, not {rows} rows")
-    return found
+                rounds[INGEST, registry.OURS] = [ours.step(*request, table=lake)]
+            if int(rounds[INGEST, registry.OURS][0].answer["rows"]) != rows:
+                raise Differs(f"the ingest: {rounds[INGEST, registry.OURS][0].answer}, not {rows} rows")
+    return rounds
 
 
 def _steps(
     entry: registry.Entry, contender: Contender, server: MariaDb, ranges: dict[str, list[Any]], *, warm: bool
 ) -> list[tuple[str, Callable[[], Measured]]]:
     url, secret = f"{server.url}/{tpch_database.DATABASE}", server.password_file
-    found: list[tuple[str, Callable[[], Measured]]] = []
+    steps: list[tuple[str, Callable[[], Measured]]] = []
     if "rows" not in entry.lacks:
         table = "sample" if warm else "lineitem"
-        found.append((ROWS, partial(contender.step, "rows", url, secret, table)))
+        steps.append((ROWS, partial(contender.step, "rows", url, secret, table)))
     if "images" not in entry.lacks:
         table = "warm" if warm else ("images" if entry.name == registry.OURS else "sample")
         for kind, (start, end) in zip(KINDS, ranges[table], strict=True):
             request = ("images", url, secret, table, json.dumps(start), json.dumps(end))
-            found.append((kind, partial(contender.step, *request)))
-    return found
+            steps.append((kind, partial(contender.step, *request)))
+    return steps
 
 
 def _changed(server: MariaDb, table: str, rows: int) -> list[tuple[list[Any], list[Any]]]:
@@ -151,18 +151,18 @@ def show(found: Found, chosen: argparse.Namespace) -> str:
     lines, rates = [], {}
     for (step, name), some in found.items():
         count = int(some[0].answer.get("images", some[0].answer.get("rows", 0)))
-        seconds = report.median(some, lambda one: one.seconds)
-        cpu = report.median(some, lambda one: one.cpu_seconds)
+        seconds = report.median(some, lambda measured: measured.seconds)
+        cpu = report.median(some, lambda measured: measured.cpu_seconds)
         rates[step, name] = count / seconds, count / max(cpu, 1e-9)
         ours = rates.get((step, registry.OURS), (1.0, 1.0))
-        peak = max(one.peak_bytes for one in some) / 2**20
+        peak = max(measured.peak_bytes for measured in some) / 2**20
         lines.append(
             [
                 step,
                 name,
                 f"{count:,}",
                 f"{seconds:.2f}",
-                report.spread([one.seconds for one in some]),
+                report.spread([measured.seconds for measured in some]),
                 f"{count / seconds:,.0f}",
                 f"{cpu:.2f}",
                 f"{peak:,.0f}",

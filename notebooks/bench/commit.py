@@ -48,15 +48,15 @@ def main(arguments: list[str]) -> int:
     others, missing = registry.peers(chosen.peers)
     called = report.command("commit", arguments)
     print(f"{called}\n{report.machine()}; {chosen.rows} rows a commit\n")
-    found: dict[str, dict[int, Cost]] = {}
+    costs: dict[str, dict[int, Cost]] = {}
     raw: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-commit-", dir=chosen.directory) as folder:
         for entry in [registry.ours(), *others]:
             with entry.start() as contender:
-                found[entry.name] = grow(
+                costs[entry.name] = grow(
                     contender, chosen.snapshots, chosen.rows, Path(folder) / entry.name, raw
                 )
-    print(show(found, chosen.snapshots))
+    print(show(costs, chosen.snapshots))
     print("\n" + "\n".join([*missing, NOTES]))
     report.save(chosen.json, called, raw)
     return 0
@@ -104,7 +104,7 @@ def grow(
         plans = tuple(contender.step("plan", table) for _ in range(PLANS))
         _require_history(contender.name, table, size)
         raw[f"{size}/{contender.name}"] = [measured, *plans]
-        times = tuple(float(one) for one in measured.answer["ms"].split(","))
+        times = tuple(float(text) for text in measured.answer["ms"].split(","))
         costs[size] = Cost(times, measured.cpu_seconds * 1000 / last, plans)
         there = size
     return costs

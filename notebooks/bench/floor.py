@@ -160,16 +160,16 @@ def once(shape: Shape, files: Sequence[str], folder: Path) -> Round:
         with pq.ParquetFile(path) as parquet:
             for _ in floor.each(DECODE, parquet.iter_batches(line_items.BATCH_ROWS)):
                 pass
-    made = sorted(Path(table.location).rglob("data-*.parquet"))
+    paths = sorted(Path(table.location).rglob("data-*.parquet"))
     rows = 0
-    for file in made:
+    for file in paths:
         decoded = pq.read_table(file)
         rows += len(decoded)
         for name, settings in ((OWN, own_settings(decoded)), (DEFAULT, {})):
             with floor.part(name):
                 size = encode(decoded, settings)
             encoded[name] += size
-    load_bytes, source_bytes = (sum(Path(p).stat().st_size for p in some) for some in (made, files))
+    load_bytes, source_bytes = (sum(Path(p).stat().st_size for p in some) for some in (paths, files))
     return Round(rows, load_bytes, source_bytes, clock, floor, encoded)
 
 
@@ -181,10 +181,10 @@ def encode(rows: pa.Table, settings: Mapping[str, Any]) -> int:
 
 
 def own_settings(rows: pa.Table) -> dict[str, Any]:
-    found = encodings.choose(rows, whole_bytes=rows.nbytes)
+    chosen = encodings.choose(rows, whole_bytes=rows.nbytes)
     return {
-        "use_dictionary": list(found.dictionary),
-        "column_encoding": dict(found.other),
+        "use_dictionary": list(chosen.dictionary),
+        "column_encoding": dict(chosen.other),
         "store_decimal_as_integer": True,
     }
 

@@ -79,7 +79,7 @@ def _plans(
     contender: Contender, tables: dict[str, str], rounds: int, raw: dict[str, list[Measured]]
 ) -> list[tuple[str, str, list[float], int]]:
     """(table, contender, milliseconds of each round, splits) of every kind of plan."""
-    found = []
+    plans = []
     kinds = [(*kind, "cold") for kind in PLANS]
     if contender.name == registry.OURS:
         kinds.append((*PLANS[3], "warm"))
@@ -89,8 +89,8 @@ def _plans(
         shown = title if state == "cold" else f"{title}, warm"
         raw[f"{shown}/{contender.name}"] = steps
         times = [float(s.answer["ms"]) for s in steps]
-        found.append((shown, contender.name, times, int(steps[0].answer["splits"])))
-    return found
+        plans.append((shown, contender.name, times, int(steps[0].answer["splits"])))
+    return plans
 
 
 def _compared(lines: list[tuple[str, str, list[float], int]]) -> list[tuple[str, ...]]:
@@ -114,7 +114,7 @@ def _commits(
         contender.step("commits", table, 5, 10)
         measured = contender.step("commits", table, 60, 10)
         raw[f"{count} snapshots/{contender.name}"] = [measured]
-        times = [float(one) for one in measured.answer["ms"].split(",")]
+        times = [float(text) for text in measured.answer["ms"].split(",")]
         cpu = measured.cpu_seconds * 1000 / len(times)
         first = first or cpu
         least = f"{min(times):.1f}–{max(times):.1f}"

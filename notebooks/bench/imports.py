@@ -40,11 +40,11 @@ def main(arguments: Sequence[str]) -> int:
     rounds = [
         {what: seconds(program) for what, program in PROGRAMS.items()} for _ in range(chosen.rounds + 1)
     ]
-    found = {what: [one[what] for one in rounds[1:]] for what in PROGRAMS}
-    base = min(found[PYARROW])
+    by_program = {what: [figures[what] for figures in rounds[1:]] for what in PROGRAMS}
+    base = min(by_program[PYARROW])
     lines = [
         (what, PROGRAMS[what], f"{min(some):.2f}", report.spread(some), f"{min(some) / base:.2f}")
-        for what, some in found.items()
+        for what, some in by_program.items()
     ]
     print(report.text(HEADER, lines))
     return 0

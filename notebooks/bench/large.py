@@ -41,10 +41,10 @@ def main(arguments: list[str]) -> int:
     if chosen.threads is not None:
         options |= {f"tablestore.{verb}.threads": chosen.threads for verb in ("write", "scan")}
     with tempfile.TemporaryDirectory(prefix="bench-large-", dir=chosen.directory) as folder:
-        found = dict(measure(Path(folder), chosen.rows, options))
-    print(f"\n{chosen.rows:,} rows\n{show(found, chosen.rows)}\n\n{NOTES}")
-    report.save(chosen.json, called, {step: [one] for step, one in found.items()})
-    peak = max(one.peak_bytes for one in found.values())
+        steps = dict(measure(Path(folder), chosen.rows, options))
+    print(f"\n{chosen.rows:,} rows\n{show(steps, chosen.rows)}\n\n{NOTES}")
+    report.save(chosen.json, called, {step: [measured] for step, measured in steps.items()})
+    peak = max(measured.peak_bytes for measured in steps.values())
     if chosen.most_mb is not None and peak > chosen.most_mb << 20:
         print(f"bench large: {peak >> 20} MB is more than the {chosen.most_mb} MB allowed", file=sys.stderr)
         return 1
@@ -76,20 +76,20 @@ def _parser() -> argparse.ArgumentParser:
 def measure(folder: Path, rows: int, options: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
     """The steps in their order. Raises Wrong."""
     wanted = {"bucket": max(2, rows // ROWS_A_BUCKET), "write-only": True, **options}
-    made = ts.connect(str(folder)).create_table(
+    table = ts.connect(str(folder)).create_table(
         "bench.large", schema=large_rows.SCHEMA, primary_key=["k"], options=wanted
     )
-    path, right = Path(made.location), large_rows.expected(rows)
+    path, right = Path(table.location), large_rows.expected(rows)
     for step in MEANING:
         with _process() as process:
             if step in ("write", "compact"):
                 fields = (path, rows) if step == "write" else (path,)
                 yield step, process.step(step, *fields, table=path)
                 continue
-            one = process.step("scan", path)
-            if {name: int(one.answer[name]) for name in right} != right:
-                raise Wrong(f"{MEANING[step]}: found {dict(one.answer)}, wrote {right}")
-            yield step, one
+            scanned = process.step("scan", path)
+            if {name: int(scanned.answer[name]) for name in right} != right:
+                raise Wrong(f"{MEANING[step]}: found {dict(scanned.answer)}, wrote {right}")
+            yield step, scanned
 
 
 def _process() -> Contender:
@@ -106,14 +106,14 @@ def show(found: Mapping[str, Measured], rows: int) -> str:
         [
             MEANING[step],
             registry.OURS,
-            f"{one.seconds:.1f}",
-            f"{one.cpu_seconds:.1f}",
-            f"{rows / one.seconds / 1e6:.2f}",
-            str(one.files) if one.files else "",
-            f"{one.written_bytes / 1e6:.1f}" if one.written_bytes else "",
-            f"{one.peak_bytes / 1e6:.0f}",
+            f"{measured.seconds:.1f}",
+            f"{measured.cpu_seconds:.1f}",
+            f"{rows / measured.seconds / 1e6:.2f}",
+            str(measured.files) if measured.files else "",
+            f"{measured.written_bytes / 1e6:.1f}" if measured.written_bytes else "",
+            f"{measured.peak_bytes / 1e6:.0f}",
         ]
-        for step, one in found.items()
+        for step, measured in found.items()
     ]
     return report.text(HEADER, lines)
 

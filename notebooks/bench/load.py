@@ -91,14 +91,14 @@ def main(arguments: list[str]) -> int:
     entries = [registry.ours(), registry.ours_twice(), *others]
     called = report.command("load", arguments)
     print(f"{called}\n{report.machine()}; medians of {chosen.rounds}")
-    found: dict[str, list[Measured]] = {}
+    by_name: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-load-", dir=chosen.directory) as folder:
         for name in names:
             rows, own = measure(SHAPES[name], entries, chosen.scale_factor, chosen.rounds, Path(folder))
             print(f"\n{name}: {rows:,} rows, scale factor {chosen.scale_factor}\n{show(own, entries, rows)}")
-            found |= {f"{name}/{step}/{who}": rounds for (step, who), rounds in own.items()}
+            by_name |= {f"{name}/{step}/{who}": rounds for (step, who), rounds in own.items()}
     print("\n" + "\n".join([*missing, NOTES]))
-    report.save(chosen.json, called, found)
+    report.save(chosen.json, called, by_name)
     return 0
 
 
@@ -140,17 +140,17 @@ def measure(
     files = source(scale)
     for path in files.split(","):
         Path(path).read_bytes()  # so that nobody has to fetch it from the disk for the others
-    found: Found = {}
+    rounds_of: Found = {}
     facts: dict[str, str] = {}
     for _ in range(rounds):
         for entry in entries:
             with entry.start() as contender:
                 for _ in _steps(shape, entry, contender, small, folder) if small else ():
                     pass  # classes loaded, code compiled, libraries opened
-                for step, one in _steps(shape, entry, contender, files, folder):
-                    _agree(facts, step, one, entry.name)
-                    found.setdefault((step, entry.name), []).append(one)
-    return int(facts["read rows"]), found
+                for step, measured in _steps(shape, entry, contender, files, folder):
+                    _agree(facts, step, measured, entry.name)
+                    rounds_of.setdefault((step, entry.name), []).append(measured)
+    return int(facts["read rows"]), rounds_of
 
 
 def _steps(
@@ -176,10 +176,10 @@ def _steps(
 
 def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
     """Raises Differs when rows or sums of a step differ from those of the first contender."""
-    known = "scan" if step == "rescan" else step
+    reference = "scan" if step == "rescan" else step
     for fact in ("rows", "quantity"):
         if fact in one.answer:
-            first = facts.setdefault(f"{known} {fact}", one.answer[fact])
+            first = facts.setdefault(f"{reference} {fact}", one.answer[fact])
             if first != one.answer[fact]:
                 raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {first}")
 
@@ -198,18 +198,18 @@ def show(found: Found, entries: Sequence[registry.Entry], rows: int) -> str:
 def _line(step: str, name: str, rounds: Sequence[Measured], ours: Sequence[Measured], rows: int) -> list[str]:
     seconds, cpu = (report.median(rounds, f) for f in (_seconds, _cpu))
     own_seconds, own_cpu = (report.median(ours, f) for f in (_seconds, _cpu))
-    written = report.median(rounds, lambda one: one.written_bytes)
-    files = report.median(rounds, lambda one: one.files)
+    written = report.median(rounds, lambda measured: measured.written_bytes)
+    files = report.median(rounds, lambda measured: measured.files)
     return [
         MEANING[step],
         name,
         f"{seconds:.2f}",
-        report.spread([one.seconds for one in rounds]),
+        report.spread([measured.seconds for measured in rounds]),
         f"{cpu:.2f}",
         "" if step == "update" else f"{rows / seconds / 1e6:.2f}",
         f"{files:.0f}" if files else "",
         f"{written / 1e6:.1f}" if written else "",
-        f"{report.median(rounds, lambda one: one.peak_bytes) / 1e6:.0f}",
+        f"{report.median(rounds, lambda measured: measured.peak_bytes) / 1e6:.0f}",
         report.ratio(seconds, own_seconds),
         report.ratio(cpu, own_cpu),
     ]

@@ -64,10 +64,10 @@ def main(arguments: list[str]) -> int:
         else:
             broker = stack.enter_context(KafkaBroker())
             systems[KAFKA] = {"log.system": KAFKA, "kafka.bootstrap.servers": broker.address}
-        found = measure(systems, chosen, place)
-    print(show(found), flush=True)
+        figures = measure(systems, chosen, place)
+    print(show(figures), flush=True)
     if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+        chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 
@@ -87,19 +87,19 @@ def measure(
     systems: Mapping[str, Mapping[str, str]], chosen: argparse.Namespace, place: Path
 ) -> dict[str, Any]:
     """Latencies and CPU times in milliseconds, and (rows a second, rows a second of CPU time), by system."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for system, options in systems.items():
         for mode in (EVENTUAL, NORMALISED, TRANSACTIONAL):
             warehouse = str(place / f"{system}-{mode.replace(', ', '-')}")
             run = latencies(warehouse, options, mode, chosen)
-            found[f"{system}/{mode}"] = {"ms": run.from_write, "cpu": run.cpu}
+            figures[f"{system}/{mode}"] = {"ms": run.from_write, "cpu": run.cpu}
             if mode == TRANSACTIONAL:
-                found[f"{system}/{AFTER}"] = {"ms": run.from_return, "cpu": run.cpu}
+                figures[f"{system}/{AFTER}"] = {"ms": run.from_return, "cpu": run.cpu}
     for _ in range(chosen.rounds):
         for system, options in systems.items():
             for step, rates in throughput(place, system, options, chosen.rows).items():
-                found.setdefault(f"{system}/{step}", []).append(rates)
-    return found
+                figures.setdefault(f"{system}/{step}", []).append(rates)
+    return figures
 
 
 @dataclass(frozen=True)
@@ -192,19 +192,19 @@ def throughput(
     log = log_of(table.store)
     assert log is not None, "the table was made with one"
     batches = [_rows(n, min(_BATCH, rows - n)) for n in range(0, rows, _BATCH)]
-    found = {"append": _rates(rows, lambda: _append(log, batches))}
-    found["read"] = _rates(rows, lambda: _read(log, rows))
+    figures = {"append": _rates(rows, lambda: _append(log, batches))}
+    figures["read"] = _rates(rows, lambda: _read(log, rows))
     if isinstance(log, KafkaLog):
         messages = _messages(log, batches)
-        found["librdkafka alone, send"] = _rates(rows, lambda: _produce(log, messages, f"{name}-floor"))
-        found["librdkafka alone, receive"] = _rates(rows, lambda: _consume(log, f"{name}-floor", rows))
+        figures["librdkafka alone, send"] = _rates(rows, lambda: _produce(log, messages, f"{name}-floor"))
+        figures["librdkafka alone, receive"] = _rates(rows, lambda: _consume(log, f"{name}-floor", rows))
     else:
         file = place / "floor.arrow"
-        found["Arrow IPC file, write"] = _rates(rows, lambda: _write_ipc(file, batches))
-        found["Arrow IPC file, read"] = _rates(rows, lambda: _read_ipc(file, rows))
+        figures["Arrow IPC file, write"] = _rates(rows, lambda: _write_ipc(file, batches))
+        figures["Arrow IPC file, read"] = _rates(rows, lambda: _read_ipc(file, rows))
     log.close()
     lake.drop_table(f"shop.{name}")
-    return found
+    return figures
 
 
 def _rows(start: int, count: int) -> pa.RecordBatch:
@@ -248,12 +248,12 @@ def _require(found: int, wanted: int) -> None:
 
 
 def _messages(log: KafkaLog, batches: list[pa.RecordBatch]) -> list[tuple[int, list[dict[str, Any]]]]:
-    found = []
+    messages = []
     for n, batch in enumerate(batches):
         keys, values = log.format.encode(_inserted(batch), batch)
         pairs = zip(keys.to_pylist(), values.to_pylist(), strict=True)
-        found.append((n % _BUCKETS, [{"key": key, "value": value} for key, value in pairs]))
-    return found
+        messages.append((n % _BUCKETS, [{"key": key, "value": value} for key, value in pairs]))
+    return messages
 
 
 def _produce(log: KafkaLog, messages: list[tuple[int, list[dict[str, Any]]]], topic: str) -> None:
@@ -280,8 +280,8 @@ def _produce(log: KafkaLog, messages: list[tuple[int, list[dict[str, Any]]]], to
 
 
 def _consume(log: KafkaLog, topic: str, rows: int) -> None:
-    found = sum(1 for _ in _received(dict(log.properties)["bootstrap.servers"], topic, rows))
-    _require(found, rows)
+    count = sum(1 for _ in _received(dict(log.properties)["bootstrap.servers"], topic, rows))
+    _require(count, rows)
 
 
 def _received(server: str, topic: str, rows: int) -> Iterator[bytes]:

@@ -64,14 +64,14 @@ def main(arguments: list[str]) -> int:
     print(f"{called}\n{report.machine()}; medians of {chosen.rounds}")
     with tempfile.TemporaryDirectory(prefix="bench-lsm-", dir=chosen.directory) as name:
         folder = Path(name)
-        rows, found = measure(entries, chosen.scale_factor, chosen.rounds, folder)
-        print(f"\n{rows:,} rows, scale factor {chosen.scale_factor}\n{show(found, entries)}")
+        rows, by_step = measure(entries, chosen.scale_factor, chosen.rounds, folder)
+        print(f"\n{rows:,} rows, scale factor {chosen.scale_factor}\n{show(by_step, entries)}")
         print("\n" + "\n".join([*missing, NOTES]))
         files = source(chosen.scale_factor).split(",")
         table = create(folder / "parts", by_kind=False)
         parts = breakdown.measure(table, files, make_changes(files, folder / "parts-changes"))
         print("\n" + breakdown.show(parts))
-    report.save(chosen.json, called, {f"{step}/{who}": some for (step, who), some in found.items()})
+    report.save(chosen.json, called, {f"{step}/{who}": some for (step, who), some in by_step.items()})
     return 0
 
 
@@ -123,7 +123,7 @@ def measure(entries: Sequence[registry.Entry], scale: str, rounds: int, folder: 
         inputs.append((files, make_changes(files.split(","), folder / f"changes-{number}")))
     for path in inputs[-1][0].split(","):
         Path(path).read_bytes()  # so that nobody has to fetch it from the disk for the others
-    found: Found = {}
+    by_step: Found = {}
     facts: dict[str, str] = {}
     for _ in range(rounds):
         for entry in entries:
@@ -131,10 +131,10 @@ def measure(entries: Sequence[registry.Entry], scale: str, rounds: int, folder: 
                 for files, changes in inputs[:-1]:
                     for _ in _steps(entry, contender, files, changes, folder):
                         pass  # classes loaded, code compiled, libraries opened
-                for step, one in _steps(entry, contender, *inputs[-1], folder):
-                    _agree(facts, step, one, entry.name)
-                    found.setdefault((step, entry.name), []).append(one)
-    return int(facts["read rows"]), found
+                for step, measured in _steps(entry, contender, *inputs[-1], folder):
+                    _agree(facts, step, measured, entry.name)
+                    by_step.setdefault((step, entry.name), []).append(measured)
+    return int(facts["read rows"]), by_step
 
 
 def _steps(
@@ -192,24 +192,24 @@ def show(found: Found, entries: Sequence[registry.Entry]) -> str:
 
 def _line(step: str, name: str, rounds: Sequence[Measured], ours: Sequence[Measured]) -> list[str]:
     seconds, own = _seconds(rounds), _seconds(ours)
-    cpu, own_cpu = (report.median(some, lambda one: one.cpu_seconds) for some in (rounds, ours))
-    written = report.median(rounds, lambda one: one.written_bytes)
+    cpu, own_cpu = (report.median(some, lambda measured: measured.cpu_seconds) for some in (rounds, ours))
+    written = report.median(rounds, lambda measured: measured.written_bytes)
     return [
         MEANING[step],
         name,
         f"{seconds:.2f}",
-        report.spread([_step_seconds(one) for one in rounds]),
+        report.spread([_step_seconds(measured) for measured in rounds]),
         f"{statistics.median(_each(rounds)):.1f}" if _each(rounds) else "",
         f"{cpu:.2f}",
         f"{written / 1e6:.1f}" if written else "",
-        f"{report.median(rounds, lambda one: one.peak_bytes) / 1e6:.0f}",
+        f"{report.median(rounds, lambda measured: measured.peak_bytes) / 1e6:.0f}",
         report.ratio(seconds, own),
         report.ratio(cpu, own_cpu),
     ]
 
 
 def _each(rounds: Sequence[Measured]) -> list[float]:
-    return [float(ms) for one in rounds for ms in one.answer.get("ms", "").split(",") if ms]
+    return [float(ms) for measured in rounds for ms in measured.answer.get("ms", "").split(",") if ms]
 
 
 def _step_seconds(one: Measured) -> float:
@@ -219,7 +219,7 @@ def _step_seconds(one: Measured) -> float:
 
 
 def _seconds(rounds: Sequence[Measured]) -> float:
-    return statistics.median(_step_seconds(one) for one in rounds)
+    return statistics.median(_step_seconds(measured) for measured in rounds)
 
 
 if __name__ == "__main__":

@@ -153,13 +153,13 @@ def measure(task: Task, keys: np.ndarray, rounds: int) -> tuple[str, ...]:
         np.int8
     )
     ours = [merged_once(task, keys, plain) for _ in range(rounds)]
-    wall, cpu = (statistics.median(one[n] for one in ours) for n in (0, 1))
+    wall, cpu = (statistics.median(figures[n] for figures in ours) for n in (0, 1))
     floor = statistics.median(floor_once(task, keys) for _ in range(rounds))
     taken = ""
     if takes_deletes(task):
         taken = f"{statistics.median(merged_once(task, keys, deleted)[1] for _ in range(rounds)) * scale:.3f}"
-    known = [p for p in (polars_once(task, keys) for _ in range(rounds)) if p is not None]
-    peer = statistics.median(known) if known else None
+    theirs = [p for p in (polars_once(task, keys) for _ in range(rounds)) if p is not None]
+    peer = statistics.median(theirs) if theirs else None
     shown = ("", "") if peer is None else (f"{peer * scale:.3f}", report.ratio(peer, cpu))
     name, _, column = task.name.partition(" ")
     rate = f"{len(keys) / wall:,.0f}" if wall else ""

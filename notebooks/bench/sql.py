@@ -42,8 +42,8 @@ def main(arguments: list[str]) -> int:
         )
         prepare(folder, chosen.scale)
         numbers = [int(n) for n in chosen.queries.split(",")] if chosen.queries else list(QUERIES)
-        found = measure(folder, numbers, chosen.rounds, stack)
-        print(show(found, numbers))
+        figures = measure(folder, numbers, chosen.rounds, stack)
+        print(show(figures, numbers))
         print(f"\npoint query by key, warm: {point(folder, chosen.rounds * 10):.1f} ms (median)")
         print(grouped(folder, chosen.rounds))
     return 0
@@ -166,9 +166,9 @@ def grouped(folder: Path, rounds: int) -> str:
 
     def streamed() -> int:
         result = session.sql(_GROUPED)
-        found = next(result.to_batches()).num_rows
+        count = next(result.to_batches()).num_rows
         result.stop()
-        return found
+        return count
 
     def plain() -> int:
         with duckdb.connect() as duck:

@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         print(f"bench tier: {absent}", file=sys.stderr)
         return 2
     try:
-        found, missing_peers = registry.peers(registry.chosen(chosen.peers, registry.STREAMS))
+        entries, missing_peers = registry.peers(registry.chosen(chosen.peers, registry.STREAMS))
     except ValueError as e:
         print(f"bench tier: {e}", file=sys.stderr)
         return 2
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
         Cluster(servers.address) as cluster,
         contextlib.ExitStack() as peers,
     ):
-        flink = next((peers.enter_context(one.start()) for one in found), None)
+        flink = next((peers.enter_context(entry.start()) for entry in entries), None)
         for kind in chosen.kinds:
             table = made(Admin(cluster), kind)
             fill(TableWriter(cluster, table), kind, chosen.rows)
@@ -158,13 +158,13 @@ def measured(address: str, table: FlussTable, kind: str, threads: int) -> Measur
         )
         service.wait()
         wall, cpu = time.perf_counter() - began, time.process_time() - cpu
-        (one,) = service.rounds()
-        if one.outcome != "committed":
-            raise SystemExit(f"the round {one.outcome}: {one.reason}")
-        parts = dict(one.seconds)
+        (tiered,) = service.rounds()
+        if tiered.outcome != "committed":
+            raise SystemExit(f"the round {tiered.outcome}: {tiered.reason}")
+        parts = dict(tiered.seconds)
         parts["fetch"] -= decoding.seconds
         parts["decode"] = decoding.seconds
-        return Measured(kind, one.rows, wall, cpu, parts, content(lake.table(str(table.path))))
+        return Measured(kind, tiered.rows, wall, cpu, parts, content(lake.table(str(table.path))))
 
 
 def content(table: ts.Table) -> tuple[int, ...]:
@@ -182,10 +182,10 @@ def of_flink(flink: Contender, address: str, table: FlussTable, ours: Measured) 
             source = cluster.table(str(table.path))
             records = sum(at.latest for at in cluster.bounds(source, [None]).values())
         target = lake_table(lake, source, log_columns=False, options=_FLINK_OPTIONS)
-        found = flink.step("tier", address, table.path, records, warehouse, Path(folder) / "savepoint")
+        answer = flink.step("tier", address, table.path, records, warehouse, Path(folder) / "savepoint")
         if (has := content(target)) != ours.content:
             raise Refused(f"flink: its table has {has}, ours {ours.content}")
-        return found
+        return answer
 
 
 class _DecodeClock:

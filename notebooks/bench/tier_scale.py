@@ -77,16 +77,16 @@ class Watched:
     rounds: dict[int, RoundReport] = field(default_factory=dict)
 
     def look(self) -> TieringReport:
-        found = self.service.report()
-        self.rounds |= {one.number: one for one in found.rounds if one.ended is not None}
-        return found
+        report = self.service.report()
+        self.rounds |= {tiered.number: tiered for tiered in report.rounds if tiered.ended is not None}
+        return report
 
     def until_all_in(self, paths: Sequence[str], since: float) -> float:
         """Seconds until every table had a round that began after `since` and has nothing more to do."""
         began = time.monotonic()
         while True:
-            found = {one.table: one for one in self.look().tables}
-            late = [path for path in paths if not _is_in(found.get(path), since)]
+            states = {state.table: state for state in self.look().tables}
+            late = [path for path in paths if not _is_in(states.get(path), since)]
             if not late:
                 return time.monotonic() - began
             if time.monotonic() - began > _MOST_SECONDS or not self.service.running:
@@ -134,13 +134,13 @@ def measured(lake: ts.Lake, source: Source, chosen: argparse.Namespace) -> Itera
     watched, first = Watched(service), None
     try:
         for turn in range(chosen.times):
-            since, cpu, known = time.time(), time.process_time(), len(watched.rounds)
+            since, cpu, earlier = time.time(), time.process_time(), len(watched.rounds)
             if turn:
                 source.write(turn)
                 since, cpu = time.time(), time.process_time()
             seconds = watched.until_all_in(good, since)
             cpu = time.process_time() - cpu
-            rounds = [one for number, one in sorted(watched.rounds.items())][known:]
+            rounds = [tiered for number, tiered in sorted(watched.rounds.items())][earlier:]
             yield f"{_ordinal(turn)}: all in after {seconds:.2f} s, CPU {cpu:.2f} s; {_rounds(rounds)}"
             first = first or Resources.now()
         failed = _failures(watched, source.paths[: chosen.failing])
@@ -158,25 +158,25 @@ def measured(lake: ts.Lake, source: Source, chosen: argparse.Namespace) -> Itera
 def _at_rest(first: Resources) -> Resources:
     """What is open once rounds that have just ended have closed theirs."""
     until = time.monotonic() + _REST_SECONDS
-    while not (found := Resources.now()).within(first) and time.monotonic() < until:
+    while not (resources := Resources.now()).within(first) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
-    return found
+    return resources
 
 
 def _failures(watched: Watched, paths: Sequence[str]) -> list[str]:
     """A line for each table that fails for ever, with its reason, once each has had a round."""
     until = time.monotonic() + _MOST_SECONDS
     while True:
-        found = {one.table: one for one in watched.look().tables}
-        if {*paths} <= {one.table for one in watched.rounds.values()} or time.monotonic() > until:
+        states = {seen.table: seen for seen in watched.look().tables}
+        if {*paths} <= {seen.table for seen in watched.rounds.values()} or time.monotonic() > until:
             break
         time.sleep(_LOOK_SECONDS)
     lines = []
     for path in paths:
-        state = found.get(path)
+        state = states.get(path)
         if state is None or not state.reason:
             raise SystemExit(f"{path} should have failed")
-        tries = sum(1 for one in watched.rounds.values() if one.table == path)
+        tries = sum(1 for seen in watched.rounds.values() if seen.table == path)
         lines.append(f"{path} failed {tries} times: {state.reason}")
     return lines
 
@@ -184,7 +184,9 @@ def _failures(watched: Watched, paths: Sequence[str]) -> list[str]:
 def _rounds(rounds: Sequence[RoundReport]) -> str:
     parts = []
     for outcome in ("committed", "empty", "registered", "failed", "dropped"):
-        took = [one.ended - one.started for one in rounds if one.outcome == outcome and one.ended]
+        took = [
+            tiered.ended - tiered.started for tiered in rounds if tiered.outcome == outcome and tiered.ended
+        ]
         if took:
             middle, most = statistics.median(took) * 1000, max(took) * 1000
             parts.append(f"{len(took)} {outcome}, median {middle:.0f} ms, most {most:.0f} ms")
@@ -223,13 +225,13 @@ def of_lake(lake: ts.Lake, tables: int, buckets: int, failing: int) -> Iterator[
     """Tables of the lake itself, behind its coordinator."""
     options = {"log.system": "embedded", "bucket": buckets, "bucket-key": "id"}
     tiered = {"tablestore.tiering.enabled": True, "tablestore.tiering.freshness": "1 s"}
-    made = []
+    sources = []
     for number in range(tables):
         path = f"{DATABASE}.t{number:04d}"
         columns = {"id": ts.BIGINT, "text": ts.STRING}
         table = lake.create_table(path, schema=columns, options={**options, **tiered})
         table.write(some_rows(0, buckets))
-        made.append(table)
+        sources.append(table)
         if number < failing:
             assert table.log is not None
             table.log.finish()
@@ -237,7 +239,7 @@ def of_lake(lake: ts.Lake, tables: int, buckets: int, failing: int) -> Iterator[
             shutil.rmtree(Path(table.location.removeprefix("file://")) / "manifest")
     with lake.coordinator() as coordinator:
         yield _LakeSource(
-            coordinator.address, made, [f"{DATABASE}.t{n:04d}" for n in range(tables)], buckets, failing
+            coordinator.address, sources, [f"{DATABASE}.t{n:04d}" for n in range(tables)], buckets, failing
         )
 
 

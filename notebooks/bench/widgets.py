@@ -52,8 +52,8 @@ def main(arguments: list[str]) -> int:
     called = report.command("widgets", arguments)
     print(f"{called}\n{report.machine()}; medians of {chosen.changes} changes\n")
     with _laboratory() as lab:
-        found = measure(lab, chosen.sizes, chosen.changes, chosen.widgets, peer=not chosen.without_peer)
-    print(show(found))
+        timings = measure(lab, chosen.sizes, chosen.changes, chosen.widgets, peer=not chosen.without_peer)
+    print(show(timings))
     print("\n" + NOTES)
     return 0
 
@@ -77,8 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     sizes = "how many files or snapshots (default 10,1000,10000)"
     parser.add_argument("--sizes", type=_numbers, default=(10, 1000, 10_000), help=sizes)
     parser.add_argument("--changes", type=int, default=5, help="changes of each widget (default 5)")
-    known = [case.name for case in CASES]
-    parser.add_argument("--widgets", type=_names, default=known, help=f"by commas, of {', '.join(known)}")
+    cases = [case.name for case in CASES]
+    parser.add_argument("--widgets", type=_names, default=cases, help=f"by commas, of {', '.join(cases)}")
     parser.add_argument("--without-peer", action="store_true", help="leave the plotly FigureWidget out")
     return parser
 
@@ -88,24 +88,24 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _names(text: str) -> list[str]:
-    names, known = text.split(","), {case.name for case in CASES}
-    if unknown := set(names) - known:
-        raise argparse.ArgumentTypeError(f"no widget {sorted(unknown)}; there are {', '.join(sorted(known))}")
+    names, cases = text.split(","), {case.name for case in CASES}
+    if unknown := set(names) - cases:
+        raise argparse.ArgumentTypeError(f"no widget {sorted(unknown)}; there are {', '.join(sorted(cases))}")
     return names
 
 
 def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], *, peer: bool) -> Found:
     """Every chosen widget at every size, and its peer; a notebook a case."""
-    found: Found = {}
+    timings: Found = {}
     for case in (case for case in CASES if case.name in names):
         for size in (size for size in sizes if size <= case.max_size):
             for who in (OURS, PEER) if peer and case.peer else (OURS,):
-                timing = found[case.name, size, who] = _one(lab, case, size, who, changes)
+                timing = timings[case.name, size, who] = _one(lab, case, size, who, changes)
                 line = (
                     f"{case.name}, {size:,}, {who}: first {timing.first:.2f} s, change {timing.change:.2f} s"
                 )
                 print(line, file=sys.stderr, flush=True)
-    return found
+    return timings
 
 
 @contextmanager

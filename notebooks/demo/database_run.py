@@ -91,8 +91,8 @@ class DatabaseRun:
     @property
     def reports(self) -> Sequence[BatchReport]:
         """What the batches did so far."""
-        found: Sequence[BatchReport] = self.job.reports()
-        return found
+        batches: Sequence[BatchReport] = self.job.reports()
+        return batches
 
     def targets(self) -> dict[str, str]:
         """The tables of the lake by the name in the source."""
@@ -166,17 +166,17 @@ def verify(
 ) -> list[TableComparison]:
     """Compare every table with its source. A table that changes meanwhile is caught up with and compared
     again, a few times: it is right if it was equal once."""
-    found = []
+    comparisons = []
     for source, target in sorted(run.targets().items()):
         name = source.partition(".")[2]
         for attempt in range(ATTEMPTS):
             if attempt:
                 run.follow(show, until)
-            one = compare(run.plan.address, name, run.lake.table(target), _compared(show, name))
-            if not one.differences:
+            comparison = compare(run.plan.address, name, run.lake.table(target), _compared(show, name))
+            if not comparison.differences:
                 break
-        found.append(one)
-    return found
+        comparisons.append(comparison)
+    return comparisons
 
 
 def _compared(show: ShowProgress, name: str) -> Callable[[int], None]:
@@ -191,13 +191,13 @@ def summary_problems(run: DatabaseRun) -> list[str]:
     with Connection.open(run.plan.address) as connection:
         expected = {tuple(map(str, row)) for row in connection.rows(select)}
     kept = run.lake.table(tables.SUMMARY).scan(columns=names).to_arrow().to_pylist()
-    found = {tuple(str(row[name]) for name in names) for row in kept}
-    return [f"{tables.SUMMARY}: {row} is not what the source gives" for row in sorted(found ^ expected)]
+    groups = {tuple(str(row[name]) for name in names) for row in kept}
+    return [f"{tables.SUMMARY}: {row} is not what the source gives" for row in sorted(groups ^ expected)]
 
 
 def position(report: BatchReport) -> LogPosition:
     """Where a batch ended."""
-    found = re.match(r"(.+):(\d+)", report.position)
-    if found is None:
+    match = re.match(r"(.+):(\d+)", report.position)
+    if match is None:
         raise ts.InvalidRequest(f"{report.position!r} is no position in a binlog")
-    return LogPosition(found[1], int(found[2]))
+    return LogPosition(match[1], int(match[2]))

@@ -43,7 +43,7 @@ def figures(run: DatabaseRun, reports: Sequence[BatchReport], outcome: Outcome) 
         "problems": list(outcome.problems),
         "source": str(run.plan.address),
         "rows": rows,
-        "rows_final": sum(one.rows for one in outcome.comparisons),
+        "rows_final": sum(comparison.rows for comparison in outcome.comparisons),
         "load_seconds": round(seconds, 3),
         "rows_per_second": round(rows / seconds) if seconds else None,
         "batches": len(reports),
@@ -55,7 +55,7 @@ def figures(run: DatabaseRun, reports: Sequence[BatchReport], outcome: Outcome) 
         "freshness_while_loading": _facts(loading),
         "freshness_following": _facts(following),
         "left_out": run.left_out(),
-        "tables": [asdict(one) for one in outcome.comparisons],
+        "tables": [asdict(comparison) for comparison in outcome.comparisons],
         "compact_seconds": round(compacted.seconds, 3) if compacted else None,
         "verify_seconds": round(outcome.verify_seconds, 3),
         "article_rows_per_second": round(ARTICLE_ROWS / ARTICLE_SECONDS),
@@ -82,8 +82,8 @@ def as_text(f: dict[str, Any], run: DatabaseRun) -> TextTable:
     table.add_row("row images of changes", f"{f['change_rows']:,}", "")
     for name, words in (("while_loading", "while loading"), ("following", "then")):
         if f["freshness_" + name]:
-            found = str(Distribution(**f["freshness_" + name]))
-            table.add_row(f"freshness {words}: commit → visible", found, "1 min checkpoints")
+            distribution = str(Distribution(**f["freshness_" + name]))
+            table.add_row(f"freshness {words}: commit → visible", distribution, "1 min checkpoints")
     table.add_section()
     if f["compact_seconds"] is not None:
         live = scorecard.live(run.lake.table(tables.LINEITEM))

@@ -179,9 +179,9 @@ class FlussCluster(PrivateServers):
         port = self._ports["coordinator"]
         connection = Connection("127.0.0.1", port, timeout=5, sign_in=self._sign_in)
         with contextlib.closing(connection), contextlib.suppress(TablestoreError):
-            found = connection.call(apis.METADATA, pb.MetadataRequest(), again=False)
+            metadata = connection.call(apis.METADATA, pb.MetadataRequest(), again=False)
             if server != "coordinator":
-                return self._ports[server] in {one.port for one in found.tablet_servers}
+                return self._ports[server] in {other.port for other in metadata.tablet_servers}
             databases = connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), again=False)
             return len(databases.database_names) > 0  # it makes one when it starts
         return "coordinator" not in self._processes
@@ -215,11 +215,11 @@ def _sign_in_settings(users: Mapping[str, str]) -> dict[str, str]:
     if not users:
         return {}
     name, password = next(iter(users.items()))
-    known = " ".join(f'user_{one}="{secret}"' for one, secret in users.items())
+    accounts = " ".join(f'user_{user}="{secret}"' for user, secret in users.items())
     return {
         "security.protocol.map": "FLUSS:sasl",
         "security.sasl.enabled.mechanisms": MECHANISM,
-        "security.sasl.plain.jaas.config": f"{_LOGIN_MODULE} required {known};",
+        "security.sasl.plain.jaas.config": f"{_LOGIN_MODULE} required {accounts};",
         "client.security.protocol": "sasl",
         "client.security.sasl.mechanism": MECHANISM,
         "client.security.sasl.username": name,

@@ -37,8 +37,8 @@ class Distribution:
 
 def words(reports: Sequence[BatchReport]) -> str:
     """The freshness of the newest transactions, for a line of progress; empty without one."""
-    found = Distribution.of(Freshness.of(reports[-20:]))
-    return "" if found is None else f"freshness {found.median:.1f} s"
+    distribution = Distribution.of(Freshness.of(reports[-20:]))
+    return "" if distribution is None else f"freshness {distribution.median:.1f} s"
 
 
 def distributions(
@@ -47,16 +47,16 @@ def distributions(
     """Freshness while rows of snapshots were still to be read, and afterwards. `commits`: when each
     transaction was committed, in the order of the source, by the clock of this machine; used if it is the
     only writer, so that the newest of them are those of the reports."""
-    known = np.sort(np.asarray(commits, np.float64))
+    moments = np.sort(np.asarray(commits, np.float64))
     sizes = [sum(count for _, count in report.commits) for report in reports]
-    exact = 0 < sum(sizes) <= len(known)
-    place = len(known) - sum(sizes)
+    exact = 0 < sum(sizes) <= len(moments)
+    place = len(moments) - sum(sizes)
     loading: list[tuple[float, int]] = []
     following: list[tuple[float, int]] = []
     for report, size in zip(reports, sizes, strict=True):
         pairs = [(float(at), count) for at, count in report.commits]
         if exact:
-            pairs = [(float(at), 1) for at in known[place : place + size]]
+            pairs = [(float(at), 1) for at in moments[place : place + size]]
         place += size
         phase = loading if report.snapshotting else following
         phase += [(max(0.0, report.ended - at), count) for at, count in pairs]

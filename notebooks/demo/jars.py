@@ -38,7 +38,9 @@ def fetched_jars(
             return folder
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
             pom, made = Path(scratch) / "pom.xml", Path(scratch) / "jars"
-            pom.write_text(_POM.format("".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)))
+            pom.write_text(
+                _POM.format("".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts))
+            )
             goal = ["dependency:copy-dependencies", f"-DoutputDirectory={made}", "-DincludeScope=runtime"]
             command = ["mvn", "-q", "-B", "-f", str(pom), *goal]
             done = subprocess.run(command, capture_output=True, text=True, timeout=900)

@@ -107,15 +107,15 @@ class Journal:
         """All events, or those of one name. A torn last line is left out."""
         if not self.path.exists():
             return []
-        found = []
+        events = []
         for line in self.path.read_text(encoding="utf-8").splitlines():
             try:
-                found.append(json.loads(line))
+                events.append(json.loads(line))
             except ValueError:
                 continue
-        return [e for e in found if name is None or e["event"] == name]
+        return [e for e in events if name is None or e["event"] == name]
 
     def last(self, name: str) -> dict[str, Any] | None:
         """The newest event of a name."""
-        found = self.events(name)
-        return found[-1] if found else None
+        events = self.events(name)
+        return events[-1] if events else None

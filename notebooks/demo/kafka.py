@@ -120,7 +120,7 @@ class KafkaBroker(PrivateServers):
     def _prepare(self, jars: Path, settings: Mapping[str, str]) -> list[str]:
         """Write its settings and format its directory; the command of its programs."""
         controller = free_port()
-        found = {
+        values = {
             **_SETTINGS,
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{controller}",
@@ -129,11 +129,13 @@ class KafkaBroker(PrivateServers):
             **settings,
         }
         properties, logging = self.folder / "server.properties", self.folder / "log4j2.yaml"
-        properties.write_text("".join(f"{key}={value}\n" for key, value in found.items()))
+        properties.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         logging.write_text(_LOGGING)
         java = [*_JAVA, f"-Dlog4j2.configurationFile=file:{logging}", "-cp", f"{jars}/*"]
         format = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties)]
-        made = subprocess.run(format, capture_output=True, text=True, timeout=300)
-        if made.returncode:
-            raise Unavailable(f"Kafka could not format its directory: {(made.stdout + made.stderr)[-1500:]}")
+        formatted = subprocess.run(format, capture_output=True, text=True, timeout=300)
+        if formatted.returncode:
+            raise Unavailable(
+                f"Kafka could not format its directory: {(formatted.stdout + formatted.stderr)[-1500:]}"
+            )
         return java

@@ -119,9 +119,9 @@ class MariaDb(PrivateServers):
     def connect(self, **options: Any) -> Any:
         """A connection of the owner, by PyMySQL; `options` are those of its `connect`."""
         pymysql = required("pymysql", by="a private MariaDB")
-        known = {"user": _OWNER, "password": self._owner_password, "host": _HOST, "port": self.port}
+        account = {"user": _OWNER, "password": self._owner_password, "host": _HOST, "port": self.port}
         return pymysql.connect(
-            **{**known, "charset": "utf8mb4", "autocommit": True, "local_infile": True, **options}
+            **{**account, "charset": "utf8mb4", "autocommit": True, "local_infile": True, **options}
         )
 
     def run(self, *statements: str) -> Sequence[Any]:
@@ -146,9 +146,9 @@ class MariaDb(PrivateServers):
             *("--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"),
             f"--extra-file={users}",
         ]
-        made = subprocess.run(command, capture_output=True, cwd=self.folder, env=self._environment)
-        if made.returncode:
-            text = (made.stdout + made.stderr).decode(errors="replace")[-1500:]
+        installed = subprocess.run(command, capture_output=True, cwd=self.folder, env=self._environment)
+        if installed.returncode:
+            text = (installed.stdout + installed.stderr).decode(errors="replace")[-1500:]
             raise Unavailable(f"mariadb-install-db failed: {text}")
         users.unlink()
 

@@ -108,10 +108,10 @@ class Run:
     def position(self) -> Position:
         """How far the table of line items is. Raises InvalidRequest for one that an older demo has loaded, or
         that somebody made in its place."""
-        known = self.lineitem.position(tables.LINEITEM_USER)
+        stored = self.lineitem.position(tables.LINEITEM_USER)
         try:
-            if known is not None:
-                return position_of(json.loads(known[1] or "")["end"])
+            if stored is not None:
+                return position_of(json.loads(stored[1] or "")["end"])
             if not self.journal.events("batch"):
                 return Position()
             why = "is another table than the one that was loaded"
@@ -281,17 +281,17 @@ class _Progress:
 
     def batch_done(self, report: BatchReport) -> None:
         """Take down what a batch did; the first one has no rows."""
-        full = sum(one.snapshot_rows for one in report.tables)
-        changes = sum(one.changes for one in report.tables)
+        full = sum(progress.snapshot_rows for progress in report.tables)
+        changes = sum(progress.changes for progress in report.tables)
         with self._lock:
             self._reading, self._done = 0, report.number
             self._rows, self._changes = self._rows + full, self._changes + changes
         phase = "full" if report.chunks else "increment"
         facts: dict[str, Any] = {"phase": phase, "rows": full + changes}
         facts |= {"started": report.started, "ended": report.ended}
-        for one in report.tables:
-            if one.snapshot is not None:
-                self._run.journal.add("batch", snapshot=one.snapshot, **facts)
+        for progress in report.tables:
+            if progress.snapshot is not None:
+                self._run.journal.add("batch", snapshot=progress.snapshot, **facts)
         if self._watch is not None:
             self._watch.committed(report)
 
@@ -316,9 +316,9 @@ class _Progress:
 def _share_done(spark: SparkSession) -> float:
     """Share of the tasks of running jobs that are done."""
     tracker = spark.sparkContext.statusTracker()
-    found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    total = sum(s.numTasks for s in found if s)
-    return sum(s.numCompletedTasks for s in found if s) / total if total else 0.0
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    total = sum(s.numTasks for s in stages if s)
+    return sum(s.numCompletedTasks for s in stages if s) / total if total else 0.0
 
 
 def compact_fully(spark: SparkSession, run: Run, show: ShowProgress) -> Compacted:
@@ -329,9 +329,9 @@ def compact_fully(spark: SparkSession, run: Run, show: ShowProgress) -> Compacte
         while not done.done():
             show("compaction", _share_done(spark), 1.0, "")
             time.sleep(_POLL_SECONDS)
-        found = done.result()
+        compacted = done.result()
     show("compaction", 1.0, 1.0, "")
-    facts: dict[str, Any] = {"snapshot": found.snapshot, "buckets": found.buckets}
-    facts |= {"bytes_read": found.bytes_read, "bytes_written": found.bytes_written}
-    run.journal.add("compacted", started=started, seconds=found.seconds, **facts)
-    return found
+    facts: dict[str, Any] = {"snapshot": compacted.snapshot, "buckets": compacted.buckets}
+    facts |= {"bytes_read": compacted.bytes_read, "bytes_written": compacted.bytes_written}
+    run.journal.add("compacted", started=started, seconds=compacted.seconds, **facts)
+    return compacted

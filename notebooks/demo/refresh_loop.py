@@ -11,8 +11,8 @@ def sets(rounds: int, *, first: int = 1, numbering: str = "linear") -> list[rang
     """
     if numbering not in ("linear", "article"):
         raise ValueError(f"numbering {numbering!r}: linear or article")
-    found = [range(1, first + 1)]
-    while len(found) < rounds:
-        end = found[-1].stop - 1
-        found.append(range(end + 1, 2 * end + 1 if numbering == "article" else end + first + 1))
-    return found[:rounds]
+    ranges = [range(1, first + 1)]
+    while len(ranges) < rounds:
+        end = ranges[-1].stop - 1
+        ranges.append(range(end + 1, 2 * end + 1 if numbering == "article" else end + first + 1))
+    return ranges[:rounds]

@@ -59,18 +59,18 @@ class Batch:
 
 def batches(run: Run) -> list[Batch]:
     """Every commit of the ingest query, from the snapshots themselves."""
-    found = []
+    batches_done = []
     for commit in run.lineitem.inspect.commits().to_pylist():
         properties = json.loads(commit["properties"] or "{}")
         if PHASE in properties and commit["commit_kind"] == "APPEND":
             snapshot = run.lineitem.store.snapshots.get(commit["snapshot_id"])
             ended = snapshot.time_millis / 1000
-            found.append(
+            batches_done.append(
                 Batch(
                     snapshot.id, properties[PHASE], int(properties[ROWS]), float(properties[STARTED]), ended
                 )
             )
-    return found
+    return batches_done
 
 
 def busy_seconds(run: Run, some: list[Batch]) -> float:

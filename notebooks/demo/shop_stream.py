@@ -250,12 +250,12 @@ class ServiceProcess:
         """Wait until its report is so. Raises Unavailable, with its last words, where it ends or takes
         longer."""
         until = time.monotonic() + seconds
-        while not true(found := self.report()):
+        while not true(report := self.report()):
             if not self.running or time.monotonic() > until:
                 words = (self._folder / "output").read_text(errors="replace")
                 raise ts.Unavailable(0, f"the service did not come to that: {words[-1500:]}")
             time.sleep(0.02)
-        return found
+        return report
 
     def close(self) -> None:
         """Release and stop it, and remove what it wrote to its terminal."""

@@ -221,15 +221,15 @@ class _Sides:
             self._show(self._rows)
 
     def in_server(self) -> Sums:
-        found: Sums = {}
+        sums: Sums = {}
         _, row_hash = self._text.in_server()
         for number in range(self.ranges.count):
             statement = f"SELECT COUNT(*), SUM({row_hash}) FROM {self._table.spelled}"
             rows, total = self._connection.rows(statement + self.ranges.in_server(number))[0]
             if rows:
-                found[number] = (rows, int(total if total is not None else -1))
+                sums[number] = (rows, int(total if total is not None else -1))
             self._count(rows)
-        return found
+        return sums
 
     def in_lake(self) -> Sums:
         _, row_hash = self._text.in_lake()

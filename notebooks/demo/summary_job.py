@@ -85,5 +85,5 @@ def _directories(warehouse: str) -> JobDirectories:
 
 def newest_commit(table: ts.Table) -> float:
     """When the newest snapshot of a table was committed, in epoch seconds; now, if it has none."""
-    found = table.store.snapshots.latest()
-    return time.time() if found is None else found.time_millis / 1000
+    newest = table.store.snapshots.latest()
+    return time.time() if newest is None else newest.time_millis / 1000

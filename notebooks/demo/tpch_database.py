@@ -242,9 +242,9 @@ class RefreshWriter:
         return rows.num_rows
 
     def _delete(self, cursor: Any, keys: Iterable[int]) -> int:
-        found = ", ".join(map(str, keys))
+        key_list = ", ".join(map(str, keys))
         statements = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
         return sum(
-            cursor.execute(f"DELETE FROM {self._database}.{t} WHERE {statements[t]} IN ({found})")
+            cursor.execute(f"DELETE FROM {self._database}.{t} WHERE {statements[t]} IN ({key_list})")
             for t in self._tables
         )

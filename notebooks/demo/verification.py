@@ -39,15 +39,15 @@ def verify(run: Run, show: ShowProgress) -> Verification:
     total = 2 * run.snapshot_rows
     progress = _Counted(show, total)
     expected = independent.fingerprint(progress(independent.expected(run.source, year_month=True)))
-    found = independent.fingerprint(progress(run.lineitem.scan().to_batches()))
+    stored = independent.fingerprint(progress(run.lineitem.scan().to_batches()))
     show("verification", total, total, "invariants")
     problems = [
-        *_rows_differ(expected, found),
+        *_rows_differ(expected, stored),
         *_groups_differ(expected["q1"], run.summary.scan().to_arrow()),
         *(f"{t.name}: {v}" for t in (run.lineitem, run.summary) for v in t.check()),
     ]
     return Verification(
-        tuple(problems), found["rows"], len(found["columns"]), len(expected["q1"]), time.monotonic() - began
+        tuple(problems), stored["rows"], len(stored["columns"]), len(expected["q1"]), time.monotonic() - began
     )
 
 
@@ -78,11 +78,11 @@ def _groups_differ(expected: list[dict[str, str]], kept: pa.Table) -> Iterator[s
     """The summary that the stream kept, against Q1 computed from the generated rows."""
     names = list(expected[0]) if expected else []
     rows = kept.select(names).sort_by([("l_returnflag", "ascending"), ("l_linestatus", "ascending")])
-    found = [{k: str(v) for k, v in row.items()} for row in rows.to_pylist()]
-    for want, have in zip(expected, found, strict=False):
+    groups = [{k: str(v) for k, v in row.items()} for row in rows.to_pylist()]
+    for want, have in zip(expected, groups, strict=False):
         for name in names:
             if want[name] != have[name]:
                 group = f"({want['l_returnflag']}, {want['l_linestatus']})"
                 yield f"summary {group}: {name} is {have[name]}, expected {want[name]}"
-    if len(expected) != len(found):
-        yield f"summary: {len(found)} groups, expected {len(expected)}"
+    if len(expected) != len(groups):
+        yield f"summary: {len(groups)} groups, expected {len(expected)}"

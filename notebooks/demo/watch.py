@@ -99,7 +99,7 @@ class IngestWatch:
 
     def committed(self, report: BatchReport) -> None:
         """The batch is in a snapshot. Waits here while paused."""
-        rows = sum(one.snapshot_rows + one.changes for one in report.tables)
+        rows = sum(table.snapshot_rows + table.changes for table in report.tables)
         with self._lock:
             start, self._here, self._done = self._here, self._run.position(), report.number
             self._rows += rows
@@ -107,8 +107,8 @@ class IngestWatch:
                 self._progress.update(chunk=(number, "committed"))
             note = "" if report.chunks else f"{rows:,} changes"
             self._mark(report.number, start, self._here, note=note, committed=True)
-            for one in report.tables:
-                self._progress.update(rows=self._rows, committed=self._rows, commit=one.snapshot)
+            for table in report.tables:
+                self._progress.update(rows=self._rows, committed=self._rows, commit=table.snapshot)
             self._progress.update(
                 log_done=self._directory.log_bytes(self._here),
                 log_head=self._directory.log_bytes(self._directory.end()),

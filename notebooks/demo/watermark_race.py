@@ -66,8 +66,8 @@ class Race:
 
     def worst(self) -> Read | None:
         """The read that lost most; None if none did."""
-        found = max(self.reads, key=lambda read: len(self.lost(read)), default=None)
-        return found if found is not None and self.lost(found) else None
+        worst = max(self.reads, key=lambda read: len(self.lost(read)), default=None)
+        return worst if worst is not None and self.lost(worst) else None
 
     def __str__(self) -> str:
         lines = [f"{len(self.written):,} transactions of one row each"]
@@ -155,6 +155,6 @@ def keys_in_log(address: Address, read: Read) -> frozenset[int]:
     with Connection.open(address) as connection:
         table = SourceTable.read(connection, DATABASE, TABLE)
         end = dialect_of(connection).position(connection)
-    found = read_log(address, [table], start=read.position, until=end)
-    images = [change.batch["id"] for change in found if isinstance(change, RowImages)]
+    changes = read_log(address, [table], start=read.position, until=end)
+    images = [change.batch["id"] for change in changes if isinstance(change, RowImages)]
     return frozenset(key for column in images for key in column.to_pylist())

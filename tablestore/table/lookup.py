@@ -115,11 +115,11 @@ def one_key(scan: Scan, where: Predicate) -> pa.Table | None:
     return pa.table(arrays, schema=arrow_schema(fields))
 
 
-def key_table(scan: Scan, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+def key_table(store: Store, batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """The key columns of rows, in the table's types, each key once.
 
     Raises SchemaMismatch for missing columns, NULLs and values that no write of the key would take.
     """
-    fields = scan.store.schema.columns(scan.store.schema.primary_keys)
+    fields = store.schema.columns(store.schema.primary_keys)
     keys = pa.Table.from_batches([conform_keys(b, fields) for b in batches], arrow_schema(fields))
     return keys.group_by(keys.schema.names).aggregate([])

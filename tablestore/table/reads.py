@@ -129,14 +129,14 @@ def get_many(table: Handle, keys: Any, columns: Sequence[str] | None) -> pa.Tabl
     state, other = replace(table.state(), columns=column_names(columns)), table.other_branch()
     if other is None:
         return pa.Table.from_batches(rows_of_keys(table, state, keys), state.schema)
-    wanted = lookup.key_table(state, as_batches(keys))
+    wanted = lookup.key_table(state.store, as_batches(keys))
     batches = lookup.rows_of_branches(table.lookups, state, other, wanted, state.names)
     return pa.Table.from_batches(batches, state.schema)
 
 
 def rows_of_keys(table: Handle, state: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
     """The rows of `state` that have these keys (anything Arrow-like that holds the key columns)."""
-    wanted = lookup.key_table(state, as_batches(keys))
+    wanted = lookup.key_table(state.store, as_batches(keys))
     return table.lookups.rows(state, wanted, state.names)
 
 

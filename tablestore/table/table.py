@@ -512,8 +512,12 @@ class Table:
         """Delete rows.
 
         `what` is a condition (a predicate or its SQL text), or the rows of keys (anything Arrow-like that
-        holds the key columns). The −D rows carry the old values, so a changelog consumer can retract; absent
-        keys are passed over. Without a primary key rows are marked as deleted, which takes deletion vectors.
+        holds the key columns). The −D rows of a condition have the old values. Those of keys have them, and
+        absent keys are passed over, unless the key says all: in deduplicate tables with a fixed number of
+        buckets, without changelog, deletion vectors, log, `sequence.field`, `rowkind.field` and record
+        expiry. There nothing is looked up: a −D of each key is written, absent or not, and counts in `rows`;
+        other columns are NULL, where that may not be zero or empty. Streams know the old values all the same.
+        Without a primary key rows are marked as deleted, which takes deletion vectors.
 
         A condition that selects whole partitions reads and writes no rows: they leave the table in one
         OVERWRITE snapshot, which streams of rows as they were written skip unless `streaming-read-overwrite`

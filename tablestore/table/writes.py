@@ -25,7 +25,7 @@ from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.open_log import settings_of
 from tablestore.read.scan.file_read import strictly
-from tablestore.table import counting, deleting, finishing, history, overwriting, postpone, rescale
+from tablestore.table import counting, deleting, finishing, history, lookup, overwriting, postpone, rescale
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
@@ -35,10 +35,12 @@ from tablestore.table.reads import rows_of_keys
 from tablestore.table.row_changes import ChangeSteps, as_kinds, deleting_all, no_rows, setting
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
+from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.commit.request import Basis
 from tablestore.write.conform import fitted_values
+from tablestore.write.key_deletes import key_rows, keys_suffice
 from tablestore.write.supported import require_parallel_writers
 from tablestore.write.table_write import TableWrite
 
@@ -312,16 +314,24 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
         if settings_of(store) is None and deleting.needs_no_rows(store, what):
             return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
         return _change_keyed(table, what, ChangeSteps(deleting_all), ())
+    if settings_of(store) is None and keys_suffice(store):
+        keys = lookup.key_table(store, as_batches(what)).combine_chunks()
+        return _write_deletes(table, (rows for b in keys.to_batches() for rows in key_rows(store, b)))
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
     finished(table)  # so that they are found among all that the log has
     scan = _rewritable(table)
-    rows = rows_of_keys(table, scan, what)
-    with writer(table, batch_request(store)) as w:
-        for batch in read_for_commit(store, rows, scan.snapshot):
+    rows = read_for_commit(store, rows_of_keys(table, scan, what), scan.snapshot)
+    return _after(earlier, _write_deletes(table, rows))
+
+
+def _write_deletes(table: Handle, rows: Iterable[pa.RecordBatch]) -> Committed:
+    """A −D for each row, in one commit; none without rows."""
+    with writer(table, batch_request(table.store)) as w:
+        for batch in rows:
             kinds = pa.array(np.full(batch.num_rows, rowkind.DELETE, dtype=np.int8))
             w.write(batch.append_column("_kind", kinds), row_kind_column="_kind")
-    return _after(earlier, w.committed)
+    return w.committed or Committed()
 
 
 def update(table: Handle, values: Mapping[str, Any], where: Predicate | str) -> Committed:

@@ -165,6 +165,33 @@ def test_a_lookup_reads_few_pages_of_a_large_file(tmp_path: Path, monkeypatch: p
     assert decoded == [of_keys[0], of_rows[0], *of_keys[1:], of_rows[1]]
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_row_that_is_asked_for_again_is_not_read_again(tmp_path: Path, cached: bool) -> None:
+    options = {} if cached else {"lookup.cache-max-memory-size": "0 b"}
+    io = FaultyIO()
+    table = ts.connect(str(tmp_path), io=io).create_table(
+        "d.t",
+        schema={"k": ts.BIGINT.not_null(), "s": ts.STRING},
+        primary_key=["k"],
+        options={"bucket": 1, "write-only": True, **options},
+    )
+    table.write(pa.table({"k": range(80_000), "s": [f"{i % 9:0100}" for i in range(80_000)]}))
+    table.write([{"k": 5, "s": "new"}])
+
+    def reads(*keys: int) -> int:
+        io.log.clear()
+        for k in keys:
+            assert table.get({"k": k}) == {"k": k, "s": "new" if k == 5 else f"{k % 9:0100}"}
+        return sum(".parquet" in line for line in io.log)
+
+    assert reads(40_000, 5, 77) > 0
+    assert (reads(77, 40_000, 5) == 0) == cached
+    table.delete([{"k": 77}])
+    assert table.get({"k": 77}) is None
+    table.write([{"k": 40_000, "s": "other"}])
+    assert table.get({"k": 40_000}) == {"k": 40_000, "s": "other"}
+
+
 @pytest.mark.parametrize("kind", ["BIGINT", "STRING", "DECIMAL(30, 2)", "TIMESTAMP(3)", "DATE", "BINARY(8)"])
 def test_keys_are_found_in_each_of_many_row_groups(tmp_path: Path, kind: str) -> None:
     table = ts.connect(str(tmp_path)).create_table(

@@ -132,8 +132,8 @@ class _Tree:
 
     def _alive(self) -> list[psutil.Process]:
         try:
-            found = [self._root, *self._root.children(recursive=True)]
-            return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+            processes = [self._root, *self._root.children(recursive=True)]
+            return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
         except psutil.NoSuchProcess:
             return []
 

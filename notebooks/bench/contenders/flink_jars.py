@@ -19,13 +19,13 @@ CONNECTORS = ("com.alibaba.fluss:fluss-flink-1.20:0.7.0", "org.apache.paimon:pai
 
 def is_made() -> bool:
     """Whether all is fetched and compiled."""
-    fetched = all(java_env.local_jar(one).exists() for one in CONNECTORS)
+    fetched = all(java_env.local_jar(jar).exists() for jar in CONNECTORS)
     return fetched and flink_env.folder_of(FLINK).exists() and java_env.are_compiled(HERE, CLASSES)
 
 
 def class_path() -> str:
     """Class path of the contender, everything fetched and compiled; raises java_env.Missing."""
     java_env.need("java", "javac", "mvn")
-    connectors = [java_env.fat_jar(one) for one in CONNECTORS]
+    connectors = [java_env.fat_jar(jar) for jar in CONNECTORS]
     path = ":".join(map(str, [*flink_env.flink_jars(FLINK), *connectors, *java_env.hadoop_jars()]))
     return f"{path}:{HERE}:{java_env.compiled(HERE, path=path, classes=CLASSES)}"

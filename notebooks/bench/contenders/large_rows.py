@@ -101,12 +101,12 @@ def _write(path: str, rows: str) -> Answer:
 
 
 def _scan(path: str) -> Answer:
-    found = {"rows": 0, "keys": 0, "values": 0}
+    totals = {"rows": 0, "keys": 0, "values": 0}
     for batch in ts.open(path).scan().to_batches():
-        found["rows"] += len(batch)
-        found["keys"] += pc.sum(batch.column("k")).as_py() or 0
-        found["values"] += pc.sum(batch.column("value")).as_py() or 0
-    return found
+        totals["rows"] += len(batch)
+        totals["keys"] += pc.sum(batch.column("k")).as_py() or 0
+        totals["values"] += pc.sum(batch.column("value")).as_py() or 0
+    return totals
 
 
 def _compact(path: str) -> Answer:

@@ -45,8 +45,8 @@ def total(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
     rows, hundredths = 0, 0
     for batch in batches:
         rows += len(batch)
-        found = pc.sum(batch.column(QUANTITY)).as_py()
-        hundredths += int(found.scaleb(2)) if found is not None else 0
+        quantity = pc.sum(batch.column(QUANTITY)).as_py()
+        hundredths += int(quantity.scaleb(2)) if quantity is not None else 0
     return {"rows": rows, "quantity": hundredths}
 
 
@@ -66,10 +66,10 @@ def looked_up(file: str, get: Callable[[dict[str, int]], Mapping[str, Any] | Non
     rows, hundredths, times = 0, 0, []
     for key in pq.read_table(file).to_pylist():
         began = time.perf_counter()
-        found = get(key)
+        row = get(key)
         times.append(time.perf_counter() - began)
-        rows += found is not None
-        hundredths += int(found[QUANTITY].scaleb(2)) if found is not None else 0
+        rows += row is not None
+        hundredths += int(row[QUANTITY].scaleb(2)) if row is not None else 0
     return {"rows": rows, "quantity": hundredths, "ms": ",".join(f"{t * 1000:.3f}" for t in times)}
 
 

@@ -37,12 +37,12 @@ def _rows(url: str, password_file: str, table: str) -> Answer:
     rows = keys = 0
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {table}")
-        while found := cursor.fetchmany(_BATCH_ROWS):
+        while fetched := cursor.fetchmany(_BATCH_ROWS):
             columns = [
                 pa.array(values, pa.binary()).cast(pa.string()).cast(kind)
-                for values, kind in zip(zip(*found, strict=True), _TYPES, strict=True)
+                for values, kind in zip(zip(*fetched, strict=True), _TYPES, strict=True)
             ]
-            rows += len(found)
+            rows += len(fetched)
             keys += pc.sum(columns[0]).as_py()
     connection.close()
     return {"rows": rows, "keys": keys}

@@ -19,8 +19,8 @@ def main() -> None:
 def _rows(url: str, password_file: str, table: str) -> Answer:
     password = quote(Path(password_file).read_text(encoding="utf-8"), safe="")
     address = url.replace("@", f":{password}@", 1)
-    found = connectorx.read_sql(address, f"SELECT * FROM {table}", return_type="arrow")
-    return {"rows": found.num_rows, "keys": pc.sum(found.column(0)).as_py()}
+    rows = connectorx.read_sql(address, f"SELECT * FROM {table}", return_type="arrow")
+    return {"rows": rows.num_rows, "keys": pc.sum(rows.column(0)).as_py()}
 
 
 if __name__ == "__main__":

@@ -40,10 +40,10 @@ def _images(url: str, password_file: str, table: str, start: str, end: str) -> A
         source = SourceTable.read(connection, address.database, table)
     first, last = (LogPosition.from_json(json.loads(text)) for text in (start, end))
     images = keys = 0
-    for found in read_log(address, [source], start=first, until=last):
-        if isinstance(found, RowImages):
-            images += found.batch.num_rows
-            keys += pc.sum(found.batch.column(0)).as_py()
+    for piece in read_log(address, [source], start=first, until=last):
+        if isinstance(piece, RowImages):
+            images += piece.batch.num_rows
+            keys += pc.sum(piece.batch.column(0)).as_py()
     return {"images": images, "keys": keys}
 
 

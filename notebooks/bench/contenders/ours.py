@@ -46,9 +46,9 @@ def main(processes: int) -> None:
 def _steps(pool: _Pool | None) -> dict[str, Callable[..., Answer]]:
     steps: dict[str, Callable[..., Answer]]
     steps = {"read": _read, "load": _load, "update": _update, "scan": _scan, "compact": _compact}
-    found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, pool) for n, s in steps.items()}
-    found |= {"upserts": _upserts, "deletes": _deletes, "gets": _gets, "get_many": _get_many}
-    return found | {"commits": _commits, "plan": _plan}
+    all_steps: dict[str, Callable[..., Answer]] = {n: functools.partial(s, pool) for n, s in steps.items()}
+    all_steps |= {"upserts": _upserts, "deletes": _deletes, "gets": _gets, "get_many": _get_many}
+    return all_steps | {"commits": _commits, "plan": _plan}
 
 
 def _warm(_: int) -> int:
@@ -174,8 +174,8 @@ def _plan(path: str, where: str = "", state: str = "cold") -> Answer:
     column, _, value = where.partition("=")
     began = time.perf_counter()
     scan = ts.open(path).scan(where=(ts.col(column) == int(value)) if where else None)
-    found = scan.plan().splits
-    return {"ms": f"{(time.perf_counter() - began) * 1000:.3f}", "splits": len(found)}
+    splits = scan.plan().splits
+    return {"ms": f"{(time.perf_counter() - began) * 1000:.3f}", "splits": len(splits)}
 
 
 def _shares(files: Sequence[str], parts: int) -> list[list[str]]:
@@ -186,8 +186,8 @@ def _shares(files: Sequence[str], parts: int) -> list[list[str]]:
 
 def _sums(found: Iterable[dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {"rows": 0, "quantity": 0}
-    for one in found:
-        total = {name: total[name] + one[name] for name in total}
+    for answer in found:
+        total = {name: total[name] + answer[name] for name in total}
     return total
 
 

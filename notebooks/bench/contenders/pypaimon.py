@@ -31,9 +31,9 @@ def main(native: bool) -> None:
         TableRead._native_fallback = _no_fallback
     steps: dict[str, Callable[..., Answer]]
     steps = {"load": _load, "update": _update, "scan": _scan, "commits": _commits, "plan": _plan}
-    found: dict[str, Callable[..., Answer]] = {n: functools.partial(s, native) for n, s in steps.items()}
+    all_steps: dict[str, Callable[..., Answer]] = {n: functools.partial(s, native) for n, s in steps.items()}
     changing = {"upserts": _upserts, "deletes": _deletes, "gets": _gets}
-    serve(found | {n: functools.partial(s, native) for n, s in changing.items()} | {"read": _read})
+    serve(all_steps | {n: functools.partial(s, native) for n, s in changing.items()} | {"read": _read})
 
 
 def _no_fallback(_: TableRead, reason: str, *__: Any, **___: Any) -> None:
@@ -134,8 +134,8 @@ def _plan(native: bool, path: str, where: str = "", _: str = "") -> Answer:
     builder = _open(native, path).new_read_builder()
     if where:
         builder = builder.with_filter(builder.new_predicate_builder().equal(column, int(value)))
-    found = builder.new_scan().plan().splits()
-    return {"ms": f"{(time.perf_counter() - began) * 1000:.3f}", "splits": len(found)}
+    splits = builder.new_scan().plan().splits()
+    return {"ms": f"{(time.perf_counter() - began) * 1000:.3f}", "splits": len(splits)}
 
 
 if __name__ == "__main__":

@@ -63,13 +63,13 @@ def ours_of_mysql() -> Entry:
 
 def peers(names: Sequence[str]) -> tuple[list[Entry], list[str]]:
     """The peers of these names that can be had, and a line for each that cannot."""
-    found, missing = [], []
+    entries, missing = [], []
     for name in names:
         try:
-            found.append(_PEERS[name]())
+            entries.append(_PEERS[name]())
         except Absent as reason:
             missing.append(f"{name} is not measured: {reason}")
-    return found, missing
+    return entries, missing
 
 
 def chosen(text: str, there: Sequence[str] = PEERS) -> tuple[str, ...]:
@@ -88,10 +88,10 @@ def python(executable: str | Path, module: str, *arguments: str) -> tuple[str, .
 
 def _environment(name: str) -> Path:
     """The Python of a peer's own environment, made from its lock file on first use. Raises Absent."""
-    made = pypaimon_env.make(Path(sys.prefix) / "peers" / name, lock=HERE / f"{name}.lock", what=name)
-    if made.path is None:
-        raise Absent(made.reason)
-    return made.path
+    python = pypaimon_env.make(Path(sys.prefix) / "peers" / name, lock=HERE / f"{name}.lock", what=name)
+    if python.path is None:
+        raise Absent(python.reason)
+    return python.path
 
 
 @functools.cache

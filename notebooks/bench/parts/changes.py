@@ -44,7 +44,9 @@ def make_changes(files: Sequence[str], folder: Path) -> Changes:
     rng = np.random.default_rng(SEED)
     places = rng.permutation(total)[: COMMITS * (half + half + gone) + LOOKUPS]
     rows = _at(files, places)
-    updated, copied, deleted, found = _split(rows, [COMMITS * half, COMMITS * half, COMMITS * gone, LOOKUPS])
+    updated, copied, deleted, looked_up = _split(
+        rows, [COMMITS * half, COMMITS * half, COMMITS * gone, LOOKUPS]
+    )
     updated = _with_quantity(updated)
     inserted = _with_new_orders(copied, _largest_order(files) + 1)
     folder.mkdir(parents=True)
@@ -56,7 +58,7 @@ def make_changes(files: Sequence[str], folder: Path) -> Changes:
     return Changes(
         tuple(_write(rows, folder / f"upsert-{i}.parquet") for i, rows in enumerate(upserts)),
         tuple(_write(rows, folder / f"delete-{i}.parquet") for i, rows in enumerate(deletes)),
-        _write(_looked_up(found, updated, inserted, deleted), folder / "keys.parquet"),
+        _write(_looked_up(looked_up, updated, inserted, deleted), folder / "keys.parquet"),
         2 * half,
         gone,
     )

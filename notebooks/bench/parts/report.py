@@ -48,7 +48,7 @@ def text(header: Row, rows: Iterable[Row]) -> str:
 
 
 def median(rounds: Sequence[Measured], figure: Callable[[Measured], float]) -> float:
-    return statistics.median(figure(one) for one in rounds)
+    return statistics.median(figure(measured) for measured in rounds)
 
 
 def spread(values: Sequence[float]) -> str:
@@ -65,7 +65,7 @@ def save(path: Path | None, called: str, found: dict[str, list[Measured]]) -> No
     """Every round of every step as JSON, with the command that repeats it."""
     if path is None:
         return
-    rounds = {step: [asdict(one) for one in some] for step, some in found.items()}
+    rounds = {step: [asdict(measured) for measured in some] for step, some in found.items()}
     when = datetime.now(UTC).isoformat(timespec="seconds")
     document = {"command": called, "at": when, "machine": machine(), "python": sys.version, "rounds": rounds}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -274,6 +274,12 @@ def require_pages(io: FileIO, path: str) -> bool:
                 if wanted is not None and zlib.crc32(memoryview(page)[length:]) != wanted:
                     raise ValueError(f"the page at byte {start:,} does not match its checksum")
             return True
-        size = source.size()
-        length = int.from_bytes(source.read_at(8, size - 8)[:4], "little")
-        return source.read_at(len(_MARK), size - 8 - length - len(_MARK)) == _MARK
+        return has_checksums(source)
+
+
+def has_checksums(source: pa.NativeFile) -> bool:
+    """Whether a Parquet file, opened here, has a tail of checksums: then its footer was verified by it."""
+    size = source.size()
+    length = int.from_bytes(source.read_at(8, size - 8)[:4], "little")
+    begin = size - 8 - length - len(_MARK)
+    return begin >= 0 and bool(source.read_at(len(_MARK), begin) == _MARK)

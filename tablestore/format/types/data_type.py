@@ -43,7 +43,7 @@ class DataType:
 
     def as_nullable(self) -> DataType:
         """The same type with NULL allowed."""
-        return replace(self, nullable=True)
+        return self if self.nullable else replace(self, nullable=True)
 
     def with_children(self, *types: DataType) -> DataType:
         """The same type with other children."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -264,6 +265,11 @@ class _ScannedFile:
     last: pa.RecordBatch | None = None
     nulls: dict[str, int] = field(default_factory=dict)
 
+    @cached_property
+    def recorded(self) -> dict[str, ColumnStats]:
+        """The file's statistics, by column."""
+        return own_stats(self.entry.file, self.schema)
+
     def look(self, batch: pa.RecordBatch, *, strict: bool) -> list[tuple[str, str]]:
         """What is wrong with a batch by itself and after the one before.
 
@@ -302,7 +308,7 @@ class _ScannedFile:
 
     def _outside(self, batch: pa.RecordBatch) -> list[tuple[str, str]]:
         """Columns with a value outside the file's statistics."""
-        known = own_stats(self.entry.file, self.schema)
+        known = self.recorded
         orc = file_format(self.entry.file.file_name) == "orc"
         wrong = []
         for f in self.columns:
@@ -317,7 +323,7 @@ class _ScannedFile:
         f, wrong = self.entry.file, []
         if self.rows != f.row_count:
             wrong.append(("I8", f"holds {self.rows} rows, its manifest says {f.row_count}"))
-        for name, known in own_stats(f, self.schema).items():
+        for name, known in self.recorded.items():
             if known.null_count is not None and name in self.nulls and self.nulls[name] != known.null_count:
                 wrong.append(
                     ("I8", f"{name} has {self.nulls[name]} nulls, its statistics say {known.null_count}")
@@ -344,19 +350,10 @@ class _ScannedFile:
 
 def _outside(column: pa.Array, known: ColumnStats, f: DataField) -> bool:
     """Whether a value lies below or above the bounds; NaN, which no bound includes, does not count."""
-    values = column.drop_null()
     if f.type.root in _FLOATS:
-        values = values.filter(pc.invert(pc.is_nan(values)))
-    if not len(values):
+        column = column.filter(pc.invert(pc.is_nan(column)))
+    if column.null_count == len(column):
         return False
-    low = (
-        known.min is not None
-        and known.min == known.min
-        and pc.any(pc.less(values, literal.scalar(known.min, f.type)))
-    )
-    high = (
-        known.max is not None
-        and known.max == known.max
-        and pc.any(pc.greater(values, literal.scalar(known.max, f.type)))
-    )
-    return bool((low and low.as_py()) or (high and high.as_py()))
+    ends = pc.min_max(column)
+    low, high = literal.array([known.min, known.max], f.type)  # NULL and NaN bound nothing
+    return bool(pc.less(ends["min"], low).as_py() or pc.greater(ends["max"], high).as_py())

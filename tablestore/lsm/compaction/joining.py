@@ -133,5 +133,5 @@ def _stats(
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [n for n in counts if n is not None]
-    return sum(known) if len(known) == len(counts) else None
+    present = [n for n in counts if n is not None]
+    return sum(present) if len(present) == len(counts) else None

@@ -4,7 +4,8 @@ Keys are strictly increasing in a file (I3), so a key is found by binary search 
 it; the keys of a file with few rows are read at once. For few keys only the pages whose bounds admit them are
 read; for more keys the key columns of the row group are read as a whole. Rows are read by their pages; where
 the greater part of a row group's pages is wanted, it is decoded as a whole. What was read stays in the lookup
-cache. Memory beyond that: one row group. Used by lookups through the levels and by point reads.
+cache, also a row that is read alone. Memory beyond that: one row group. Used by lookups through the levels
+and by point reads.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from tablestore.io.fileio import FileIO
 from tablestore.lsm.lookup.cache import LOCAL, CacheBounds, LookupCache
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.keys import Component
-from tablestore.lsm.merge.merge_function import joined, take
+from tablestore.lsm.merge.merge_function import joined, plain, take
 
 T = TypeVar("T")
 _FEW_ROWS = 16_384  # of a smaller file all keys are read at once
 _FEW = 64  # keys that are searched one by one where not all can be at once
+_COLUMN_BYTES = 256  # of a row in memory, beside its value
 _MAX_SINGLE = 8  # keys of a row group that are searched page by page, in all
 _NONE = np.zeros(0, dtype=np.int64)
 # a footer's bounds omit NaN, and its times may have another unit than the table's
@@ -242,14 +244,26 @@ class KeyedFile:
         name = (*self._name, group, columns)
         whole = self._cache.get(name)
         if whole is None:
+            single = (*name, int(places[0])) if len(places) == 1 else None
+            kept = None if single is None else self._cache.get(single)
+            if kept is not None:
+                return kept
             alone = file.rows(self._io, group, places, columns)
             if alone is not None:
-                return alone
+                return alone if single is None else self._keep_row(single, alone)
             if file.group_bytes(group) > self._bounds.max_bytes // 2:
                 return joined(file.chosen(self._io, group, places, columns))
             whole = joined(file.group(self._io, group, columns, system=True, dictionary=True))
             self._cache.put(name, whole, nbytes=whole.nbytes, bounds=self._bounds, rows=True)
         return take(whole, places)
+
+    def _keep_row(self, name: Hashable, row: pa.RecordBatch) -> pa.RecordBatch:
+        """The row, which is in the cache for whoever asks for its key again."""
+        row = plain(row)  # a dictionary would hold the values of other rows
+        self._cache.put(
+            name, row, nbytes=row.nbytes + _COLUMN_BYTES * row.num_columns, bounds=self._bounds, rows=True
+        )
+        return row
 
     def _opened(self) -> _OpenedFile:
         return self._load((*self._name, "layout"), self._open, lambda opened: opened.file.nbytes)

@@ -63,6 +63,7 @@ class SequenceOrder:
 
 
 ARRIVAL = SequenceOrder()
+_MOST = 8  # encoded rows for one that is encoded late, and for each value of a dictionary
 
 
 class MergeFunction(Protocol):
@@ -137,17 +138,39 @@ def take(rows: pa.RecordBatch, places: np.ndarray) -> pa.RecordBatch:
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches joined into one; text that is dictionary-encoded in only some of them becomes plain."""
+    """Batches joined into one. Text that is dictionary-encoded in only some of them comes out so where these
+    have most of the rows and few values, else plain."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0].schema
     if not all(b.schema is first or b.schema.equals(first) for b in batches):
-        batches = [plain(b) for b in batches]
+        batches = _alike(batches)
     return pa.concat_batches(batches)
+
+
+def _alike(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Batches of the same columns with each column encoded in all of them or in none."""
+    columns = [_alike_arrays(parts) for parts in zip(*(b.columns for b in batches), strict=True)]
+    fields = [f.with_type(parts[0].type) for f, parts in zip(batches[0].schema, columns, strict=True)]
+    schema = pa.schema(fields)
+    return [pa.RecordBatch.from_arrays(list(arrays), schema=schema) for arrays in zip(*columns, strict=True)]
+
+
+def _alike_arrays(parts: Sequence[pa.Array]) -> Sequence[pa.Array]:
+    encoded = [a for a in parts if pa.types.is_dictionary(a.type)]
+    if len(encoded) in (0, len(parts)):
+        return parts
+    rows, values = sum(map(len, encoded)), sum(len(a.dictionary) for a in encoded)
+    others = sum(map(len, parts)) - rows
+    if others * _MOST <= rows and values * _MOST <= rows:
+        return [a if pa.types.is_dictionary(a.type) else a.dictionary_encode() for a in parts]
+    return [a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in parts]
 
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch without dictionary-encoded columns."""
+    if not any(pa.types.is_dictionary(t) for t in batch.schema.types):
+        return batch
     columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     fields = [f.with_type(c.type) for f, c in zip(batch.schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

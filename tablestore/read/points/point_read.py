@@ -2,9 +2,9 @@
 
 The keys are looked up in each file (`lsm/lookup/keyed_file.py`), only their rows are read and given to the
 table's merge function, so that engines, sequence fields, deletes, deletion vectors and ties between runs mean
-the same as in `data_split`. The reader keeps which files a bucket has, the lookup cache their keys. Memory:
-the rows of 65,536 keys and what `KeyedFile` needs. Used by `Table.get`, deletes by key and lookup joins. Safe
-to share between threads.
+the same as in `data_split`. The reader keeps which files a bucket has; the lookup cache their keys, and rows
+that were asked for alone. Memory: the rows of 65,536 keys and what `KeyedFile` needs. Used by `Table.get`,
+deletes by key and lookup joins. Safe to share between threads.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ class PointReader:
 
     def __init__(self, store: Store, snapshot: Snapshot) -> None:
         self._store, self._snapshot = store, snapshot
+        self._function: MergeFunction = merge_function(store.schema, store.options, reading=True)
+        self._schemas: dict[tuple[str, ...], pa.Schema] = {}
         self._splits: dict[tuple[bytes | None, int | None], tuple[_Split, ...]] = {}
         self._splits_lock = threading.Lock()
         self._last: tuple[bytes | None, Entries] | None = None
@@ -98,9 +100,7 @@ class PointReader:
     ) -> Iterator[pa.RecordBatch]:
         """Rows with one of `keys` (key columns, strictly increasing) as columns `names`, in key order within
         a bucket. All keys must be of this partition and bucket; None: they may be in any."""
-        store = self._store
-        require_readable(store.schema, store.options, names)
-        wanted_schema = pa.schema([f.arrow for f in store.schema.columns(tuple(names))])
+        store, wanted_schema = self._store, self._readable(tuple(names))
         with expiring(store, self._snapshot.id), in_table(store.paths.root):
             for split in self._of(partition, bucket):
                 for start in range(0, keys.num_rows, _MAX_KEYS):
@@ -110,19 +110,28 @@ class PointReader:
                         arrays = [rows.column(n) for n in names]
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted_schema)
 
+    def _readable(self, names: tuple[str, ...]) -> pa.Schema:
+        """The schema of rows with these columns; raises Unsupported for those that cannot be read."""
+        if names not in self._schemas:
+            schema = self._store.schema
+            require_readable(schema, self._store.options, names)
+            self._schemas[names] = pa.schema([f.arrow for f in schema.columns(names)])
+        return self._schemas[names]
+
     def _read(self, split: _Split, keys: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch | None:
-        store = self._store
-        function: MergeFunction = merge_function(store.schema, store.options, reading=True)
-        levels = by_level(store.options) and not split.raw
-        columns = function.columns(names)
-        matches = list(self._found(split, keys, columns, levels))
+        function = self._function
+        levels = by_level(self._store.options) and not split.raw
+        matches = list(self._found(split, keys, function.columns(names), levels))
         if not matches:
             return None
         rows = plain(joined([batch for _, batch in matches]))
+        if len(matches) == 1 and not levels:  # a key with a single row passes unchanged
+            return without_retracts(rows)
         places = np.concatenate([p for p, _ in matches])
         if split.raw:
             return without_retracts(rows.take(pa.array(np.argsort(places, kind="stable"))))
-        function = NewestLevels(function) if levels else function
+        if levels:
+            function = NewestLevels(function)
         merged = function.merge(rows, grouped(places, function.sequence.numbers(rows)))
         return without_retracts(merged)
 
