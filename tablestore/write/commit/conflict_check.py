@@ -45,7 +45,7 @@ def _bucket_counts(
     """The conflict of a partition with another bucket count, looked for where the table was rescaled."""
     if kind == OVERWRITE or not changes.entries or not store.rescaled_by(schema_ids):
         return None
-    live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+    live = store.manifests.live_entries(latest, partitions=changes.partitions)
     return conflict_rules.bucket_counts(live, changes.entries, store.partition_text)
 
 
@@ -56,7 +56,7 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
     if vectors or (kind != APPEND and changes.entries):
         buckets = {(e.partition, e.bucket) for e in changes.entries}
         buckets |= {(e.partition, e.bucket) for e in changes.index}
-        entries = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+        entries = store.manifests.live_entries(latest, partitions=changes.partitions)
         live = [e for e in entries if (e.partition, e.bucket) in buckets]
         conflict = conflict_rules.files(live, changes.entries, store.key_order)
         if conflict is not None:
