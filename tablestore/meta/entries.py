@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format import binary_row
 from tablestore.format.manifests import manifest_columns
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.types.arrow_types import DataType
 
 PartitionFilter = Callable[[bytes], bool]
 BucketFilter = Callable[[int, int], bool]
@@ -89,6 +91,16 @@ class Entries(Sequence[ManifestEntry]):
         """The distinct partitions in order of appearance, and each entry's index into them."""
         encoded = self.table.column("partition").combine_chunks().dictionary_encode()
         return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+
+    def partition_ranks(self, types: Sequence[DataType]) -> np.ndarray:
+        """The place of each entry's partition among the distinct ones, in the format's order; raises Corrupt
+        for bytes that are no partition."""
+        distinct, codes = self.partitions()
+        nullable = [t.as_nullable() for t in types]
+        keys = [binary_row.sort_key(binary_row.decode(p, nullable), nullable) for p in distinct]
+        ranks = np.empty(len(distinct), dtype=np.int64)
+        ranks[sorted(range(len(distinct)), key=keys.__getitem__)] = np.arange(len(distinct))
+        return ranks[codes]
 
     def of_partitions(self, chosen: PartitionFilter) -> Entries:
         """Entries of the partitions for which `chosen` is true; called once a partition."""

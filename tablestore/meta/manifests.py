@@ -307,6 +307,11 @@ class ManifestWriter:
         """Size at which a manifest is finished."""
         return self._options.manifest_target_bytes
 
+    @property
+    def partition_types(self) -> Sequence[DataType]:
+        """Types of the partition columns."""
+        return self._types
+
     def manifest(self, entries: Sequence[ManifestEntry], schema_id: int) -> list[ManifestFileMeta]:
         """Write `entries` as manifests of about the target size each; [] for none."""
         per_file = max(1, self._options.manifest_target_bytes // _ENTRY_BYTES)
