@@ -147,8 +147,16 @@ class Entries(Sequence[ManifestEntry]):
 EMPTY = Entries(pa.Table.from_batches([], manifest_columns.SCHEMA))
 
 
-def concatenated(parts: Sequence[pa.Table]) -> Entries:
-    """The entries of all these tables, in order."""
-    if not parts:
-        return EMPTY
-    return Entries(parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks())
+def concatenated(parts: Iterable[pa.Table]) -> Entries:
+    """The entries of all these tables, in order. Column after column, so that where nobody else keeps the
+    tables their memory is not taken twice."""
+    rest = [t for t in parts if t.num_rows]
+    if len(rest) <= 1:
+        return Entries(rest[0]) if rest else EMPTY
+    columns = []
+    for f in manifest_columns.SCHEMA:
+        chunks = [chunk for t in rest for chunk in t.column(0).chunks]
+        columns.append(pa.chunked_array(chunks, f.type).combine_chunks())
+        del chunks
+        rest = [t.remove_column(0) for t in rest]
+    return Entries(pa.Table.from_arrays(columns, schema=manifest_columns.SCHEMA))

@@ -48,7 +48,24 @@ _MANY_ENTRIES, _MANY_FILES = (
 _FEW_ENTRIES = 64  # ... and from this size on once it is loaded
 _LARGE_BYTES = 32 << 10  # size of a manifest of which only the blocks of some partitions are decoded
 _FEW_PARTITIONS = 16  # up to which searching for them costs less than decoding a manifest
+_DECODED_AT_ONCE = 50_000  # entries of manifests that are decoded together
 _AT_ONCE = 500  # snapshots whose manifests are read and decoded together
+
+
+_Stored = tuple[ManifestFileMeta, str]  # a manifest and its path
+
+
+def _batches(manifests: Sequence[_Stored]) -> Iterator[Sequence[_Stored]]:
+    """The manifests in groups that are decoded together: of not many entries, or one large manifest."""
+    some, rows = list[_Stored](), 0
+    for m, path in manifests:
+        if some and rows + m.num_added + m.num_deleted > _DECODED_AT_ONCE:
+            yield some
+            some, rows = [], 0
+        some.append((m, path))
+        rows += m.num_added + m.num_deleted
+    if some:
+        yield some
 
 
 class ManifestStore:
@@ -101,10 +118,9 @@ class ManifestStore:
     ) -> Entries:
         """The entries of these manifests, in order; `chosen` filters those of each manifest. Manifests that
         are not cached are read and decoded together."""
-        tables = [m.table for m in self._read(manifests)]
         if chosen is None:
-            return concatenated(tables)
-        return concatenated([chosen(Entries(t)).table for t in tables])
+            return concatenated(m.table for m in self._read(manifests))
+        return concatenated(chosen(Entries(m.table)).table for m in self._each(manifests))
 
     def each(self, manifests: Sequence[ManifestFileMeta]) -> list[Entries]:
         """The entries of each of these manifests; those not cached are read and decoded together."""
@@ -156,19 +172,24 @@ class ManifestStore:
             manifests = self.manifests(snapshot)
             if partitions is not None:
                 return [m.max_sequences for m in self.read_partitions(manifests, partitions)]
-            return [m.max_sequences for m in self._read(manifests)]
+            return [m.max_sequences for m in self._each(manifests)]
 
     def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
+        return list(self._each(manifests))
+
+    def _each(self, manifests: Sequence[ManifestFileMeta]) -> Iterator[CachedManifest]:
+        """The manifests one after another; those that are not cached are read and decoded in groups."""
         paths = [self._paths.manifest(m.file_name) for m in manifests]
         cached = [self._cache.get(p) for p in paths]
         new = [(m, p) for m, p, there in zip(manifests, paths, cached, strict=True) if there is None]
-        tables = self._decoded([m for m, _ in new], [p for _, p in new])
-        added = iter([self._cache.put(p, t) for (_, p), t in zip(new, tables, strict=True)])
-        return [next(added) if there is None else there for there in cached]
+        added = (self._cache.put(p, t) for some in _batches(new) for p, t in self._decoded(some))
+        return (next(added) if there is None else there for there in cached)
 
-    def _decoded(self, manifests: Sequence[ManifestFileMeta], paths: Sequence[str]) -> list[pa.Table]:
-        rows = sum(m.num_added + m.num_deleted for m in manifests)
-        return self._decoded_bytes([(p, self._bytes(p)) for p in paths], rows)
+    def _decoded(self, some: Sequence[_Stored]) -> Iterator[tuple[str, pa.Table]]:
+        """(path, entries) of each of these manifests, which are decoded together."""
+        files = [(path, self._bytes(path)) for _, path in some]
+        rows = sum(m.num_added + m.num_deleted for m, _ in some)
+        return zip((path for path, _ in files), self._decoded_bytes(files, rows), strict=True)
 
     def _decoded_bytes(self, files: Sequence[tuple[str, bytes]], rows: int) -> list[pa.Table]:
         """The entries of each (path, bytes); they have so many `rows` together, as their lists say."""
@@ -279,7 +300,7 @@ class ManifestStore:
             manifests = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
             if partitions is not None:
                 parts = (Entries(m.table) for m in self.read_partitions(manifests, partitions))
-                return concatenated([chosen(part).table for part in parts]).live()
+                return concatenated(chosen(part).table for part in parts).live()
             return self.read_manifests(manifests, chosen if partition or bucket else None).live()
 
 
