@@ -202,6 +202,10 @@ class ManifestStore:
         """Cache the entries of a manifest that was just written."""
         self._cache.put(self._paths.manifest(name), entries.table)
 
+    def remember_list(self, name: str, manifests: Sequence[ManifestFileMeta]) -> None:
+        """Cache a list that was just written."""
+        self._cache.put_list(self._paths.manifest(name), tuple(manifests))
+
     def read_bytes(self, name: str) -> bytes:
         """The bytes of a manifest file; raises Corrupt if it is missing."""
         return self._bytes(self._paths.manifest(name))
@@ -368,7 +372,10 @@ class ManifestWriter:
     def list(self, manifests: Sequence[ManifestFileMeta]) -> tuple[str, int]:
         """Write a manifest list; (name, bytes)."""
         data = manifest_format.encode_list(manifests, self._options.manifest_compression)
-        return self._write("manifest-list", 1, data), len(data)
+        name = self._write("manifest-list", 1, data)
+        if self._readers is not None:
+            self._readers.remember_list(name, manifests)
+        return name, len(data)
 
     def index(self, entries: Sequence[IndexEntry]) -> str:
         """Write an index manifest; its name."""

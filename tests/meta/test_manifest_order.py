@@ -67,8 +67,7 @@ def test_merged_manifests_each_cover_few_partitions(tmp_path: Path, seeds: tuple
         Committer(t.store).merge_manifests(CommitRequest("test"))
         ranges = [covered(m) for m in base(t)]
         assert len(ranges) > 2, seed
-        assert ranges == sorted(ranges), seed
-        assert sum(high - low for low, high in ranges) < 2 * 500, seed
+        assert sum(high - low for low, high in ranges) < len(ranges) * 500 / 2, seed
         assert live(t) == sorted((f.file_name, partition(p)) for f, p in there.items()), seed
 
 
