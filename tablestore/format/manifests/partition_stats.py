@@ -51,7 +51,7 @@ class PartitionBounds:
         nullable = tuple(t.as_nullable() for t in types)
         rows = [binary_row.decode(p, nullable) for p in partitions]
         for i, t in enumerate(nullable):
-            keys = [None if row[i] is None else _order(t, row[i]) for row in rows]
+            keys: list[Any] = [None if row[i] is None else _order(t, row[i]) for row in rows]
             known = bool(keys) and None not in keys
             lows.append(min(keys) if known else None)
             highs.append(max(keys) if known else None)
