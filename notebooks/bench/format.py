@@ -1,9 +1,10 @@
 """what planning a scan of 10,000 files costs, and a commit on 10 and on 10,000 snapshots: ours and pypaimon
 
 Tables are metadata alone, written by this engine's own commits: 10,000 data files in 100 partitions of 4
-buckets, once with 1,000 manifests that were never merged, once as commits leave them. Before each of our
-plans decoded manifests are dropped, as in a process that has just started (`warm` keeps them). Commits are
-real writes of ten rows.
+buckets, once with 1,000 manifests that were never merged, once as commits leave them. With more `--files` a
+partition has 20 of them, so that 1,000,000 are in 50,000 partitions, written by 200 commits. Before each of
+our plans decoded manifests are dropped, as in a process that has just started (`warm` keeps them). Commits
+are real writes of ten rows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from notebooks.bench.contenders import registry
@@ -25,11 +27,11 @@ PLANS = (
     ("as commits leave it", "merged", ""),
     ("as commits leave it, one partition", "merged", "p=37"),
 )
-PLAN_HEADER = ("table", "contender", "ms", "least–most", "splits", "time")
+PLAN_HEADER = ("table", "contender", "ms", "least–most", "CPU ms", "MB", "splits", "time")
 COMMIT_HEADER = ("snapshots", "contender", "ms", "least–most", "CPU ms", "of first")
 NOTES = """\
-ms: median. time: multiple of ours; above 1 is slower than ours. of first: multiple of the same contender's
-first line, by CPU, which other work on the machine disturbs least."""
+ms: median. CPU ms: median. MB: peak memory of the process. time: multiple of ours; above 1 is slower.
+of first: multiple of the same contender's first line, by CPU, which other work disturbs least."""
 
 
 def main(arguments: list[str]) -> int:
@@ -41,10 +43,10 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-format-", dir=chosen.directory) as folder:
         root = Path(folder)
         tables = {
-            "unmerged": metadata.files(root / "u", files=chosen.files, per_commit=10, merged=False),
-            "merged": metadata.files(root / "m", files=chosen.files, per_commit=10, merged=True),
+            "unmerged": metadata.files(root / "u", files=chosen.files, merged=False),
+            "merged": metadata.files(root / "m", files=chosen.files, merged=True),
         }
-        lines = []
+        lines = list[_Line]()
         for entry in [registry.ours(), *others]:
             with entry.start() as contender:
                 lines += _plans(contender, tables, chosen.rounds, raw)
@@ -77,9 +79,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plans(
     contender: Contender, tables: dict[str, str], rounds: int, raw: dict[str, list[Measured]]
-) -> list[tuple[str, str, list[float], int]]:
-    """(table, contender, milliseconds of each round, splits) of every kind of plan."""
-    plans = []
+) -> list[_Line]:
+    """Every kind of plan, by one contender."""
+    lines = list[_Line]()
     kinds = [(*kind, "cold") for kind in PLANS]
     if contender.name == registry.OURS:
         kinds.append((*PLANS[3], "warm"))
@@ -88,20 +90,40 @@ def _plans(
         steps = [contender.step("plan", tables[table], where, state) for _ in range(rounds)]
         shown = title if state == "cold" else f"{title}, warm"
         raw[f"{shown}/{contender.name}"] = steps
-        times = [float(s.answer["ms"]) for s in steps]
-        plans.append((shown, contender.name, times, int(steps[0].answer["splits"])))
-    return plans
+        lines.append(_Line(shown, contender.name, steps))
+    return lines
 
 
-def _compared(lines: list[tuple[str, str, list[float], int]]) -> list[tuple[str, ...]]:
-    ours = {title: (statistics.median(t), n) for title, name, t, n in lines if name == registry.OURS}
-    order = list(dict.fromkeys(title for title, *_ in lines))
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The rounds of one kind of plan by one contender."""
+
+    title: str
+    contender: str
+    steps: list[Measured]
+
+    @property
+    def times(self) -> list[float]:
+        """Milliseconds of each round."""
+        return [float(s.answer["ms"]) for s in self.steps]
+
+
+def _compared(lines: list[_Line]) -> list[tuple[str, ...]]:
+    ours = {line.title: statistics.median(line.times) for line in lines if line.contender == registry.OURS}
+    order = list(dict.fromkeys(line.title for line in lines))
     shown: list[tuple[str, ...]] = []
-    for title, name, times, splits in sorted(lines, key=lambda line: order.index(line[0])):
-        median = statistics.median(times)
-        least = f"{min(times):.0f}–{max(times):.0f}"
-        ratio = report.ratio(median, ours[title][0])
-        shown.append((title, name, f"{median:.1f}", least, f"{splits:,}", ratio))
+    for line in sorted(lines, key=lambda line: order.index(line.title)):
+        median = statistics.median(line.times)
+        cpu = statistics.median(s.cpu_seconds for s in line.steps) * 1000
+        memory = max(s.peak_bytes for s in line.steps) / 1e6
+        measured = (
+            f"{median:.1f}",
+            f"{min(line.times):.0f}–{max(line.times):.0f}",
+            f"{cpu:.0f}",
+            f"{memory:.0f}",
+        )
+        splits, ratio = int(line.steps[0].answer["splits"]), report.ratio(median, ours[line.title])
+        shown.append((line.title, line.contender, *measured, f"{splits:,}", ratio))
     return shown
 
 

@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format import binary_row
 from tablestore.format.manifests import manifest_columns
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.types.arrow_types import DataType
 
 PartitionFilter = Callable[[bytes], bool]
 BucketFilter = Callable[[int, int], bool]
@@ -90,6 +92,16 @@ class Entries(Sequence[ManifestEntry]):
         encoded = self.table.column("partition").combine_chunks().dictionary_encode()
         return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
 
+    def partition_ranks(self, types: Sequence[DataType]) -> np.ndarray:
+        """The place of each entry's partition among the distinct ones, in the format's order; raises Corrupt
+        for bytes that are no partition."""
+        distinct, codes = self.partitions()
+        nullable = [t.as_nullable() for t in types]
+        keys = [binary_row.sort_key(binary_row.decode(p, nullable), nullable) for p in distinct]
+        ranks = np.empty(len(distinct), dtype=np.int64)
+        ranks[sorted(range(len(distinct)), key=keys.__getitem__)] = np.arange(len(distinct))
+        return ranks[codes]
+
     def of_partitions(self, chosen: PartitionFilter) -> Entries:
         """Entries of the partitions for which `chosen` is true; called once a partition."""
         distinct, codes = self.partitions()
@@ -135,8 +147,16 @@ class Entries(Sequence[ManifestEntry]):
 EMPTY = Entries(pa.Table.from_batches([], manifest_columns.SCHEMA))
 
 
-def concatenated(parts: Sequence[pa.Table]) -> Entries:
-    """The entries of all these tables, in order."""
-    if not parts:
-        return EMPTY
-    return Entries(parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks())
+def concatenated(parts: Iterable[pa.Table]) -> Entries:
+    """The entries of all these tables, in order. Column after column, so that where nobody else keeps the
+    tables their memory is not taken twice."""
+    rest = [t for t in parts if t.num_rows]
+    if len(rest) <= 1:
+        return Entries(rest[0]) if rest else EMPTY
+    columns = []
+    for f in manifest_columns.SCHEMA:
+        chunks = [chunk for t in rest for chunk in t.column(0).chunks]
+        columns.append(pa.chunked_array(chunks, f.type).combine_chunks())
+        del chunks
+        rest = [t.remove_column(0) for t in rest]
+    return Entries(pa.Table.from_arrays(columns, schema=manifest_columns.SCHEMA))

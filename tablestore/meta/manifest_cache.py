@@ -1,14 +1,15 @@
 """Cache of decoded manifests and lists by path, shared by all tables of a process, as such files never
 change.
 
-It holds up to 200,000 entries of manifests and 50,000 of lists, and evicts the least recently used. Safe to
-share between threads.
+It holds up to 200,000 entries of manifests and 50,000 of lists, and evicts the least recently used. Of a
+large manifest it may hold the entries of some partitions alone. Safe to share between threads.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +20,11 @@ from tablestore.meta.entries import Entries
 
 _MAX_ENTRIES = 200_000
 _MAX_LISTED = 50_000
+_MANY_SEARCHES = 8
+_PART_COST = 20  # what a part weighs beside its entries, in entries
+
+
+_Key = tuple[str, bytes | None]  # path, and the partition whose entries alone are kept (None: all)
 
 
 class CachedManifest:
@@ -26,6 +32,10 @@ class CachedManifest:
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
+
+    def of_partitions(self, partitions: Collection[bytes]) -> CachedManifest:
+        """Its entries of these partitions."""
+        return CachedManifest(Entries(self.table).of_partitions(partitions.__contains__).table)
 
     @cached_property
     def max_sequences(self) -> dict[tuple[bytes, int], int]:
@@ -48,18 +58,19 @@ class ManifestCache:
     """Manifests and lists by path, with eviction of the least recently used."""
 
     def __init__(self) -> None:
-        self._cached_entries: OrderedDict[str, CachedManifest] = OrderedDict()
+        self._cached_entries: OrderedDict[_Key, CachedManifest] = OrderedDict()
         self._entries = 0
+        self._searches: Counter[str] = Counter()
         self._lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = OrderedDict()
         self._listed = 0
         self._lock = threading.Lock()
 
-    def get(self, path: str) -> CachedManifest | None:
-        """The manifest at `path`, None if it is not cached."""
+    def get(self, path: str, partition: bytes | None = None) -> CachedManifest | None:
+        """The manifest at `path`, or its entries of one partition; None if they are not cached."""
         with self._lock:
-            cached = self._cached_entries.get(path)
+            cached = self._cached_entries.get((path, partition))
             if cached is not None:
-                self._cached_entries.move_to_end(path)
+                self._cached_entries.move_to_end((path, partition))
             return cached
 
     def clear(self) -> None:
@@ -67,18 +78,27 @@ class ManifestCache:
         with self._lock:
             self._cached_entries.clear()
             self._lists.clear()
+            self._searches.clear()
             self._entries = self._listed = 0
 
-    def put(self, path: str, table: pa.Table) -> CachedManifest:
-        """Cache the entries of the manifest at `path`."""
+    def put(self, path: str, table: pa.Table, partition: bytes | None = None) -> CachedManifest:
+        """Cache the entries of the manifest at `path`, or those of one partition in it."""
+        key = path, partition
         with self._lock:
-            if path in self._cached_entries:
-                return self._cached_entries[path]
-            cached = self._cached_entries[path] = CachedManifest(table)
-            self._entries += table.num_rows
+            if key in self._cached_entries:
+                return self._cached_entries[key]
+            cached = self._cached_entries[key] = CachedManifest(table)
+            self._entries += _weight(key, cached)
             while self._entries > _MAX_ENTRIES and len(self._cached_entries) > 1:
-                self._entries -= self._cached_entries.popitem(last=False)[1].table.num_rows
+                self._entries -= _weight(*self._cached_entries.popitem(last=False))
             return cached
+
+    def searched(self, path: str, entries: int) -> bool:
+        """Note that some partitions of a manifest of so many entries are looked for; whether that happened so
+        often that decoding all of them, once, costs less."""
+        with self._lock:
+            self._searches[path] += 1
+            return self._searches[path] > _MANY_SEARCHES and entries <= _MAX_ENTRIES // 2
 
     def get_list(self, path: str) -> tuple[ManifestFileMeta, ...] | None:
         """The manifests of the list at `path`, None if they are not cached."""
@@ -101,7 +121,11 @@ class ManifestCache:
     def cached_in(self, folder: str) -> list[tuple[str, pa.Table]]:
         """(path, entries) of the cached manifests of one directory."""
         with self._lock:
-            return [(p, m.table) for p, m in self._cached_entries.items() if p.startswith(f"{folder}/")]
+            return [(p, m.table) for (p, _), m in self._cached_entries.items() if p.startswith(f"{folder}/")]
+
+
+def _weight(key: _Key, cached: CachedManifest) -> int:
+    return int(cached.table.num_rows) + (_PART_COST if key[1] is not None else 0)
 
 
 LOCAL = ManifestCache()

@@ -8,7 +8,7 @@ would bring a file back to life, so whole identities pass or fail together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from typing import Any
@@ -22,7 +22,7 @@ from tablestore.core.errors import Corrupt, FileMissing
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import checksums
 from tablestore.format.binary_row import DamagedRow
-from tablestore.format.manifests import index_manifest, manifest_columns
+from tablestore.format.manifests import index_manifest, manifest_blocks, manifest_columns
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import (
@@ -31,7 +31,7 @@ from tablestore.format.manifests.manifest import (
     ManifestEntry,
     ManifestFileMeta,
 )
-from tablestore.format.manifests.partition_stats import partition_stats
+from tablestore.format.manifests.partition_stats import PartitionBounds, partition_stats
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io.confined import is_local
@@ -46,14 +46,33 @@ _MANY_ENTRIES, _MANY_FILES = (
     100,
 )  # from this size on decoding by columns pays although Polars must be loaded
 _FEW_ENTRIES = 64  # ... and from this size on once it is loaded
+_LARGE_BYTES = 32 << 10  # size of a manifest of which only the blocks of some partitions are decoded
+_FEW_PARTITIONS = 16  # up to which searching for them costs less than decoding a manifest
+_DECODED_AT_ONCE = 50_000  # entries of manifests that are decoded together
 _AT_ONCE = 500  # snapshots whose manifests are read and decoded together
+
+
+_Stored = tuple[ManifestFileMeta, str]  # a manifest and its path
+
+
+def _batches(manifests: Sequence[_Stored]) -> Iterator[Sequence[_Stored]]:
+    """The manifests in groups that are decoded together: of not many entries, or one large manifest."""
+    some, rows = list[_Stored](), 0
+    for m, path in manifests:
+        if some and rows + m.num_added + m.num_deleted > _DECODED_AT_ONCE:
+            yield some
+            some, rows = [], 0
+        some.append((m, path))
+        rows += m.num_added + m.num_deleted
+    if some:
+        yield some
 
 
 class ManifestStore:
     """Reads manifests and lists. Manifests are cached, for all tables of a process where files are local."""
 
-    def __init__(self, io: FileIO, paths: TablePaths) -> None:
-        self._io, self._paths = io, paths
+    def __init__(self, io: FileIO, paths: TablePaths, partition_types: Sequence[DataType]) -> None:
+        self._io, self._paths, self._partition_types = io, paths, tuple(partition_types)
         self._cache = LOCAL if is_local(io) else ManifestCache()
 
     def read_list(self, name: str) -> list[ManifestFileMeta]:
@@ -99,40 +118,93 @@ class ManifestStore:
     ) -> Entries:
         """The entries of these manifests, in order; `chosen` filters those of each manifest. Manifests that
         are not cached are read and decoded together."""
-        tables = [m.table for m in self._read(manifests)]
         if chosen is None:
-            return concatenated(tables)
-        return concatenated([chosen(Entries(t)).table for t in tables])
+            return concatenated(m.table for m in self._read(manifests))
+        return concatenated(chosen(Entries(m.table)).table for m in self._each(manifests))
 
     def each(self, manifests: Sequence[ManifestFileMeta]) -> list[Entries]:
         """The entries of each of these manifests; those not cached are read and decoded together."""
         return [Entries(m.table) for m in self._read(manifests)]
 
-    def max_sequences(self, snapshot: Snapshot | None) -> list[dict[tuple[bytes, int], int]]:
-        """For each manifest the greatest sequence number of each (partition, bucket), deleted files too."""
+    def read_partitions(
+        self, manifests: Sequence[ManifestFileMeta], partitions: Collection[bytes]
+    ) -> list[CachedManifest]:
+        """The entries of these serialized partitions, of each manifest that can hold one. Of a large manifest
+        only the blocks in which they occur are decoded."""
+        bounds = PartitionBounds.of(partitions, self._partition_types)
+        chosen = [m for m in manifests if bounds.meets(m.partition_stats)]
+        small = iter(self._read([m for m in chosen if m.file_size < _LARGE_BYTES]))
+        parts = list[CachedManifest]()
+        for m in chosen:
+            if m.file_size < _LARGE_BYTES:
+                parts.append(next(small).of_partitions(partitions))
+            else:
+                parts += self._parts(m, partitions)
+        return parts
+
+    def _parts(self, m: ManifestFileMeta, partitions: Collection[bytes]) -> list[CachedManifest]:
+        """The entries of the partitions in a large manifest: of each alone where they are few."""
+        path = self._paths.manifest(m.file_name)
+        whole = self._cache.get(path)
+        if whole is not None:
+            return [whole.of_partitions(partitions)]
+        ordered = sorted(partitions)
+        cached = [self._cache.get(path, p) for p in ordered]
+        new = {p for p, there in zip(ordered, cached, strict=True) if there is None}
+        if len(new) > _FEW_PARTITIONS or (new and self._cache.searched(path, m.num_added + m.num_deleted)):
+            return [self._read([m])[0].of_partitions(partitions)]
+        if new:
+            data, rows = manifest_blocks.holding(self._bytes(path), path, new)
+            entries = Entries(self._decoded_bytes([(path, data)], rows)[0])
+            some = {p: entries.of_partitions(p.__eq__).table for p in new}
+            added = {p: self._cache.put(path, table, p) for p, table in some.items()}
+            cached = [added.get(p, there) for p, there in zip(ordered, cached, strict=True)]
+        return [part for part in cached if part is not None]
+
+    def max_sequences(
+        self, snapshot: Snapshot | None, partitions: Collection[bytes] | None = None
+    ) -> list[dict[tuple[bytes, int], int]]:
+        """The greatest sequence number of each (partition, bucket), deleted files too, in each manifest of a
+        snapshot; `partitions`: only theirs."""
         if snapshot is None:
             return []
         with self.expiring(snapshot):
-            return [m.max_sequences for m in self._read(self.manifests(snapshot))]
+            manifests = self.manifests(snapshot)
+            if partitions is not None:
+                return [m.max_sequences for m in self.read_partitions(manifests, partitions)]
+            return [m.max_sequences for m in self._each(manifests)]
 
     def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
+        return list(self._each(manifests))
+
+    def _each(self, manifests: Sequence[ManifestFileMeta]) -> Iterator[CachedManifest]:
+        """The manifests one after another; those that are not cached are read and decoded in groups."""
         paths = [self._paths.manifest(m.file_name) for m in manifests]
         cached = [self._cache.get(p) for p in paths]
         new = [(m, p) for m, p, there in zip(manifests, paths, cached, strict=True) if there is None]
-        tables = self._decoded([m for m, _ in new], [p for _, p in new])
-        added = iter([self._cache.put(p, t) for (_, p), t in zip(new, tables, strict=True)])
-        return [next(added) if there is None else there for there in cached]
+        added = (self._cache.put(p, t) for some in _batches(new) for p, t in self._decoded(some))
+        return (next(added) if there is None else there for there in cached)
 
-    def _decoded(self, manifests: Sequence[ManifestFileMeta], paths: Sequence[str]) -> list[pa.Table]:
-        rows = sum(m.num_added + m.num_deleted for m in manifests)
+    def _decoded(self, some: Sequence[_Stored]) -> Iterator[tuple[str, pa.Table]]:
+        """(path, entries) of each of these manifests, which are decoded together."""
+        files = [(path, self._bytes(path)) for _, path in some]
+        rows = sum(m.num_added + m.num_deleted for m, _ in some)
+        return zip((path for path, _ in files), self._decoded_bytes(files, rows), strict=True)
+
+    def _decoded_bytes(self, files: Sequence[tuple[str, bytes]], rows: int) -> list[pa.Table]:
+        """The entries of each (path, bytes); they have so many `rows` together, as their lists say."""
         enough = _FEW_ENTRIES if manifest_columns.started() else _MANY_ENTRIES
-        if rows >= enough or len(manifests) >= _MANY_FILES:
-            return manifest_columns.decode([(p, self._bytes(p)) for p in paths])
-        return [manifest_columns.of(manifest_format.decode_entries(self._bytes(p), p)) for p in paths]
+        if rows >= enough or len(files) >= _MANY_FILES:
+            return manifest_columns.decode(files)
+        return [manifest_columns.of(manifest_format.decode_entries(data, path)) for path, data in files]
 
     def remember(self, name: str, entries: Entries) -> None:
         """Cache the entries of a manifest that was just written."""
         self._cache.put(self._paths.manifest(name), entries.table)
+
+    def remember_list(self, name: str, manifests: Sequence[ManifestFileMeta]) -> None:
+        """Cache a list that was just written."""
+        self._cache.put_list(self._paths.manifest(name), tuple(manifests))
 
     def read_bytes(self, name: str) -> bytes:
         """The bytes of a manifest file; raises Corrupt if it is missing."""
@@ -209,13 +281,16 @@ class ManifestStore:
         snapshot: Snapshot | None,
         *,
         partition: PartitionFilter | None = None,
+        partitions: Collection[bytes] | None = None,
         bucket: BucketFilter | None = None,
         manifest: Callable[[ManifestFileMeta], bool] | None = None,
     ) -> Entries:
         """ADD entries of `snapshot` that no DELETE has cancelled, in manifest order.
 
         `partition(bytes)`, `bucket(bucket, total_buckets)` keep or drop whole identities; `manifest` may
-        skip a manifest only if all its entries would be dropped by the other two.
+        skip a manifest only if all its entries would be dropped by the other two. `partitions` names the
+        serialized partitions instead, so that other parts of large manifests are not decoded; their entries
+        come partition by partition.
         """
         if snapshot is None:
             return EMPTY
@@ -227,6 +302,9 @@ class ManifestStore:
 
         with self.expiring(snapshot):
             manifests = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
+            if partitions is not None:
+                parts = (Entries(m.table) for m in self.read_partitions(manifests, partitions))
+                return concatenated(chosen(part).table for part in parts).live()
             return self.read_manifests(manifests, chosen if partition or bucket else None).live()
 
 
@@ -253,6 +331,11 @@ class ManifestWriter:
     def target_bytes(self) -> int:
         """Size at which a manifest is finished."""
         return self._options.manifest_target_bytes
+
+    @property
+    def partition_types(self) -> Sequence[DataType]:
+        """Types of the partition columns."""
+        return self._types
 
     def manifest(self, entries: Sequence[ManifestEntry], schema_id: int) -> list[ManifestFileMeta]:
         """Write `entries` as manifests of about the target size each; [] for none."""
@@ -289,7 +372,10 @@ class ManifestWriter:
     def list(self, manifests: Sequence[ManifestFileMeta]) -> tuple[str, int]:
         """Write a manifest list; (name, bytes)."""
         data = manifest_format.encode_list(manifests, self._options.manifest_compression)
-        return self._write("manifest-list", 1, data), len(data)
+        name = self._write("manifest-list", 1, data)
+        if self._readers is not None:
+            self._readers.remember_list(name, manifests)
+        return name, len(data)
 
     def index(self, entries: Sequence[IndexEntry]) -> str:
         """Write an index manifest; its name."""

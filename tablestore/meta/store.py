@@ -78,7 +78,8 @@ class Store:
             require_own(schema, uuid, paths)
         identity = Identity.of(oldest, files, paths)
         paths = _placed(paths, schema)
-        stores = schemas, SnapshotStore(files, paths, schema.options.get(UUID)), ManifestStore(files, paths)
+        snapshots = SnapshotStore(files, paths, schema.options.get(UUID))
+        stores = schemas, snapshots, ManifestStore(files, paths, partition_types_of(schema))
         return cls(files, env, paths, schema, *stores, identity)
 
     def __reduce__(self) -> Any:
@@ -136,7 +137,7 @@ class Store:
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:
         """Types of the partition columns."""
-        return tuple(f.type for f in self.schema.partition_fields)
+        return partition_types_of(self.schema)
 
     @cached_property
     def key_types(self) -> tuple[DataType, ...]:
@@ -279,6 +280,11 @@ class Store:
         return self.io.checked(self.file_path(partition, bucket, file))
 
 
+def partition_types_of(schema: TableSchema) -> tuple[DataType, ...]:
+    """Types of the partition columns."""
+    return tuple(f.type for f in schema.partition_fields)
+
+
 def require_own(schema: TableSchema, uuid: str | None, paths: TablePaths) -> None:
     """Raise Corrupt for a schema of another table than that with this uuid, as far as both have one."""
     own = schema.options.get(UUID)
@@ -303,5 +309,5 @@ def _reopen(
     io: ConfinedFileIO, env: Env, paths: TablePaths, schema: TableSchema, identity: Identity
 ) -> Store:
     snapshots = SnapshotStore(io, paths, schema.options.get(UUID))
-    stores = SchemaStore(io, paths), snapshots, ManifestStore(io, paths)
+    stores = SchemaStore(io, paths), snapshots, ManifestStore(io, paths, partition_types_of(schema))
     return Store(io, env, paths, schema, *stores, identity)

@@ -290,7 +290,7 @@ class LogCommitter(LogFinisher):
         }
         partitions = {partition for partition, _ in least}
         latest = self.store.snapshots.latest()
-        for e in self.store.manifests.live_entries(latest, partition=partitions.__contains__):
+        for e in self.store.manifests.live_entries(latest, partitions=partitions):
             if least.get((e.partition, e.bucket), e.file.max_sequence + 1) <= e.file.max_sequence:
                 return False
         return True
@@ -300,7 +300,7 @@ class LogCommitter(LogFinisher):
         names = {f.file_name for m in messages for f in m.new_files}
         partitions = {m.partition for m in messages}
         latest = self.store.snapshots.latest()
-        live = self.store.manifests.live_entries(latest, partition=partitions.__contains__)
+        live = self.store.manifests.live_entries(latest, partitions=partitions)
         present = sorted(names.intersection(e.file.file_name for e in live))
         if present:
             text = f"{', '.join(present[:3])}: in the table already; these messages were committed before"

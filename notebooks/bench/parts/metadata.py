@@ -1,7 +1,7 @@
 """Tables that are metadata alone: as many data files and snapshots as asked for, none of them on disk.
 
 Planning a scan and committing never open a data file, so their cost can be measured on tables that would take
-hours to load. Files are added by the engine's own commits, `per_commit` at a time.
+hours to load. Files are added by the engine's own commits.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ NEVER_MERGED = {
     "manifest.full-compaction-threshold-size": "1 tb",
     "manifest.target-file-size": "1 tb",
 }
-BUCKETS, PARTITIONS, ROWS = 4, 100, 1000
+BUCKETS, ROWS = 4, 1000
+FEWEST, PER_COMMIT = 100, 10  # partitions, and files of a commit, of a table of up to 10,000 files
 
 
-def files(folder: Path, *, files: int, per_commit: int, merged: bool) -> str:
-    """A table of 100 partitions × 4 buckets; each commit stays within one partition. Its location."""
+def files(folder: Path, *, files: int, merged: bool) -> str:
+    """A table of 100 partitions of 4 buckets, written in order by commits of 10 files. More than 10,000 files
+    are in a partition for each 20, and come by 200 commits. Its location."""
+    small = files <= 10_000
+    partitions, per_commit = (FEWEST, PER_COMMIT) if small else (files // 20, files // 200)
     table = ts.connect(str(folder)).create_table(
         "bench.files",
         schema={"p": ts.INT, "k": ts.BIGINT, "v": ts.STRING},
@@ -37,13 +41,13 @@ def files(folder: Path, *, files: int, per_commit: int, merged: bool) -> str:
     )
     committer = Committer(table.store)
     for start in range(0, files, per_commit):
-        p = start * PARTITIONS // files
-        part = binary_row.encode([p], [INT])
-        buckets: dict[int, list[DataFileMeta]] = {}
+        places: dict[tuple[int, int], list[DataFileMeta]] = {}
         for n in range(start, min(start + per_commit, files)):
-            buckets.setdefault(n % BUCKETS, []).append(_file(n, [p], [INT]))
+            p = n * partitions // files
+            places.setdefault((p, n % BUCKETS), []).append(_file(n, [p], [INT]))
         messages = [
-            CommitMessage(part, b, BUCKETS, new_files=tuple(some)) for b, some in sorted(buckets.items())
+            CommitMessage(binary_row.encode([p], [INT]), b, BUCKETS, new_files=tuple(some))
+            for (p, b), some in sorted(places.items())
         ]
         committer.commit(messages, CommitRequest("bench"))
     return table.location

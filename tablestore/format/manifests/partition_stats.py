@@ -1,11 +1,14 @@
-"""Statistics over the partitions of a manifest's entries (`_PARTITION_STATS`, FORMAT.md 5.4)."""
+"""Statistics over the partitions of a manifest's entries (`_PARTITION_STATS`, FORMAT.md 5.4): made, and asked
+whether some partitions can be among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tablestore.core.errors import Corrupt
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import SimpleStats
 from tablestore.format.types.arrow_types import DataType
@@ -30,3 +33,41 @@ def partition_stats(
 
 def _order(t: DataType, value: Any) -> Any:
     return binary_row.sort_key([value], [t])
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBounds:
+    """The range of some partitions in each column. A column of `lows` is None where its range is not known: a
+    partition has NULL in it."""
+
+    types: tuple[DataType, ...]
+    lows: tuple[Any, ...]
+    highs: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, partitions: Iterable[bytes], types: Sequence[DataType]) -> PartitionBounds:
+        """The range of these serialized partitions; raises Corrupt for bytes that are no partition."""
+        lows, highs = list[Any](), list[Any]()
+        nullable = tuple(t.as_nullable() for t in types)
+        rows = [binary_row.decode(p, nullable) for p in partitions]
+        for i, t in enumerate(nullable):
+            keys: list[Any] = [None if row[i] is None else _order(t, row[i]) for row in rows]
+            known = bool(keys) and None not in keys
+            lows.append(min(keys) if known else None)
+            highs.append(max(keys) if known else None)
+        return cls(nullable, tuple(lows), tuple(highs))
+
+    def meets(self, about: SimpleStats) -> bool:
+        """Whether a manifest with these statistics may hold an entry of the partitions; True where it has
+        none."""
+        try:
+            rows = [binary_row.decode(row, self.types) for row in (about.min_values, about.max_values)]
+        except Corrupt:  # written without partition statistics
+            return True
+        columns = zip(self.types, self.lows, self.highs, *rows, strict=True)
+        for t, low, high, least, greatest in columns:
+            if low is None or least is None or greatest is None:
+                continue
+            if high < _order(t, least) or low > _order(t, greatest):
+                return False
+        return True

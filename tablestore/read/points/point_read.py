@@ -190,8 +190,8 @@ class PointReader:
         """The live files of a partition, kept for its other buckets."""
         last = self._last
         if last is None or last[0] != partition:
-            chosen = None if partition is None else (lambda p: p == partition)
-            last = partition, self._store.manifests.live_entries(self._snapshot, partition=chosen)
+            chosen = None if partition is None else (partition,)
+            last = partition, self._store.manifests.live_entries(self._snapshot, partitions=chosen)
             self._last = last
         return last[1]
 

@@ -119,7 +119,12 @@ def plan(
             if complete
             else pruning.matching_manifests(manifests, filters.partition, store.schema, buckets)
         )
-        entries = store.manifests.read_manifests(chosen).live()
+        points = None if complete else pruning.partitions_of(filters.partition, store.schema)
+        if points is None:
+            entries = store.manifests.read_manifests(chosen).live()
+        else:
+            parts = store.manifests.read_partitions(chosen, points)
+            entries = concatenated([p.table for p in parts]).live()
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
     if behind:
         entries = concatenated([entries.table, Entries.of(behind).table])

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.core.options.table_options import MergeEngine, TableOptions
-from tablestore.format import evolution, hashing, stats
+from tablestore.format import binary_row, evolution, hashing, stats
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 from tablestore.format.predicates import evaluate, literal, predicate
 from tablestore.format.predicates.predicate import Always, Compare, In, Predicate
@@ -36,6 +36,8 @@ from tablestore.read.scan.refusal import Refusal, refusal
 TRUE = Always(True)
 RULES = ("invisible", "partition", "bucket", "key range", "column stats", "file index")
 _MAX_POINTS = 1_000
+_MAX_PARTITIONS = 16  # that are read one by one
+_ONE_FORM = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "VARCHAR")
 _COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 SchemaOf = Callable[[int], TableSchema]
 
@@ -159,6 +161,27 @@ def buckets_of(
         return by_count[buckets]
 
     return of
+
+
+def partitions_of(where: Predicate, schema: TableSchema) -> frozenset[bytes] | None:
+    """The serialized partitions that `where` (over partition columns) can be true in; None for any.
+
+    Only where every partition column is compared for equality with few values, and of types with one form.
+    """
+    fields = schema.partition_fields
+    if not fields or any(f.type.root not in _ONE_FORM for f in fields):
+        return None
+    points = [_points(where, f.name) for f in fields]
+    count = 1
+    for values in points:
+        count *= _MAX_POINTS + 1 if values is None else len(values)
+    if count > _MAX_PARTITIONS or any(v is None for values in points for v in values or ()):
+        return None
+    rows = list(product(*(values or () for values in points)))
+    if not rows:
+        return frozenset()
+    arrays = [literal.array(vs, f.type) for vs, f in zip(zip(*rows, strict=True), fields, strict=True)]
+    return frozenset(binary_row.encode_many(arrays, [f.type for f in fields]))
 
 
 def _hashed(arrays: list[pa.Array], types: list[Any], buckets: int, function: str) -> frozenset[int] | None:

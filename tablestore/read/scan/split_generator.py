@@ -7,9 +7,8 @@ a whole section at a time. Neighbouring groups are packed up to `source.split.ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,24 +30,26 @@ class SplitFiles(Sequence[DataFileMeta]):
     """The files of a split as a sequence that makes its objects on first use: a plan of 10,000 files takes a
     tenth of the time that all their objects would take."""
 
-    __slots__ = ("_entries", "_made", "_rows")
+    __slots__ = ("_entries", "_made", "_order", "_start", "_stop")
 
-    def __init__(self, entries: Entries, rows: np.ndarray) -> None:
-        self._entries, self._rows = entries, rows
+    def __init__(self, entries: Entries, order: np.ndarray, start: int, stop: int) -> None:
+        """The files of the entries at positions `order[start:stop]`."""
+        self._entries, self._order, self._start, self._stop = entries, order, start, stop
         self._made: tuple[DataFileMeta, ...] | None = None
 
     @property
     def made(self) -> tuple[DataFileMeta, ...]:
         """The objects, made once."""
         if self._made is None:
+            rows = self._order[self._start : self._stop]
             if len(self._entries) <= _FEW:  # others of this plan will be asked for too: all are made at once
-                self._made = tuple(self._entries.objects[i].file for i in self._rows.tolist())
+                self._made = tuple(self._entries.objects[i].file for i in rows.tolist())
             else:
-                self._made = tuple(e.file for e in self._entries.take(self._rows).objects)
+                self._made = tuple(e.file for e in self._entries.take(rows).objects)
         return self._made
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._stop - self._start
 
     def __getitem__(self, at: Any) -> Any:
         return self.made[at]
@@ -89,21 +90,18 @@ def splits(
         return ()
     group = sections.buckets(entries)
     lifted = _lifted_groups(entries, group, schema, options)
-    walk = _walk(entries, group, lifted, schema)
+    placed = _sections(entries, group, lifted, schema)
     partitions, codes = entries.partitions()
-    buckets, totals = entries.numbers("bucket").tolist(), entries.numbers("total_buckets").tolist()
-    target, cost = options.split_target_bytes, options.split_open_bytes
+    buckets, totals = entries.numbers("bucket"), entries.numbers("total_buckets")
+    packs = _packed(placed, lifted, options=options, by_kind=by_kind)
+    order, first = placed.order, placed.order[[start for start, _, _ in packs]]
+    places = zip(codes[first].tolist(), buckets[first].tolist(), totals[first].tolist(), strict=True)
     data_splits: list[DataSplit] = []
-    for number, spans in walk:
-        for rows, raw in _packed(
-            spans, target=target, open_cost=cost, by_kind=by_kind or bool(lifted[number])
-        ):
-            at = int(rows[0])
-            place = partitions[codes[at]], buckets[at]
-            files = SplitFiles(entries, rows)
-            gone = (deletions or {}).get(place, {})
-            vectors = tuple(gone.get(f.file_name) for f in files) if gone else ()
-            data_splits.append(DataSplit(*place, totals[at], snapshot_id, files, raw, vectors))
+    for (start, stop, raw), (code, bucket, total) in zip(packs, places, strict=True):
+        files = SplitFiles(entries, order, start, stop)
+        gone = deletions.get((partitions[code], bucket), {}) if deletions else {}
+        vectors = tuple(gone.get(f.file_name) for f in files) if gone else ()
+        data_splits.append(DataSplit(partitions[code], bucket, total, snapshot_id, files, raw, vectors))
     if options.scan_partitions_sorted:
         types = tuple(f.type for f in schema.partition_fields)
         data_splits.sort(key=lambda s: binary_row.key_order(s.partition, types))
@@ -111,34 +109,30 @@ def splits(
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
-    """A section of one bucket: positions of its entries, bytes, whether its file is read as it lies."""
+class _Sections:
+    """The sections of all buckets, buckets in order of appearance. `order`: positions of entries; by section
+    where it starts in them (`bounds` has their end, too), its bucket, bytes, and whether its file is read as
+    it lies."""
 
-    rows: np.ndarray
-    size: int
-    raw: bool
+    order: np.ndarray
+    bounds: np.ndarray
+    group: np.ndarray
+    size: np.ndarray
+    raw: np.ndarray
 
 
-def _walk(
-    entries: Entries, group: np.ndarray, lifted: np.ndarray, schema: TableSchema
-) -> Iterator[tuple[int, list[_Span]]]:
-    """The sections of each bucket, buckets in order of appearance."""
+def _sections(entries: Entries, group: np.ndarray, lifted: np.ndarray, schema: TableSchema) -> _Sections:
+    """The sections, those of more than one file run after run."""
     order, starts = _cut(entries, group, lifted, schema)
-    whole = entries.numbers("delete_count", null=-1) == 0
-    sizes = entries.numbers("file_size")[order].tolist()
-    groups = group[order].tolist()
-    bounds = [*starts.tolist(), len(order)]
-    number, spans = groups[0], list[_Span]()
-    for start, stop in pairwise(bounds):
-        if groups[start] != number:
-            yield number, spans
-            number, spans = groups[start], []
-        rows = order[start:stop]
-        if stop - start > 1:
-            rows = _in_runs(entries, rows, schema)
-        raw = stop - start == 1 and bool(lifted[number] or whole[rows[0]])
-        spans.append(_Span(rows, sum(sizes[start:stop]), raw))
-    yield number, spans
+    bounds = np.r_[starts, len(order)]
+    count, first = np.diff(bounds), order[starts]
+    whole = entries.numbers("delete_count", null=-1)[first] == 0
+    size = np.add.reduceat(entries.numbers("file_size")[order], starts)
+    raw = (count == 1) & (lifted[group[first]] | whole)
+    for i in np.flatnonzero(count > 1).tolist():
+        span = slice(bounds[i], bounds[i + 1])
+        order[span] = _in_runs(entries, order[span], schema)
+    return _Sections(order, bounds, group[first], size, raw)
 
 
 def _cut(
@@ -197,24 +191,30 @@ def _lifted_groups(
 
 
 def _packed(
-    spans: Iterable[_Span], *, target: int, open_cost: int, by_kind: bool
-) -> Iterator[tuple[np.ndarray, bool]]:
-    """Neighbours joined until `target` bytes, as positions and whether they are read raw; a file weighs at
-    least `open_cost`. Unless `by_kind`, a pack is raw only if it is a single file, as in Paimon."""
-    rows: list[np.ndarray] = []
-    weight, raw = 0, False
-    for span in spans:
-        more = max(span.size, open_cost)
-        alike = rows and (not by_kind or raw == span.raw)
-        if alike and weight + more <= target:
-            rows.append(span.rows)
-            weight, raw = weight + more, by_kind and span.raw
+    found: _Sections, lifted: np.ndarray, *, options: TableOptions, by_kind: bool
+) -> list[tuple[int, int, bool]]:
+    """Neighbours of one bucket joined until the target size, as (start, stop, whether it is read raw) in the
+    order of the sections. A section weighs at least what it costs to open a file. Unless `by_kind`, or the
+    bucket is lifted, a pack is raw only if it is a single file, as in Paimon."""
+    target, weights = options.split_target_bytes, np.maximum(found.size, options.split_open_bytes)
+    alike = (lifted[found.group] | by_kind).tolist()
+    sections = zip(
+        *(a.tolist() for a in (found.bounds[:-1], found.bounds[1:], found.group, weights, found.raw)),
+        alike,
+        strict=True,
+    )
+    packs = list[tuple[int, int, bool]]()
+    begun, end, number, total, raw = 0, 0, -1, 0, False
+    for start, stop, bucket, weight, own, kinds in sections:
+        same = bucket == number and (not kinds or raw == own)
+        if same and total + weight <= target:
+            end, total, raw = stop, total + weight, kinds and own
             continue
-        if rows:
-            yield np.concatenate(rows), raw
-        rows, weight, raw = [span.rows], more, span.raw
-    if rows:
-        yield np.concatenate(rows), raw
+        if end:
+            packs.append((begun, end, raw))
+        begun, end, number, total, raw = start, stop, bucket, weight, own
+    packs.append((begun, end, raw))
+    return packs
 
 
 def split_raw_and_merged(split: DataSplit, schema: TableSchema, options: TableOptions) -> list[DataSplit]:

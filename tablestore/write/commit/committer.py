@@ -101,7 +101,7 @@ class Committer:
             return lambda _: changes, False
 
         def provide(latest: Snapshot | None) -> Changes:
-            live = self._store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+            live = self._store.manifests.live_entries(latest, partitions=changes.partitions)
             present = sorted(added.intersection(e.file.file_name for e in live))
             if not present:
                 return changes

@@ -9,15 +9,28 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tablestore.core.errors import NotFound
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifests.manifest import ADD
+from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.meta.store import Store
 
 Place = tuple[bytes, int]
+
+
+def compacted_files(store: Store, since: int, until: int) -> Iterator[tuple[int, list[ManifestEntry] | None]]:
+    """(snapshot id, files that it added above level 0) of each snapshot after `since`, up to `until`; None
+    for the files of one that has expired."""
+    for snapshot_id in range(since + 1, until + 1):
+        try:
+            entries = store.manifests.delta_entries(store.snapshots.get(snapshot_id))
+        except NotFound:
+            yield snapshot_id, None
+            continue
+        above = (entries.numbers("kind") == ADD) & (entries.numbers("level") > 0)
+        yield snapshot_id, list(entries.filter(above)) if above.any() else []
 
 
 @dataclass(slots=True)
@@ -45,15 +58,12 @@ class CompactionBasis:
 
     def _advance(self) -> None:
         """Move to the newest snapshot before which nobody else compacted these buckets."""
-        snapshots, manifests = self.store.snapshots, self.store.manifests
-        latest = snapshots.latest_id() or 0
-        for snapshot_id in range(self.snapshot + 1, latest + 1):
-            try:
-                entries = manifests.delta_entries(snapshots.get(snapshot_id))
-            except NotFound:  # it has expired
+        latest = self.store.snapshots.latest_id() or 0
+        for snapshot_id, files in compacted_files(self.store, self.snapshot, latest):
+            if files is None or any(not self._knows(e) for e in files):
                 return
-            for e in entries:
-                own = self.own.get((e.partition, e.bucket), set())
-                if e.kind == ADD and e.file.level > 0 and e.file.file_name not in own:
-                    return
             self.snapshot = snapshot_id
+
+    def _knows(self, e: ManifestEntry) -> bool:
+        """Whether this writer's own compaction added a file."""
+        return e.file.file_name in self.own.get((e.partition, e.bucket), ())

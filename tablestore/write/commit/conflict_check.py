@@ -19,6 +19,7 @@ from tablestore.log import offsets
 from tablestore.meta.store import Store
 from tablestore.write.commit import conflict_rules
 from tablestore.write.commit.changes import Changes
+from tablestore.write.commit.compaction_basis import compacted_files
 from tablestore.write.commit.request import Basis, LogMoved, LogRange
 
 
@@ -45,7 +46,7 @@ def _bucket_counts(
     """The conflict of a partition with another bucket count, looked for where the table was rescaled."""
     if kind == OVERWRITE or not changes.entries or not store.rescaled_by(schema_ids):
         return None
-    live = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+    live = store.manifests.live_entries(latest, partitions=changes.partitions)
     return conflict_rules.bucket_counts(live, changes.entries, store.partition_text)
 
 
@@ -56,7 +57,7 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
     if vectors or (kind != APPEND and changes.entries):
         buckets = {(e.partition, e.bucket) for e in changes.entries}
         buckets |= {(e.partition, e.bucket) for e in changes.index}
-        entries = store.manifests.live_entries(latest, partition=changes.partitions.__contains__)
+        entries = store.manifests.live_entries(latest, partitions=changes.partitions)
         live = [e for e in entries if (e.partition, e.bucket) in buckets]
         conflict = conflict_rules.files(live, changes.entries, store.key_order)
         if conflict is not None:
@@ -122,13 +123,11 @@ def require_compaction_basis(store: Store, latest: Snapshot | None, since: int, 
     if latest is None or not (keyed and unmerged):
         return
     places = {(e.partition, e.bucket) for e in changes.entries}
-    for snapshot_id in range(since + 1, latest.id + 1):
-        try:
-            entries = store.manifests.delta_entries(store.snapshots.get(snapshot_id))
-        except NotFound as missing:
+    for snapshot_id, files in compacted_files(store, since, latest.id):
+        if files is None:
             text = f"snapshot {snapshot_id} expired, which may have compacted the same bucket; do it again"
-            raise CommitConflict(text, snapshot=snapshot_id) from missing
-        for e in entries:
-            if e.kind == ADD and e.file.level > 0 and (e.partition, e.bucket) in places:
+            raise CommitConflict(text, snapshot=snapshot_id)
+        for e in files:
+            if (e.partition, e.bucket) in places:
                 text = f"bucket {e.bucket} was compacted meanwhile, by snapshot {snapshot_id}; do it again"
                 raise CommitConflict(text, files=(e.file.file_name,), snapshot=snapshot_id)

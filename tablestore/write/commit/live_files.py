@@ -1,7 +1,8 @@
 """The live files of a snapshot by bucket, and each bucket's next sequence number: what writers start from.
 
 Objects are made only for buckets that are written to. A writer that does not compact needs no files at all,
-only a sequence number above all others, which each manifest has once.
+only a sequence number above all others, which each manifest has once. The first few partitions that are asked
+for are read one by one, which decodes little of a large table; a writer to more of them reads all.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 
 Place = tuple[bytes, int]  # partition, bucket
+_FEW = 8  # partitions that are read one by one
 
 
 class LiveFiles:
@@ -24,42 +26,74 @@ class LiveFiles:
 
     def __init__(self, store: Store, snapshot: Snapshot | None) -> None:
         self._store, self._snapshot = store, snapshot
+        self._files: dict[bytes, _Placed] = {}  # of the partitions that were read one by one
+        self._tops: dict[bytes, list[dict[Place, int]]] = {}
+        self._every_top: list[dict[Place, int]] | None = None
 
     def of(self, place: Place) -> list[DataFileMeta]:
         """The files of a bucket, in manifest order."""
-        rows = self._rows.get(place)
-        return [] if rows is None else [e.file for e in self._entries.take(rows)]
+        partition = place[0]
+        if "_every_file" in self.__dict__ or (partition not in self._files and len(self._files) >= _FEW):
+            return self._every_file.of(place)
+        if partition not in self._files:
+            live = self._store.manifests.live_entries(self._snapshot, partitions=(partition,))
+            self._files[partition] = _Placed(live)
+        return self._files[partition].of(place)
 
     def next_sequence(self, place: Place) -> int:
         """The sequence number that a writer of the bucket starts with."""
-        return max((tops.get(place, -1) for tops in self._tops), default=-1) + 1
+        return max((tops.get(place, -1) for tops in self._tops_of(place[0])), default=-1) + 1
 
-    @cached_property
-    def _tops(self) -> list[dict[Place, int]]:
-        return self._store.manifests.max_sequences(self._snapshot)
+    def _tops_of(self, partition: bytes) -> list[dict[Place, int]]:
+        """The greatest sequence numbers of a partition's buckets, of each manifest."""
+        if self._every_top is not None:
+            return self._every_top
+        if partition not in self._tops:
+            if len(self._tops) >= _FEW:
+                self._every_top = self._store.manifests.max_sequences(self._snapshot)
+                return self._every_top
+            self._tops[partition] = self._store.manifests.max_sequences(self._snapshot, (partition,))
+        return self._tops[partition]
 
     def total_buckets(self, place: Place) -> int:
         """How many buckets the partition has, as the files of this bucket say."""
-        return int(self._entries.numbers("total_buckets")[self._rows[place][0]])
+        return self._every_file.total_buckets(place)
 
     @cached_property
     def places(self) -> frozenset[Place]:
         """Every bucket that holds files, but for postponed ones."""
-        return frozenset(p for p in self._rows if p[1] != POSTPONE_BUCKET)
+        return frozenset(p for p in self._every_file.rows if p[1] != POSTPONE_BUCKET)
 
     @cached_property
-    def _entries(self) -> Entries:
-        return self._store.manifests.live_entries(self._snapshot)
+    def _every_file(self) -> _Placed:
+        return _Placed(self._store.manifests.live_entries(self._snapshot))
 
-    @cached_property
-    def _rows(self) -> dict[Place, np.ndarray]:
-        entries = self._entries
-        if not len(entries):
-            return {}
-        partitions, codes = entries.partitions()
-        buckets = entries.numbers("bucket")
-        order = np.lexsort((buckets, codes))
-        codes, buckets = codes[order], buckets[order]
-        starts = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(buckets) != 0)])
-        parts = np.split(order, starts[1:])
-        return {(partitions[codes[s]], int(buckets[s])): part for s, part in zip(starts, parts, strict=True)}
+
+class _Placed:
+    """Live entries by bucket; objects are made of those that are asked for."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self.rows = _rows(entries)
+
+    def of(self, place: Place) -> list[DataFileMeta]:
+        """The files of a bucket, in manifest order."""
+        rows = self.rows.get(place)
+        return [] if rows is None else [e.file for e in self._entries.take(rows)]
+
+    def total_buckets(self, place: Place) -> int:
+        """The number of buckets that the first file of this one names."""
+        return int(self._entries.numbers("total_buckets")[self.rows[place][0]])
+
+
+def _rows(entries: Entries) -> dict[Place, np.ndarray]:
+    """The positions of the entries of each bucket."""
+    if not len(entries):
+        return {}
+    partitions, codes = entries.partitions()
+    buckets = entries.numbers("bucket")
+    order = np.lexsort((buckets, codes))
+    codes, buckets = codes[order], buckets[order]
+    starts = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(buckets) != 0)])
+    parts = np.split(order, starts[1:])
+    return {(partitions[codes[s]], int(buckets[s])): part for s, part in zip(starts, parts, strict=True)}

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.table_options import LogSystem
-from tablestore.format import compaction_record
+from tablestore.format import binary_row, compaction_record
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, TABLE, Snapshot
 from tablestore.log import offsets, transaction_id
 from tablestore.meta import positions, tiered
+from tablestore.meta.manifest_rewrite import FEW
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
@@ -56,7 +57,8 @@ class NextSnapshot:
         entries, next_row = self._numbered(latest, changes.entries, snapshot_id)
         delta, changelog = self._manifests(changes, entries)
         base = store.manifests.manifests(latest) if latest else []
-        base = manifest_merge.merged(base, store.manifests, writer, store.options)
+        keyed = bool(store.schema.primary_keys)
+        base = manifest_merge.merged(base, store.manifests, writer, store.options, by_partition=keyed)
         base_list, delta_list = writer.list(base), writer.list(delta)
         changelog_list = writer.list(changelog) if changelog else (None, None)
         rows = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in entries)
@@ -102,10 +104,20 @@ class NextSnapshot:
         if self._written is not None and self._written[0] is changes and entries is changes.entries:
             return self._written[1], self._written[2]
         schema_id = self._store.schema.id
-        delta = self._writer.manifest(entries, schema_id)
+        delta = self._writer.manifest(self._by_partition(entries), schema_id)
         changelog = self._writer.manifest(changes.changelog, schema_id)
         self._written = (changes, delta, changelog)
         return delta, changelog
+
+    def _by_partition(self, entries: Sequence[ManifestEntry]) -> Sequence[ManifestEntry]:
+        """Many entries of a table with a primary key in order of their partitions, deletions first: so the
+        blocks that later merges copy are of few partitions each."""
+        distinct = {e.partition for e in entries}
+        if len(entries) < FEW or len(distinct) == 1 or not self._store.schema.primary_keys:
+            return entries
+        types = [t.as_nullable() for t in self._store.partition_types]
+        order = {p: binary_row.key_order(p, types) for p in distinct}
+        return sorted(entries, key=lambda e: (e.kind == ADD, order[e.partition]))
 
     def _index(self, latest: Snapshot | None, changes: Changes) -> str | None:
         if not changes.index:
