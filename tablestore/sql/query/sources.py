@@ -34,7 +34,7 @@ from tablestore.sql.query.planning import Source
 from tablestore.sql.query.pushdown import Read
 from tablestore.sql.text import literal_text, quoted
 from tablestore.table.scan import Scan
-from tablestore.verbs.system import SystemScan
+from tablestore.table.schema_scan import SchemaScan
 
 _KEYS = frozenset("TINYINT SMALLINT INT BIGINT CHAR VARCHAR DATE".split())  # equal here, equal in DuckDB
 _SHARE = 4  # so many times the newer rows must be in the oldest run
@@ -207,7 +207,7 @@ class Feed:
 
     def _fits(self) -> bool:
         if not isinstance(self.scan, Scan):
-            return isinstance(self.scan, SystemScan)  # those are small
+            return isinstance(self.scan, SchemaScan) and self.scan.small
         widths = (_WIDTHS.get(f.type.root, 8) for f in self.scan.store.schema.columns(self.scan.names))
         return self.rows * sum(widths) <= _TABLE_BYTES
 
