@@ -51,7 +51,7 @@ class Connection:
         self.problem: BaseException | None = None  # what a scan raised while DuckDB read it
         self.stopped = False
         with errors():
-            self._instance = instances.taken(instances.Allowed(memory, files, zone), kept=kept)
+            self._instance = instances.taken(instances.DuckSettings(memory, files, zone), kept=kept)
             self.duck = self._instance.connection()
         _OPEN.add(self)
 

@@ -23,7 +23,7 @@ _MOST_WAITING = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class DuckSettings:
     """What an instance may take and reach: `memory` as DuckDB writes it, empty for its own choice, the only
     `files` that it reads; `zone` is that of times without one."""
 
@@ -32,12 +32,12 @@ class Allowed:
     zone: str = "UTC"
 
 
-class Instance:
+class LockedDuck:
     """DuckDB with its settings locked, for one connection at a time. One that is `kept` waits for the next
     query; only the others know the progress of theirs. Functions are made known to `duck`, which keeps them:
     DuckDB calls those of a closed connection, too."""
 
-    def __init__(self, allowed: Allowed, *, kept: bool) -> None:
+    def __init__(self, allowed: DuckSettings, *, kept: bool) -> None:
         self.allowed, self.kept, self._place = allowed, kept, tempfile.gettempdir()
         self._spill = os.path.join(self._place, f"tablestore-sql-{SYSTEM.uuid()}")
         self.duck = _locked(self._spill, allowed, progress=not kept)
@@ -48,7 +48,7 @@ class Instance:
         """A connection for one query."""
         return self.duck.cursor() if self.kept else self.duck
 
-    def serves(self, allowed: Allowed) -> bool:
+    def serves(self, allowed: DuckSettings) -> bool:
         """Whether a query that may do this can have it."""
         return self.allowed == allowed and self._place == tempfile.gettempdir()
 
@@ -64,10 +64,10 @@ class Instance:
 
 
 _lock = threading.Lock()
-_waiting: list[Instance] = []  # the one that was used last is the last
+_waiting: list[LockedDuck] = []  # the one that was used last is the last
 
 
-def taken(allowed: Allowed, *, kept: bool) -> Instance:
+def taken(allowed: DuckSettings, *, kept: bool) -> LockedDuck:
     """An instance for a connection; `given_back` must follow. Raises duckdb.Error for a setting that DuckDB
     does not take."""
     if kept:
@@ -76,10 +76,10 @@ def taken(allowed: Allowed, *, kept: bool) -> Instance:
                 if instance.serves(allowed):
                     _waiting.remove(instance)
                     return instance
-    return Instance(allowed, kept=kept)
+    return LockedDuck(allowed, kept=kept)
 
 
-def given_back(instance: Instance) -> None:
+def given_back(instance: LockedDuck) -> None:
     """The connection of an instance is closed. Ends what is not kept, or has spilled, and of too many that
     wait the one that waits longest."""
     ended = [instance]
@@ -101,7 +101,7 @@ def close_all() -> None:
         instance.close()
 
 
-_of_parents: list[list[Instance]] = []  # kept in a forked process: their threads are not there to end them
+_of_parents: list[list[LockedDuck]] = []  # kept in a forked process: their threads are not there to end them
 
 
 def _forget() -> None:
@@ -114,7 +114,7 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def _locked(spill: str, allowed: Allowed, *, progress: bool) -> duckdb.DuckDBPyConnection:
+def _locked(spill: str, allowed: DuckSettings, *, progress: bool) -> duckdb.DuckDBPyConnection:
     """DuckDB with its settings locked, that may read the files and nothing else."""
     duck = duckdb.connect(config=_settings(spill, allowed.memory))
     listed = ", ".join(map(literal_text, allowed.files))
