@@ -136,7 +136,7 @@ def test_default_in_a_query(session: Session, statement: str, row: tuple[Any, ..
         "INSERT INTO defaults VALUES (1, 'first', 1)"
     )
     if row is None:
-        with pytest.raises(InvalidRequest, match="NOT NULL|null"):
+        with pytest.raises(InvalidRequest, match=r"NOT NULL|null"):
             session.sql(statement)
         return
     session.sql(statement)
