@@ -8,6 +8,7 @@ installed. The types that verbs give are named here, too, for checkers of types.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -132,6 +133,13 @@ def sql_session(lake: Lake) -> Session:
     return open_session(lake)
 
 
+def connectors_of_sql() -> Mapping[str, Connector]:
+    """The connectors that SQL has of its own, by name."""
+    from tablestore.sql.connectors.registry import CONNECTORS
+
+    return CONNECTORS
+
+
 def ingest(lake: Lake, url: str | os.PathLike[str], **how: Any) -> CaptureJob:
     """The job of `Lake.ingest`, started; `how` are arguments of `cdc.capture.opening.ingest`."""
     with _needs("Lake.ingest"):
@@ -226,6 +234,13 @@ def system_table(store: Store, table: str, name: str, at: Snapshot | None) -> Sy
     with _needs("Table.system"):
         from tablestore.verbs.system import system_table as open_table
     return open_table(store, table, name, at)
+
+
+def system_tables_of_rows() -> tuple[str, ...]:
+    """The system tables that have a table's rows, by name."""
+    from tablestore.insight.inspect.system import DATA
+
+    return DATA
 
 
 def dry_run(
@@ -397,10 +412,16 @@ def public(name: str, module: str, attribute: str) -> Any:
 
 @contextmanager
 def _needs(verb: str) -> Iterator[None]:
-    """Imports within are needed by the `verb`. Raises MissingPackage, which names it."""
+    """Imports within are needed by the `verb`. Raises MissingPackage, which names it. What modules make
+    stays, so no garbage is looked for meanwhile: that would take a seventh of the time."""
+    collects = gc.isenabled()
+    gc.disable()
     try:
         yield
     except ModuleNotFoundError as e:
         if isinstance(e, MissingPackage):
             raise
         raise MissingPackage(verb, f"{e.name} is missing") from e
+    finally:
+        if collects:
+            gc.enable()

@@ -1,4 +1,4 @@
-"""DEFAULT in VALUES, UPDATE and MERGE: the default of the column that the value is for.
+"""DEFAULT in INSERT, UPDATE and MERGE: the default of the column that the value is for.
 
 It is read as NULL, which gets the default of its column where it is written; for a column that holds no NULL
 the default itself stands there once the column is known.
@@ -6,7 +6,7 @@ the default itself stands there once the column is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -34,11 +34,32 @@ def with_default(value: exp.Expression, column: DataField) -> exp.Expression:
     return read_expression(f"CAST({literal_text(str(column.default))} AS {kind})")
 
 
-def with_defaults(values: exp.Values, columns: Sequence[DataField]) -> exp.Values:
-    """VALUES for these columns, the default of a NOT NULL column in place of DEFAULT."""
-    found = values.copy()
-    for row in found.expressions:
-        cells = row.expressions if isinstance(row, exp.Tuple) else [row]
-        for cell, column in zip(cells, columns, strict=False):
+def cells_of(query: exp.Expression) -> Iterator[list[exp.Expression]]:
+    """The expressions of each row that VALUES, a SELECT or a UNION of them gives, in the order of columns."""
+    if isinstance(query, exp.Values):
+        yield from (row.expressions if isinstance(row, exp.Tuple) else [row] for row in query.expressions)
+    elif isinstance(query, exp.Select):
+        yield query.expressions
+    elif isinstance(query, exp.SetOperation):
+        yield from cells_of(query.this)
+        yield from cells_of(query.expression)
+
+
+def with_nulls(query: exp.Expression) -> exp.Expression:
+    """The query itself, in its rows a NULL that stands for DEFAULT in place of each."""
+    for row in cells_of(query):
+        for cell in list(row):
+            cell.replace(null_for_default(cell))
+    return query
+
+
+def with_defaults(query: exp.Expression, columns: Sequence[DataField]) -> exp.Expression:
+    """The query for these columns, the default of a NOT NULL column in place of DEFAULT. Behind a star the
+    column is not known."""
+    copied = query.copy()
+    for row in cells_of(copied):
+        for cell, column in zip(list(row), columns, strict=False):
+            if cell.is_star:
+                break
             cell.replace(with_default(cell, column))
-    return found
+    return copied

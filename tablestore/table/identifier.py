@@ -10,6 +10,7 @@ from tablestore.io.paths import checked_name
 
 _PART = re.compile(r"`([^`]+)`|([^.`]+)")
 SYSTEM_DATABASE = "sys"
+SYSTEM_TABLES = ("all_table_options", "partitions", "tables")  # of a lake, in that database
 DEFAULT_DATABASE = "default"
 MAIN = "main"
 """The branch that a table itself is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -18,7 +19,9 @@ from tablestore.table.lazy_read import LazyScan
 
 @dataclass(frozen=True)
 class SchemaScan(LazyScan):
-    """A lazy scan over a known Arrow schema."""
+    """A lazy scan over a known Arrow schema. `small`: all its rows fit in memory."""
+
+    small: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from tablestore.table.schema_scan import SchemaScan, bind
 class SystemScan(SchemaScan):
     """A lazy read of a system table."""
 
+    small: ClassVar[bool] = True
     source: Source
     store: Store | None = None
 
@@ -60,9 +61,6 @@ class SystemScan(SchemaScan):
     def __repr__(self) -> str:
         where = f", where {self.where!r}" if self.where is not None else ""
         return f"SystemScan({', '.join(self.columns or self.source.schema.names)}{where})"
-
-
-SYSTEM_TABLES = ("all_table_options", "partitions", "tables")  # of a lake, in its database `sys`
 
 
 class SystemTable:

@@ -7,15 +7,39 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.core.errors import Unsupported
+from tablestore import doors
+from tablestore.core.errors import NotFound, Unsupported
 from tablestore.flow.sink import StreamSink
 from tablestore.flow.source import StreamSource
 from tablestore.io.roots import Roots
-from tablestore.sql.connectors.connector import BoundedSource, ConnectorOptions, Sink, matching
-from tablestore.sql.connectors.registry import connector_of
+from tablestore.sql.connectors.connector import (
+    BoundedSource,
+    Connector,
+    ConnectorOptions,
+    Sink,
+    matching,
+)
 from tablestore.sql.temporary import TemporaryTable
 from tablestore.table.lazy_read import limited
 from tablestore.table.schema_scan import SchemaScan
+
+_ABSENT = {
+    "tpch-cdc": "it comes with `from notebooks import course` in a checkout of the workbench",
+}
+
+
+def connector_of(name: str) -> Connector:
+    """The connector of a name. Raises Unsupported for one of other engines, NotFound naming the nearest."""
+    if name in doors.connectors:
+        return doors.connectors[name]()
+    connectors = doors.connectors_of_sql()
+    if name in _ABSENT:
+        raise Unsupported(
+            f"connector {name!r}", f"{_ABSENT[name]}; there are {', '.join(sorted(connectors))}"
+        )
+    if name not in connectors:
+        raise NotFound.among("connector", name, connectors)
+    return connectors[name]
 
 
 class ConnectorTable:

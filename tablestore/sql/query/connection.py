@@ -1,5 +1,8 @@
 """A connection to DuckDB for one query: locked, bounded in memory, stopped by Ctrl-C; its errors are ours.
 
+A query sees nothing of another: its views and tables are those of its connection. Queries that may do the
+same have an instance of DuckDB one after another (`instances.py`): a new one takes longer than a small query.
+
 DuckDB does not count all that it takes, so the memory of the process is watched, too. Where the system does
 not say it, as outside of Linux, nothing is known and nothing is stopped.
 """
@@ -9,8 +12,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,9 +21,9 @@ from weakref import WeakSet
 
 import duckdb
 
-from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.text import literal_text
+from tablestore.sql.query import instances
+from tablestore.sql.query.own_functions import register
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _MEMORY, _SYSTEM = Path("/proc/self/statm"), Path("/proc/meminfo")
@@ -37,18 +38,21 @@ _LOOK_SECONDS = 0.1  # between two looks at Ctrl-C, memory and the progress
 
 
 class Connection:
-    """DuckDB that reaches nothing but what is registered, and its own spill directory, which `close` removes.
+    """DuckDB that reaches nothing but what is registered, and the spill directory of its instance.
 
     `files` are the only files that it may read, `zone` is that of times without one. `memory` is a limit as
-    DuckDB writes it, '2GB', empty for its own choice. Not thread-safe.
+    DuckDB writes it, '2GB', empty for its own choice. With `kept` a later query that may do the same gets its
+    instance, but for one that failed or spilled, and progress is not known. Not thread-safe.
     """
 
-    def __init__(self, *, memory: str = "", files: tuple[str, ...] = (), zone: str = "UTC") -> None:
-        self._spill = spill_directory()
+    def __init__(
+        self, *, memory: str = "", files: tuple[str, ...] = (), zone: str = "UTC", kept: bool = False
+    ) -> None:
         self.problem: BaseException | None = None  # what a scan raised while DuckDB read it
         self.stopped = False
-        self._limit: str | None = None
-        self.duck = locked(self._spill, memory, files, zone)
+        with errors():
+            self._instance = instances.taken(instances.DuckSettings(memory, files, zone), kept=kept)
+            self.duck = self._instance.connection()
         _OPEN.add(self)
 
     def run(self, work: Callable[[], T], progress: Progress | None = None) -> T:
@@ -76,20 +80,28 @@ class Connection:
                 if progress is not None:
                     progress(self.duck.query_progress())
         except BaseException:
-            self.stopped = True
+            self.stopped, self._instance.kept = True, False
             while not done.is_set():
                 self.duck.interrupt()
                 done.wait(_LOOK_SECONDS)
             raise
         if found.error is not None:
+            self._instance.kept = False
             raise self.translated(found.error) from None
         return found.value  # type: ignore[return-value]  # there is one, as there is no error
 
+    def relation(self, sql: str) -> duckdb.DuckDBPyRelation:
+        """The query as a relation, whose functions become known."""
+        self.know(sql)
+        return self.duck.sql(str(sql))
+
+    def know(self, sql: str) -> None:
+        """Make the functions known that this SQL names, for as long as the instance lives."""
+        register(self._instance.duck, sql)
+
     def _room(self) -> int | None:
         """By how many bytes this process may grow while the connection works once."""
-        if self._limit is None:
-            self._limit = str(self.duck.execute("SELECT current_setting('memory_limit')").fetchall()[0][0])
-        return may_grow_bytes(self._limit)
+        return may_grow_bytes(self._instance.memory_limit)
 
     def translated(self, error: BaseException) -> BaseException:
         """The error that a caller sees for one of DuckDB."""
@@ -105,7 +117,7 @@ class Connection:
         if duck is not None:
             with suppress(duckdb.Error):
                 duck.close()
-        shutil.rmtree(self._spill, ignore_errors=True)
+            instances.given_back(self._instance)
 
     def watched(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The same batches for DuckDB to read: keeps what they raise, ends when the query is stopped."""
@@ -132,33 +144,6 @@ class _Found(Generic[T]):
     error: BaseException | None = None
 
 
-def locked(
-    spill: str, memory: str = "", files: tuple[str, ...] = (), zone: str = "UTC"
-) -> duckdb.DuckDBPyConnection:
-    """DuckDB with its settings locked, that may read these `files` and nothing else; `zone` is that of times
-    without one."""
-    try:
-        duck = duckdb.connect(config=_settings(spill, memory))
-        listed = ", ".join(map(literal_text, files))
-        statements = (
-            "SET enable_progress_bar = true",
-            "SET enable_progress_bar_print = false",
-            f"SET TimeZone = {literal_text(zone)}",
-            *([f"SET allowed_paths = [{listed}]"] if files else []),
-            "SET enable_external_access = false",
-            "SET lock_configuration = true",
-        )
-        duck.execute("; ".join(statements)).fetchall()
-    except duckdb.Error as e:
-        raise InvalidRequest(_plain(str(e))) from None
-    return duck
-
-
-def spill_directory() -> str:
-    """A name for a directory of one connection; DuckDB makes it when it needs it."""
-    return os.path.join(tempfile.gettempdir(), f"tablestore-sql-{SYSTEM.uuid()}")
-
-
 @contextmanager
 def errors() -> Iterator[None]:
     """DuckDB's errors as ours."""
@@ -166,20 +151,6 @@ def errors() -> Iterator[None]:
         yield
     except duckdb.Error as e:
         raise InvalidRequest(_plain(str(e))) from None
-
-
-def _settings(spill: str, memory: str) -> dict[str, Any]:
-    settings = {
-        "autoload_known_extensions": "false",
-        "autoinstall_known_extensions": "false",
-        "allow_community_extensions": "false",
-        "allow_unsigned_extensions": "false",
-        "python_enable_replacements": "false",
-        "threads": str(os.cpu_count() or 2),
-        "temp_directory": spill,
-        "integer_division": "true",
-    }
-    return settings | ({"memory_limit": memory} if memory else {})
 
 
 def _plain(message: str) -> str:
@@ -198,6 +169,7 @@ def _close_all() -> None:
     """Nothing stays open, or on the disk, when the process ends."""
     for connection in list(_OPEN):
         connection.close()
+    instances.close_all()
 
 
 def resident_bytes() -> int | None:

@@ -8,8 +8,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.sql.query.connection import Connection, errors, locked, spill_directory
-from tablestore.sql.query.own_functions import register, relation_of
+from tablestore.sql.query.connection import Connection, errors
 from tablestore.sql.query.planning import Query, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.sources import Feed, Rows, feeds
@@ -18,7 +17,6 @@ from tablestore.sql.scope import Scope
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 
 _BATCH_ROWS = 65_536
-__all__ = ["bound", "connect", "errors", "run_query"]
 
 
 def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchReader:
@@ -38,7 +36,7 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
         def begin() -> tuple[list[str], pa.RecordBatchReader]:
             for feed in fed:
                 feed.register(connection, joined=len(query.sources) > 1)
-            relation = relation_of(connection.duck, sql)
+            relation = connection.relation(sql)
             return [str(kind) for kind in relation.types], relation.to_arrow_reader(_BATCH_ROWS)
 
         types, rows = connection.run(begin, scope.on_progress)
@@ -74,7 +72,7 @@ def duck_plan(scope: Scope, query: Query, fed: Sequence[Feed]) -> str:
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
         sql = duck_sql(query.tree)
-        register(connection.duck, sql)
+        connection.know(sql)
         rows = connection.duck.sql(f"EXPLAIN {sql}").fetchall()
     return "\n".join(str(row[-1]) for row in rows)
 
@@ -86,7 +84,7 @@ def result_schema(scope: Scope, query: Query) -> pa.Schema:
     with connection_of(scope, files) as connection, errors():
         for feed in fed:
             feed.register(connection, joined=False, planning=True)
-        relation = relation_of(connection.duck, duck_sql(query.tree))
+        relation = connection.relation(duck_sql(query.tree))
         empty = relation.limit(0).to_arrow_table().schema
         fields = [f.with_name(name) for f, name in zip(empty, relation.columns, strict=True)]
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types], query.columns)
@@ -94,15 +92,8 @@ def result_schema(scope: Scope, query: Query) -> pa.Schema:
 
 def connection_of(scope: Scope, files: tuple[str, ...] = ()) -> Connection:
     """A connection with the memory and the zone that the session has set."""
-    settings = scope.settings
-    memory, zone = settings["execution.memory-limit"], settings[LOCAL_TIME_ZONE]
-    return Connection(memory=memory, files=files, zone=zone)
-
-
-def connect(scope: Scope) -> duckdb.DuckDBPyConnection:
-    """A connection of its own that reaches nothing but what is registered on it."""
-    settings = scope.settings
-    return locked(spill_directory(), settings["execution.memory-limit"], zone=settings[LOCAL_TIME_ZONE])
+    memory, zone = scope.settings["execution.memory-limit"], scope.settings[LOCAL_TIME_ZONE]
+    return Connection(memory=memory, files=files, zone=zone, kept=scope.on_progress is None)
 
 
 def bound(

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import quote_plus, unquote_to_bytes, urlsplit
 
 import duckdb
@@ -22,7 +22,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql.query import json_functions, time_patterns
 from tablestore.sql.query.function import AT_ONCE, require_length
-from tablestore.sql.query.user_functions import add_functions
+from tablestore.sql.query.user_functions import add_functions, create
 from tablestore.sql.query.zones import converted
 
 _PLACE = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
@@ -147,17 +147,7 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, function: OwnFunct
     place = inspect.Parameter.POSITIONAL_ONLY
     names = [inspect.Parameter(f"a{i}", place) for i in range(len(function.arguments))]
     column.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]  # DuckDB counts them
-    try:
-        cast("Any", connection).create_function(  # its stub names kinds by classes that it does not export
-            name,
-            column,
-            list(function.arguments),
-            function.result,
-            type="arrow",
-            null_handling="special",
-        )
-    except duckdb.CatalogException:  # the connection has it already
-        return
+    create(connection, name, column, function.arguments, function.result)
 
 
 def _bounded(values: Iterable[Any], name: str) -> list[Any]:

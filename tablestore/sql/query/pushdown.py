@@ -32,21 +32,21 @@ _PLACE, _SELECT = "place", "select"  # keys of the tree's notes
 @dataclass(frozen=True, slots=True)
 class Read:
     """What a scan of one occurrence is asked for; `why` says what kept something from being pushed down,
-    `exact` that these are just the rows of the query."""
+    `exact` that these are just the rows of the query, `counted` that only their number matters."""
 
     columns: tuple[str, ...]
     where: Predicate | None = None
     limit: int | None = None
     why: str = ""
     exact: bool = False
+    counted: bool = False
 
 
 def reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[Read]:
     """What each table must give, in the order of `views`, the names by which the tree knows them. Rows that
     are only counted are so by one small column."""
-    found = _reads(tree, views, schemas)
-    pairs = zip(found, schemas, strict=True)
-    return [read if read.columns else replace(read, columns=(_smallest(schema),)) for read, schema in pairs]
+    pairs = zip(_reads(tree, views, schemas), schemas, strict=True)
+    return [r if r.columns else replace(r, columns=(_smallest(s),), counted=True) for r, s in pairs]
 
 
 def _smallest(schema: TableSchema) -> str:

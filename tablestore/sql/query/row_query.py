@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.query.embedded import connection_of, run_query
-from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.tables import occurrences
 from tablestore.sql.query.translation import duck_sql, require_allowed
 from tablestore.sql.scope import Scope
@@ -79,11 +78,11 @@ class RowQuery:
         positions = pa.array(np.arange(batch.num_rows, dtype=np.int64))
         target = batch.select(self._columns).append_column(POSITION, positions)
         self._duck.register("__target", pa.Table.from_batches([target]))
-        return self._connection.run(lambda: relation_of(self._duck, sql).to_arrow_table())
+        return self._connection.run(lambda: self._connection.relation(sql).to_arrow_table())
 
     def rows(self, sql: str) -> pa.RecordBatchReader:
         """The rows of a SELECT over copies."""
-        reader = self._connection.run(lambda: relation_of(self._duck, sql).to_arrow_reader(_BATCH_ROWS))
+        reader = self._connection.run(lambda: self._connection.relation(sql).to_arrow_reader(_BATCH_ROWS))
         batches = iter(lambda: self._connection.run(lambda: next(reader, None)), None)
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 

@@ -34,7 +34,7 @@ from tablestore.sql.query.planning import Source
 from tablestore.sql.query.pushdown import Read
 from tablestore.sql.text import literal_text, quoted
 from tablestore.table.scan import Scan
-from tablestore.verbs.system import SystemScan
+from tablestore.table.schema_scan import SchemaScan
 
 _KEYS = frozenset("TINYINT SMALLINT INT BIGINT CHAR VARCHAR DATE".split())  # equal here, equal in DuckDB
 _SHARE = 4  # so many times the newer rows must be in the oldest run
@@ -140,6 +140,7 @@ class Feed:
     """How one scan reaches DuckDB: under the names of `views`, from `files` and, of what is left, as Arrow.
 
     `flagged` are files in which rows may be of a kind that takes away. `plan` is None where all is Arrow.
+    With `counted` no row is read: the query asks how many there are, and the files say it.
     """
 
     views: list[str]
@@ -151,6 +152,7 @@ class Feed:
     base: list[str] = field(default_factory=list)
     over: NewerRows = NewerRows((), ())
     found: Plan | None = None
+    counted: bool = False
 
     @property
     def native(self) -> tuple[str, ...]:
@@ -160,6 +162,8 @@ class Feed:
     @property
     def text(self) -> str:
         """What it is, for people."""
+        if self.counted:
+            return f"{self.rows} rows are counted by the metadata of their files"
         left = 0 if self.plan is None else len(self.plan.splits)
         if not self.native:
             return "rows come from the scan"
@@ -170,6 +174,12 @@ class Feed:
     def register(self, connection: Connection, *, joined: bool, planning: bool = False) -> None:
         """Make the views. `joined`: the query has other tables, so their order matters; `planning`: no row
         will be read."""
+        if self.counted:
+            for view in self.views:
+                column = f"CAST(NULL AS INTEGER) AS {self._columns}"
+                text = f"CREATE TEMP VIEW {quoted(view)} AS SELECT {column} FROM range({self.rows})"
+                connection.duck.execute(text).fetchall()
+            return
         rows: Any = Rows(self.scan, connection, self.plan)
         if self.plan is not None and not self.plan.splits:
             rows = None
@@ -207,7 +217,7 @@ class Feed:
 
     def _fits(self) -> bool:
         if not isinstance(self.scan, Scan):
-            return isinstance(self.scan, SystemScan)  # those are small
+            return isinstance(self.scan, SchemaScan) and self.scan.small
         widths = (_WIDTHS.get(f.type.root, 8) for f in self.scan.store.schema.columns(self.scan.names))
         return self.rows * sum(widths) <= _TABLE_BYTES
 
@@ -250,6 +260,8 @@ def _feed(source: Source) -> Feed:
         return Feed([source.view], scan)
     found = scan.plan()
     feed = Feed([source.view], scan, rows=sum(split.rows for split in found.splits))
+    if source.read.counted and _counted(scan, found):
+        return replace(feed, counted=True)
     if not _native(scan, found):
         return replace(feed, plan=None if found.other_branch is not None else found)
     left: list[DataSplit] = []
@@ -268,16 +280,36 @@ def _feed(source: Source) -> Feed:
     return replace(feed, plan=replace(found, splits=tuple(left)), found=found)
 
 
+def _counted(scan: Scan, found: Plan) -> bool:
+    """Whether the files of a plan hold just the rows of the scan, each once."""
+    if scan.where is not None or not _as_stored(scan, found):
+        return False
+    keyed = bool(scan.store.schema.primary_keys)
+    return all(s.plain and all(_whole_rows(f, keyed=keyed) for f in s.files) for s in found.splits)
+
+
+def _whole_rows(file: DataFileMeta, *, keyed: bool) -> bool:
+    """Whether each row of a file is one of the table: none takes away, none is a part of a row."""
+    whole = file.write_cols is None and file.first_row_id is None
+    return whole and not (keyed and file.delete_count != 0)
+
+
+def _as_stored(scan: Scan, found: Plan) -> bool:
+    """Whether what the files of a plan hold is what the scan gives, merged or not."""
+    options, counts = scan.store.options, scan.store.schema.row_count_field
+    tolerant = options.scan_ignore_corrupt or options.scan_ignore_lost
+    whole = scan.limit is None and scan.whole and found.other_branch is None
+    return whole and not tolerant and counts is None
+
+
 def _native(scan: Scan, found: Plan) -> bool:
     """Whether DuckDB's reader may take files of this scan, and it is worth it."""
-    options = scan.store.options
-    if not scan.names or scan.limit is not None or found.other_branch is not None or not scan.whole:
+    if not scan.names or not _as_stored(scan, found):
         return False
-    if options.scan_ignore_corrupt or options.scan_ignore_lost:
-        return False
-    if "tablestore.read.verify-checksums" in scan.store.schema.options and options.verify_checksums:
-        return False  # asked for: DuckDB's reader does not verify pages
-    if scan.store.schema.row_count_field is not None or sum(s.size for s in found.splits) < _WORTHWHILE_BYTES:
+    asked = "tablestore.read.verify-checksums" in scan.store.schema.options
+    if asked and scan.store.options.verify_checksums:
+        return False  # DuckDB's reader does not verify pages
+    if sum(s.size for s in found.splits) < _WORTHWHILE_BYTES:
         return False
     return all(f.type.root in _NATIVE for f in scan.store.schema.columns(scan.names))
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.format.text import cast_text
 from tablestore.format.types.data_type import DataType
-from tablestore.insight.inspect.system import DATA
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.parser import options_of, read_expression, reader
@@ -226,13 +226,14 @@ def _table(scope: Scope, node: exp.Table, name: Name) -> Any:
 def _with_hints(scope: Scope, name: Name, options: dict[str, str]) -> Any:
     """The table with options of this use; of the system tables those of rows take them."""
     base, _, system = name.parts[-1].rpartition("$")
-    if base and system in DATA:
+    of_rows = doors.system_tables_of_rows() if base else ()
+    if system in of_rows:
         return scope.table(Name((*name.parts[:-1], base), name.at), options).system(system)
     require_inside(scope.roots, options)
     table: Any = scope.table(name)
     if not hasattr(table, "with_options"):
         raise InvalidRequest(
-            f"{name} is a system table: it takes no options; those of rows do: {', '.join(DATA)}"
+            f"{name} is a system table: it takes no options; those of rows do: {', '.join(of_rows)}"
         )
     return table.with_options(options)
 

@@ -23,7 +23,7 @@ def _substring(arguments: list[str]) -> str:
     if length and not length[0].isdecimal():
         cases += f"WHEN ({length[0]}) < 0 THEN NULL "
     if not plain and start != "0":
-        cases += f"WHEN -({start}) > length({text}) THEN '' "
+        cases += f"WHEN ({start}) < -length({text}) THEN '' "
     return f"(CASE {cases}ELSE {found} END)" if cases else found
 
 

@@ -11,9 +11,9 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.types.arrow_types import arrow_schema, from_arrow
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.dialect.parser import read_expression
-from tablestore.sql.query.embedded import bound, connect, errors
+from tablestore.sql.query.connection import errors
+from tablestore.sql.query.embedded import bound, connection_of
 from tablestore.sql.query.numeric_types import NUMBERS
-from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import columns_of, note_types
 from tablestore.sql.scope import Scope
@@ -33,13 +33,13 @@ def expression_type(scope: Scope, text: str, columns: Sequence[DataField]) -> Da
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "PROCTIME" and not tree.expressions:
         return _NOW
     empty = arrow_schema(tuple(columns)).empty_table()
-    with connect(scope) as connection, errors():
-        connection.register(_COLUMNS, empty)
-        select = bound(connection, scope, exp.Select(expressions=[tree]), text)
+    with connection_of(scope) as connection, errors():
+        connection.duck.register(_COLUMNS, empty)
+        select = bound(connection.duck, scope, exp.Select(expressions=[tree]), text)
         assert isinstance(select, exp.Select)
         select = select.from_(_COLUMNS)
         ((_, inferred),) = note_types(select, {_COLUMNS: columns_of(columns)})
-        found = relation_of(connection, duck_sql(select)).to_arrow_table().schema.field(0)
+        found = connection.relation(duck_sql(select)).to_arrow_table().schema.field(0)
     t = from_arrow(_known(found.type))
     if inferred is not None and inferred.root in NUMBERS and t.root in NUMBERS:
         t = inferred.as_nullable()

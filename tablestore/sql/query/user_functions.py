@@ -6,7 +6,7 @@ connection that runs it, and to no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -58,21 +58,27 @@ class Calls:
 
 def add_functions(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Make the functions of a query known to a connection; those that it has stay."""
-    for one in sql.functions if isinstance(sql, DuckSql) else ():
-        parameters: list[Any] = [duckdb.type(duck_type(t)) for t in one.parameters]
-        returns = duckdb.type(duck_type(one.returns))
-        try:
-            connection.create_function(
-                one.name,
-                _on_arrow(one),
-                parameters,
-                returns,
-                type=PythonUDFType.ARROW,
-                null_handling=FunctionNullHandling.SPECIAL,
-            )
-        except duckdb.Error as e:
-            if "already" not in str(e):
-                raise
+    for function in sql.functions if isinstance(sql, DuckSql) else ():
+        parameters = [duck_type(t) for t in function.parameters]
+        create(connection, function.name, _on_arrow(function), parameters, duck_type(function.returns))
+
+
+def create(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    function: Callable[..., pa.Array],
+    parameters: Sequence[str],
+    returns: str,
+) -> None:
+    """Make a function over Arrow arrays known to a connection, by DuckDB's names of types; one of this name
+    that it has stays."""
+    kinds: list[Any] = [duckdb.type(t) for t in parameters]
+    options: dict[str, Any] = {"type": PythonUDFType.ARROW, "null_handling": FunctionNullHandling.SPECIAL}
+    try:
+        connection.create_function(name, function, kinds, duckdb.type(returns), **options)
+    except duckdb.Error as e:
+        if "already" not in str(e):
+            raise
 
 
 def _on_arrow(function: UserFunction) -> Callable[..., pa.Array]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.format.computed_columns import (
     ComputedColumn,
@@ -23,8 +24,7 @@ from tablestore.format.computed_columns import (
 from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.confinement import require_inside
-from tablestore.sql.connectors.registry import CONNECTORS as CONNECTORS_BY_NAME
-from tablestore.sql.connectors.registry import connector_of
+from tablestore.sql.connectors.table import connector_of
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.names import Name
@@ -328,8 +328,9 @@ def _parse(p: Parser, *, temporary: bool) -> CreateTable:
 
 def _finds_columns(made: CreateTable) -> bool:
     """Whether the table's connector knows the columns of its source."""
-    connector = CONNECTORS_BY_NAME.get(made.options.get("connector", ""))
-    return made.temporary and connector is not None and connector.columns is not None
+    name = made.options.get("connector")
+    connector = doors.connectors_of_sql().get(name) if made.temporary and name else None
+    return connector is not None and connector.columns is not None
 
 
 def _is_options(p: Parser) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.cdc.change_feed import ChangeFeed
-from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.cdc.table_stream import TableStream
 from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
@@ -140,13 +139,21 @@ def explained_stream(plan: StreamPlan) -> list[str]:
     return [*lines, f"the result has {kinds}"]
 
 
+@runtime_checkable
+class _Explained(Protocol):
+    """A source that says in a line how it is read."""
+
+    @property
+    def explained(self) -> str: ...
+
+
 def _input(one: Input) -> Iterator[str]:
     source = one.source
     if isinstance(source, TableStream):
         yield f"changes of {one.name}: {_start(source.feed)}"
     else:
         yield f"rows of {one.name}, as they come"
-        if isinstance(source, MysqlTable):
+        if isinstance(source, _Explained):
             yield f"  {source.explained}"
     yield f"  columns: {', '.join(one.columns)} ({len(one.columns)} of {len(source.schema.names)})"
     yield f"  condition: {'none is pushed down' if one.where is None else repr(one.where)}"

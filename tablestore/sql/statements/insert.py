@@ -19,7 +19,7 @@ from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import update_kinds
 from tablestore.sql.concealment import concealed
 from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.defaults import null_for_default, with_defaults
+from tablestore.sql.defaults import with_defaults, with_nulls
 from tablestore.sql.dialect.parser import Parser, options_of
 from tablestore.sql.filling import Filling
 from tablestore.sql.form import Form
@@ -103,8 +103,8 @@ class Insert:
         return JobPart(str(self.target), plan, filling, sink, schema)
 
     def _with_defaults(self, schema: TableSchema) -> Insert:
-        """The same with the defaults of NOT NULL columns in VALUES."""
-        if not isinstance(self.query, exp.Values) or self.by_name:
+        """The same with the defaults of NOT NULL columns."""
+        if self.by_name:
             return self
         dynamic = [name for name, value in self.partition.items() if value is None]
         rest = [name for name in schema.names if name not in self.partition]
@@ -218,18 +218,9 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
             by_name = True
     if by_name and columns is not None:
         p.fail("a list of columns and BY NAME do not go together")
-    query = _with_defaults(p.query())
+    query = with_nulls(p.query())
     statement = f"INSERT {'OVERWRITE' if overwrite else 'INTO'} {p.text(target.at, p.behind)}"
     return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name, statement)
-
-
-def _with_defaults(query: exp.Expression) -> exp.Expression:
-    """VALUES with NULL in place of DEFAULT."""
-    if isinstance(query, exp.Values):
-        for row in query.expressions:
-            for value in row.expressions if isinstance(row, exp.Tuple) else [row]:
-                value.replace(null_for_default(value))
-    return query
 
 
 _SYNTAX = (
@@ -241,7 +232,7 @@ FORMS = (
         "INSERT INTO",
         _SYNTAX.format("INTO"),
         "Add rows, or replace those of the same primary key, in one commit. Columns that are left out, or "
-        "DEFAULT in VALUES, get their default or NULL. `BY NAME` matches columns by name. In streaming "
+        "DEFAULT, get their default or NULL. `BY NAME` matches columns by name. In streaming "
         "mode a query over tables is a job, which follows them: see SHOW JOBS.",
         "writing",
         lambda p: _parse(p, overwrite=False),

@@ -19,8 +19,7 @@ from tablestore.sql.statements.databases import known_database, lake_of
 from tablestore.sql.statements.describe import described
 from tablestore.sql.statements.like import Like, listed
 from tablestore.sql.statements.partitions import partition_names
-from tablestore.table.identifier import SYSTEM_DATABASE
-from tablestore.verbs.system import SYSTEM_TABLES
+from tablestore.table.identifier import SYSTEM_DATABASE, SYSTEM_TABLES
 
 
 def _database(p: Parser) -> Name | None:

@@ -174,3 +174,61 @@ def test_a_row_by_its_key_is_looked_up(session: Session, layered: ts.Table) -> N
         found = planned(session, other).direct
         assert found is not None
         assert found.table is None
+
+
+def test_rows_are_counted_by_the_metadata_of_files(session: Session, lake: ts.Lake) -> None:
+    """Where each row of a file is one of the table; else they are read to be counted."""
+    options = {"bucket": -1, "deletion-vectors.enabled": True}
+    table = lake.create_table(
+        "shop.counted", schema={"p": ts.INT, "v": ts.INT}, partition_by=["p"], options=options
+    )
+    table.write([{"p": n % 3, "v": n} for n in range(100)])
+    table.write([{"p": n % 3, "v": n} for n in range(50)])
+    counted = "SELECT count(*) AS n FROM counted"
+    for text, rows in (
+        (counted, 150),
+        (f"{counted} /*+ OPTIONS('scan.snapshot-id' = '1') */", 100),
+        ("SELECT count(*) + 1 AS n FROM counted", 151),
+        ("SELECT count(*) AS n FROM counted a, (VALUES (1), (2)) AS b (x)", 300),
+        ("SELECT count(*) AS n FROM counted a, counted b", 22_500),
+        ("SELECT sum(1) AS n FROM counted", 150),
+        (f"{counted} WHERE p = 0", 51),
+        ("SELECT count(v) AS n FROM counted", 150),
+        ("SELECT count(*) AS n FROM (SELECT * FROM counted LIMIT 7)", 7),
+    ):
+        assert session.sql(text).to_arrow()["n"].to_pylist() == [rows], text
+    (feed,) = sources.feeds(planned(session, counted).sources)
+    assert (feed.counted, feed.rows, feed.native) == (True, 150, ())
+    assert "150 rows are counted by the metadata of their files" in session.sql(f"EXPLAIN {counted}").text(
+        width=None
+    )
+    table.delete("v < 10")
+    assert session.sql(counted).to_arrow()["n"].to_pylist() == [130]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.sample(2, all=3)
+def test_counts_are_those_of_the_scan(session: Session, lake: ts.Lake, seed: int) -> None:
+    """Of tables with and without a key, with deletes by markers, vectors and rewritten files."""
+    draw = random.Random(seed)
+    keyed = seed % 3 < 2
+    options = {"bucket": 2, "write-only": True} if keyed else {"bucket": -1}
+    options |= {"deletion-vectors.enabled": True, "write-only": False} if seed % 3 else {}
+    table = lake.create_table(
+        "shop.random",
+        schema={"k": ts.INT, "v": ts.INT},
+        primary_key=["k"] if keyed else None,
+        options=options,
+    )
+    counted = 0
+    for step in range(10):
+        table.write([{"k": k, "v": step} for k in draw.sample(range(100), 20)])
+        if draw.random() < 0.5:
+            table.delete(f"k < {draw.randrange(30)}")
+        if draw.random() < 0.5:
+            table.compact(full=True)
+        expected = table.scan().to_arrow().num_rows
+        assert session.sql("SELECT count(*) AS n FROM random").to_arrow()["n"].to_pylist() == [expected]
+        (feed,) = sources.feeds(planned(session, "SELECT count(*) AS n FROM random").sources)
+        counted += feed.counted
+    assert counted

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tablestore.core.errors import InvalidRequest
 from tablestore.sql import Session, SqlProblem
 from tablestore.sql.names import Name
 
@@ -115,3 +116,30 @@ def test_a_query_that_fails_on_its_way_leaves_nothing(session: Session) -> None:
             "INSERT INTO orders SELECT CAST(x AS INT), 'x', 1 FROM (VALUES ('1'), ('2'), ('z')) AS v (x)"
         )
     assert rows(session, "SELECT max(snapshot_id) FROM orders$snapshots") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "row"),
+    [
+        ("INSERT INTO defaults SELECT 2, DEFAULT, DEFAULT", (2, "x", 7)),
+        ("INSERT INTO defaults SELECT id + 1, DEFAULT, DEFAULT FROM defaults", (2, "x", 7)),
+        ("INSERT INTO defaults (n, id) SELECT DEFAULT, 2", (2, "x", 7)),
+        ("INSERT INTO defaults SELECT 2, DEFAULT, 8 UNION ALL SELECT 2, 'y', DEFAULT", (2, "x", 8)),
+        ("INSERT INTO defaults SELECT *, DEFAULT FROM (SELECT 2 AS id, 'z' AS v)", None),
+        ("INSERT INTO defaults SELECT 2, `DEFAULT`, 8 FROM (SELECT 'w' AS `DEFAULT`)", (2, "w", 8)),
+    ],
+)
+def test_default_in_a_query(session: Session, statement: str, row: tuple[Any, ...] | None) -> None:
+    """It is that of the column it fills; behind a star, whose columns are not known yet, it is NULL."""
+    session.sql(
+        "CREATE TABLE defaults (id INT, v STRING DEFAULT 'x', n INT NOT NULL DEFAULT 7); "
+        "INSERT INTO defaults VALUES (1, 'first', 1)"
+    )
+    if row is None:
+        with pytest.raises(InvalidRequest, match=r"NOT NULL|null"):
+            session.sql(statement)
+        return
+    session.sql(statement)
+    rows = session.sql("SELECT * FROM defaults WHERE id = 2").to_arrow().to_pylist()
+    assert row in [tuple(r.values()) for r in rows]
+    assert len(rows) == statement.count("UNION") + 1
