@@ -31,9 +31,13 @@ TESTS = {
     "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py", "meta/test_expiry_rules.py"),
     "tablestore/read/scan/pruning.py": PRUNING,
     "tablestore/read/scan/file_stats.py": PRUNING,
+    "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_mode.py",),
     "tablestore/read/scan/sections.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
+    "tablestore/read/changes/cursor.py": ("read/changes/test_cursor.py",),
+    "tablestore/read/changes/stream_start.py": ("read/changes/test_stream_start.py",),
+    "tablestore/read/changes/log_start.py": ("read/changes/test_log_stream.py",),
     "tablestore/read/changes/log_steps.py": ("read/changes/test_log_steps.py",),
 }
 """Files of tests below `tests` by module: those that are about it, no more than seconds each."""
