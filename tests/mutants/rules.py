@@ -45,6 +45,9 @@ TESTS = {
 SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
 CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
 SORTED_RUN, LOG_STEPS = "tablestore/lsm/levels/sorted_run.py", "tablestore/read/changes/log_steps.py"
+CURSOR = "tablestore/read/changes/cursor.py"
+SOONER = "if mark is None or snapshot < (snapshots.earliest_id() or 0):"
+BEHIND = "return snapshot >= (snapshots.earliest_id() or 0)"
 LAST = "last = max(now.end.get(bucket, 0), has.get(bucket, 0))"
 STOP = "stop = {b: max(at.get(b, 0), min(now.end.get(b, 0), has.get(b, 0))) for b in sorted({*at, *now.end})}"
 BELOW = "the greatest of it and an offset, which is at least 0"
@@ -52,6 +55,9 @@ WHOLE = {
     "_walk": 'whole = entries.numbers("delete_count", null=-1) == 0',
     "_lifted_groups": 'whole = (levels > 0) & (entries.numbers("delete_count", null=-1) == 0)',
 }
+FEW = "if len(self._entries) <= _FEW: # others of this plan will be asked for too: all are made at once"
+FIRST_GROUP = "number, spans = groups[0], list[_Span]()"
+RAW = "raw = stop - start == 1 and bool(lifted[number] or whole[rows[0]])"
 UPPER = "upper += (SortedRun((), level) for level in range(len(upper) + 1, max(come, default=0) + 1))"
 LEVEL_BOUNDS = "low, high = np.full(count, 1 << 30), np.full(count, -1)"
 PAIRS = 'pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF'
@@ -97,6 +103,38 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         (CHANGELOG, "newest_levels", NEWEST, NEWEST.replace("1 << 20", other)): "beyond any level"
         for other in ("2 << 20", "1 << 21", "1 << 19")
     },
+    **{
+        (CURSOR, "was_rolled_back", line, line.replace("or 0)", f"or {other})")): "snapshots begin at 1"
+        for line in (SOONER, BEHIND)
+        for other in ("1", "(-1)")
+    },
+    (
+        CURSOR,
+        "was_rolled_back",
+        SOONER,
+        SOONER.replace("(snapshots.earliest_id() or 0)", "((snapshots.earliest_id() and 0))"),
+    ): "what expired is not there, which is looked at behind, too",
+    (
+        SPLIT_GENERATOR,
+        "SplitFiles.made",
+        FEW,
+        FEW.replace("len(self._entries) <= _FEW", "(len(self._entries) < _FEW)"),
+    ): "both roads make the same",
+    (SPLIT_GENERATOR, "splits", "at = int(rows[0])", "at = int(rows[(-1)])"): "rows of one bucket",
+    (
+        SPLIT_GENERATOR,
+        "_walk",
+        FIRST_GROUP,
+        FIRST_GROUP.replace("groups[0]", "groups[(-1)]"),
+    ): "a bucket without sections has no split",
+    (SPLIT_GENERATOR, "_walk", RAW, RAW.replace("rows[0]", "rows[(-1)]")): "there is one row",
+    (SPLIT_GENERATOR, "_cut", "return order, starts", "pass"): "the road for some gives the same",
+    (
+        SPLIT_GENERATOR,
+        "_lifted_groups",
+        "count = int(group.max()) + 1",
+        "count = int(group.max()) + 2",
+    ): "a bucket more, of which nobody asks",
     (CHANGELOG, "newest_levels", "return groups", "pass"): "a copy of all groups is those groups",
     (LOG_STEPS, "next_step", LAST, LAST.replace("has.get(bucket, 0)", "has.get(bucket, (-1))")): BELOW,
     (

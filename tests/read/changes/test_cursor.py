@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.read.changes.cursor import Cursor, mark_of, offsets_of, was_rolled_back
 from tests.tables import KEYED
 
@@ -76,6 +77,15 @@ def test_a_snapshot_that_is_not_there_any_more_was_rolled_back_unless_it_expired
     assert was_rolled_back(snapshots, 4, "of one that is gone")
     assert not was_rolled_back(snapshots, 1, "of one that expired")
     assert not was_rolled_back(snapshots, 1, None)
+
+
+@pytest.mark.parametrize(("earliest", "rolled_back"), [((1, 3), False), ((1, 2), True), ((None, None), True)])
+def test_a_snapshot_may_expire_while_it_is_looked_for(
+    earliest: tuple[int | None, ...], rolled_back: bool
+) -> None:
+    """`earliest`: the oldest snapshot before the look at snapshot 2, which is not there, and behind it."""
+    snapshots = Mock(earliest_id=Mock(side_effect=earliest), get=Mock(side_effect=NotFound("no snapshot 2")))
+    assert was_rolled_back(snapshots, 2, "mark") is rolled_back
 
 
 def test_snapshots_without_a_uuid_are_told_apart_by_who_made_them_and_when(table: ts.Table) -> None:
