@@ -8,13 +8,14 @@ PRUNING = (
     "read/scan/test_pruning_cases.py",
     "read/scan/test_matching_manifests.py",
     "read/scan/test_file_stats.py",
+    "read/scan/test_buckets_of.py",
 )
 
 TESTS = {
     "tablestore/lsm/compaction/universal.py": PICKS,
     "tablestore/lsm/compaction/leveled.py": (*PICKS, "lsm/compaction/test_leveled.py"),
     "tablestore/lsm/compaction/decision.py": PICKS,
-    "tablestore/lsm/compaction/overlap.py": PICKS,
+    "tablestore/lsm/compaction/overlap.py": ("lsm/compaction/test_overlap.py",),
     "tablestore/lsm/compaction/append_compaction.py": ("write/test_append_compaction.py",),
     "tablestore/lsm/levels/interval.py": ("lsm/levels/test_interval.py", *PICKS),
     "tablestore/lsm/levels/sorted_run.py": ("lsm/levels/test_sorted_run.py", *PICKS),
@@ -45,6 +46,10 @@ TESTS = {
 SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
 CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
 SORTED_RUN, LOG_STEPS = "tablestore/lsm/levels/sorted_run.py", "tablestore/read/changes/log_steps.py"
+PRUNER = "tablestore/read/scan/pruning.py"
+BUCKET_FIELDS = "fields = schema.columns(schema.bucket_keys) if options.bucket > 0 else ()"
+MANY = "count *= _MAX_POINTS + 1 if values is None else len(values)"
+AT_LEAST_A_ROW = "rows = max(entry.file.row_count, 1)"
 CURSOR = "tablestore/read/changes/cursor.py"
 SOONER = "if mark is None or snapshot < (snapshots.earliest_id() or 0):"
 BEHIND = "return snapshot >= (snapshots.earliest_id() or 0)"
@@ -103,6 +108,42 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         (CHANGELOG, "newest_levels", NEWEST, NEWEST.replace("1 << 20", other)): "beyond any level"
         for other in ("2 << 20", "1 << 21", "1 << 19")
     },
+    **{
+        (PRUNER, "buckets_of", BUCKET_FIELDS, BUCKET_FIELDS.replace("options.bucket > 0", other)): "never 0"
+        for other in ("(options.bucket >= 0)", "options.bucket > (-1)")
+    },
+    (PRUNER, "buckets_of", MANY, MANY.replace("+ 1", "+ 2")): "more than the most, too",
+    (
+        PRUNER,
+        "_hashed",
+        "if not len(arrays[0]):",
+        "if not len(arrays[(-1)]):",
+    ): "columns are equally long",
+    (PRUNER, "_hashed", "return frozenset()", "pass"): "no rows are in no bucket",
+    (PRUNER, "_hashed", "return None", "pass"): "None is the answer",
+    (PRUNER, "Pruner.prune", "return verdicts", "pass"): "the statistics exclude nothing then",
+    (PRUNER, "Pruner.keep", "return kept", "pass"): "a verdict on each says the same",
+    (PRUNER, "Pruner.keep", "kept &= (totals != total) | there", "pass"): "a verdict on each says so, too",
+    **{
+        (
+            PRUNER,
+            "Pruner._partition_stats",
+            AT_LEAST_A_ROW,
+            AT_LEAST_A_ROW.replace("max(entry.file.row_count, 1)", other),
+        ): "all rows of a partition are NULL or none, however many they are"
+        for other in (
+            "(min(entry.file.row_count, 1))",
+            "(entry.file.row_count)",
+            "1",
+            "max(entry.file.row_count, 2)",
+        )
+    },
+    (
+        PRUNER,
+        "Pruner._partition_stats",
+        AT_LEAST_A_ROW,
+        AT_LEAST_A_ROW.replace("1)", "0)"),
+    ): "no file is empty",
     **{
         (CURSOR, "was_rolled_back", line, line.replace("or 0)", f"or {other})")): "snapshots begin at 1"
         for line in (SOONER, BEHIND)
