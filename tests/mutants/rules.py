@@ -32,7 +32,7 @@ TESTS = {
     "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py", "meta/test_expiry_rules.py"),
     "tablestore/read/scan/pruning.py": PRUNING,
     "tablestore/read/scan/file_stats.py": PRUNING,
-    "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_mode.py",),
+    "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_targets.py", "read/scan/test_scan_mode.py"),
     "tablestore/read/scan/sections.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
