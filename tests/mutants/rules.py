@@ -38,7 +38,10 @@ TESTS = {
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
     "tablestore/read/changes/cursor.py": ("read/changes/test_cursor.py",),
     "tablestore/read/changes/stream_start.py": ("read/changes/test_stream_start.py",),
-    "tablestore/read/changes/log_start.py": ("read/changes/test_log_stream.py",),
+    "tablestore/read/changes/log_start.py": (
+        "read/changes/test_log_start.py",
+        "read/changes/test_log_stream.py",
+    ),
     "tablestore/read/changes/log_steps.py": ("read/changes/test_log_steps.py",),
 }
 """Files of tests below `tests` by module: those that are about it, no more than seconds each."""
