@@ -135,23 +135,11 @@ class Lake(LakeCatalog):
         (False, 1.4)
         >>> job.stop()                                                      # doctest: +SKIP
         """
-        rules = {
-            "into": into,
-            "exclude": exclude,
-            "prefix": prefix,
-            "suffix": suffix,
-            "merge_shards": merge_shards,
-            "type_mapping": type_mapping,
-            "primary_keys": primary_keys,
-            "partition_by": partition_by,
-            "computed": computed,
-            "metadata": metadata,
-            "metadata_prefix": metadata_prefix,
-            "options": options,
-            "schema_change": schema_change,
-            "bad_rows": bad_rows,
-            "keyless": keyless,
-        }
+        rules: dict[str, Any] = {"into": into, "exclude": exclude, "prefix": prefix, "suffix": suffix}
+        rules |= {"merge_shards": merge_shards, "type_mapping": type_mapping, "options": options}
+        rules |= {"primary_keys": primary_keys, "partition_by": partition_by, "computed": computed}
+        rules |= {"metadata": metadata, "metadata_prefix": metadata_prefix, "bad_rows": bad_rows}
+        rules |= {"schema_change": schema_change, "keyless": keyless}
         how: dict[str, Any] = {"follow": follow, "interval": interval, "compact_every": compact_every}
         how |= {"checkpoint": checkpoint, "name": name, "spark": spark, "on_batch": on_batch}
         how |= {"engine": engine, "processes": processes}
@@ -206,34 +194,17 @@ class Lake(LakeCatalog):
         file `hold` says `committing`, rounds wait before their commit to the lake; `registering`, before the
         cluster learns of that.
 
-        The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, and `tables()`,
-        `rounds()`, `heartbeats()`, `events()` with what is known of them. Raises InvalidRequest, Unavailable
-        where no cluster answers, Unsupported; nothing is made then.
+        The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, `tables()`, `rounds()`,
+        `heartbeats()`, `events()`. Raises InvalidRequest, Unsupported, Unavailable without a cluster.
 
         >>> service = lake.tier("fluss://127.0.0.1:9123", tables="shop.*")     # doctest: +SKIP
-        >>> [(one.table, one.state, one.lag_rows) for one in service.tables()]  # doctest: +SKIP
-        [('shop.clicks', 'Tiered', 0)]
-        >>> service.stop()                                                     # doctest: +SKIP
-        True
+        >>> [(each.table, each.state) for each in service.tables()]            # doctest: +SKIP
+        [('shop.clicks', 'Tiered')]
         """
-        return doors.tier(
-            self,
-            source,
-            tables=tables,
-            follow=follow,
-            name=name,
-            log_columns=log_columns,
-            options=options,
-            iceberg=iceberg,
-            lost_rows=lost_rows,
-            dropped=dropped,
-            rounds=rounds,
-            threads=threads,
-            poll=poll,
-            wait=wait,
-            hold=hold,
-            spark=spark,
-        )
+        how: dict[str, Any] = {"tables": tables, "follow": follow, "name": name, "options": options}
+        how |= {"log_columns": log_columns, "iceberg": iceberg, "lost_rows": lost_rows, "dropped": dropped}
+        how |= {"rounds": rounds, "threads": threads, "poll": poll, "wait": wait, "hold": hold}
+        return doors.tier(self, source, **how, spark=spark)
 
     def coordinator(self, *, host: str = "127.0.0.1", port: int = 0) -> Coordinator:
         """A coordinator of tiering, as a cluster on a `port` of 127.0.0.1 (0: any that is free), until it is
