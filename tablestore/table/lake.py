@@ -195,7 +195,7 @@ class Lake(LakeCatalog):
         cluster learns of that.
 
         The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, `tables()`, `rounds()`,
-        `heartbeats()`, `events()`. Raises InvalidRequest, Unsupported, Unavailable without a cluster.
+        `heartbeats()`, `events()`. Raises before anything is made: InvalidRequest, Unsupported, Unavailable.
 
         >>> service = lake.tier("fluss://127.0.0.1:9123", tables="shop.*")     # doctest: +SKIP
         >>> [(each.table, each.state) for each in service.tables()]            # doctest: +SKIP
