@@ -53,6 +53,8 @@ PRUNER = "tablestore/read/scan/pruning.py"
 BUCKET_FIELDS = "fields = schema.columns(schema.bucket_keys) if options.bucket > 0 else ()"
 MANY = "count *= _MAX_POINTS + 1 if values is None else len(values)"
 AT_LEAST_A_ROW = "rows = max(entry.file.row_count, 1)"
+LOG_START = "tablestore/read/changes/log_start.py"
+OLDEST = "return LogPlace(None, (changelogs.earliest_id(store) or 1) - 1)"
 CURSOR = "tablestore/read/changes/cursor.py"
 SOONER = "if mark is None or snapshot < (snapshots.earliest_id() or 0):"
 BEHIND = "return snapshot >= (snapshots.earliest_id() or 0)"
@@ -147,6 +149,10 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         AT_LEAST_A_ROW,
         AT_LEAST_A_ROW.replace("1)", "0)"),
     ): "no file is empty",
+    **{
+        (LOG_START, "_earliest", OLDEST, OLDEST.replace("or 1)", f"or {other})")): "there is a snapshot"
+        for other in ("2", "0")
+    },
     **{
         (CURSOR, "was_rolled_back", line, line.replace("or 0)", f"or {other})")): "snapshots begin at 1"
         for line in (SOONER, BEHIND)

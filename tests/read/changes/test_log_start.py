@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.embedded.continuity import LogMismatch
 from tablestore.meta import consumers
-from tablestore.read.changes.log_start import log_start
+from tablestore.read.changes.log_start import files_alone, log_start
 from tablestore.read.changes.log_steps import LogPlace
 from tablestore.read.table_log import offsets_at
 from tests.log.logged import writers_look_away
@@ -53,6 +55,7 @@ def test_a_consumer_goes_on_at_its_place(lake: Lake) -> None:
     assert place_of_consumer(lake, 3) == LogPlace(at(lake, 2), 2)
     assert place_of_consumer(lake, 4) == LogPlace(at(lake, 3), 3)
     assert place_of_consumer(lake, 3, log=at(lake, 2)) == LogPlace(at(lake, 2), 2)
+    assert place_of_consumer(lake, 2, log=at(lake, 2)) == LogPlace(at(lake, 2), 1)
     lake.write(("+U", "x", 1, 9))
     end = lake.log.bounds().end
     assert end != at(lake, 3)
@@ -81,6 +84,26 @@ def test_the_earliest_is_in_the_log_while_it_is_whole(lake: Lake, tmp_path: Path
     assert begin(lake, "earliest") == LogPlace(None, 1)
 
 
+def test_a_damaged_log_is_passed_over_and_another_one_is_not(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged = Mock(bounds=Mock(side_effect=Corrupt("log/0", "torn")))
+    lake.table.expire_snapshots(keep=2)
+    store = lake.table.store
+    assert log_start(store, damaged, "earliest", consumer=None, until=None) == LogPlace(None, 1)
+    assert "a stream begins with files: log/0" in caplog.text
+    other = Mock(bounds=Mock(side_effect=LogMismatch("log/0", "of another table")))
+    with pytest.raises(LogMismatch, match="of another table"):
+        log_start(store, other, "earliest", consumer=None, until=None)
+
+
+def test_a_bound_of_snapshots_is_read_from_files_alone(lake: Lake) -> None:
+    bounded = lake.table.with_options({"scan.bounded.watermark": 5}).store
+    assert files_alone(lake.table.store, as_written=False, look_up=False) is None
+    why = "scan.bounded.watermark is of snapshots"
+    assert files_alone(bounded, as_written=False, look_up=False) == why
+
+
 def test_a_snapshot_is_its_place_in_the_log(lake: Lake) -> None:
     assert begin(lake, 1) == LogPlace({})
     assert begin(lake, 2) == LogPlace(at(lake, 1), 1)
@@ -99,6 +122,8 @@ def test_a_cursor_is_its_place_in_the_log(lake: Lake) -> None:
     assert begin(lake, gone) == LogPlace(at(lake, 2), 2)
     with pytest.raises(InvalidRequest, match="version 1 is known"):
         begin(lake, json.dumps(fields | {"v": 2}))
+    with pytest.raises(InvalidRequest, match="is no cursor of a stream"):
+        begin(lake, '{"log": {"0": 0}}')
     with pytest.raises(InvalidRequest, match="give the offsets alone"):
         begin(lake, fields | {"odd": 1})
 
