@@ -2,7 +2,8 @@
 the environment.
 
 A verb's module is imported only when it is asked for, so `clean` runs without the environment and a
-slow import delays nobody else. Called by `workbench`.
+slow import delays nobody else. Of a verb with a module of options these come first: its help needs no
+more. Called by `workbench`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def main(arguments: list[str]) -> int:
     if importlib.util.find_spec(module) is None:
         print(f"workbench: `{verb}` is not part of this checkout", file=sys.stderr)
         return 2
+    if importlib.util.find_spec(f"{module}_options") is not None:  # ends here after --help and for wrong ones
+        importlib.import_module(f"{module}_options").parser().parse_args(rest)
     return int(importlib.import_module(module).main(rest))
 
 

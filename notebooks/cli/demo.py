@@ -1,9 +1,4 @@
-"""`demo`: the source article's demo on generated TPC-H data, start to scorecard, verified to the last row.
-
-Full load and increments in one query, the pricing summary beside it, compaction, verification. The same
-command on the same warehouse goes on where a killed run stopped and verifies one that had finished;
-`--fresh` starts over. Exit code 0 only if everything agrees.
-"""
+"""`demo`: a run over files or over a server, its verification, its figures; `demo_options` has the help."""
 
 from __future__ import annotations
 
@@ -13,7 +8,6 @@ import shlex
 import shutil
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -25,7 +19,8 @@ import widgets
 from datasets.errors import DatasetError
 from datasets.tpch import Scale
 from notebooks.cli import demo_database
-from notebooks.cli.places import CHECKOUT, ROOT
+from notebooks.cli.demo_options import CHUNKS, PRIVATE, parser
+from notebooks.cli.places import ROOT
 from notebooks.cli.step_bars import step_bars
 from notebooks.demo import database_scorecard, pipeline, scorecard, summary_job, tables
 from notebooks.demo.demo_session import demo_session
@@ -33,12 +28,10 @@ from notebooks.demo.journal import Busy, Journal, Places, alone
 from notebooks.demo.pipeline import Plan, Run
 from notebooks.demo.resources import MemoryWatch
 from notebooks.demo.verification import Verification, verify
-from tablestore.cli.parsing import command_parser
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
 
 DIFFERS, REFUSED, FAILED, INTERRUPTED = 1, 2, 3, 130
-_CHUNKS = 8
 
 
 def main(arguments: list[str]) -> int:
@@ -72,57 +65,8 @@ def main(arguments: list[str]) -> int:
 
 def _again(source: str | None) -> str:
     """What to do after a run that did not end."""
-    private = source == demo_database.PRIVATE
+    private = source == PRIVATE
     return "its server is gone: --fresh begins anew" if private else "the same command goes on from here"
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options of the verb."""
-    p = command_parser("demo", __doc__ or "", CHECKOUT)
-    p.add_argument(
-        "--scale-factor",
-        default=None,
-        metavar="SF",
-        help="0.1 by default; 1 is 6 million rows, 10 is 60 million",
-    )
-    p.add_argument("--pairs", type=int, default=None, help="refresh pairs after the load (default 10)")
-    p.add_argument(
-        "--warehouse",
-        metavar="DIR",
-        help="where the lake is (default lake, with --source lake-of-source, beside the code); or"
-        " s3://bucket/path, reached as AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, … say",
-    )
-    p.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
-    p.add_argument(
-        "--html", type=Path, metavar="FILE", help="write one page with the timeline and the levels"
-    )
-    p.add_argument(
-        "--fresh", action="store_true", help="remove what an earlier demo left in the warehouse first"
-    )
-    p.add_argument(
-        "--interval",
-        type=float,
-        default=None,
-        metavar="SECONDS",
-        help="least time between batches (the article: 60); default none",
-    )
-    p.add_argument(
-        "--chunks-per-batch",
-        type=int,
-        default=None,
-        metavar="N",
-        help=f"chunks of the full load in one commit (default {_CHUNKS})",
-    )
-    p.add_argument(
-        "--cores", type=int, default=None, metavar="N", help="Spark tasks at once (default: all cores)"
-    )
-    p.add_argument(
-        "--master",
-        metavar="URL",
-        help="the Spark cluster: spark://host:port, as `cluster` prints it (default: this process)",
-    )
-    demo_database.add_options(p)
-    return p
 
 
 def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
@@ -203,7 +147,7 @@ def _plan(options: argparse.Namespace, journal: Journal) -> Plan:
     return Plan(
         scale,
         pairs,
-        chunks_per_batch=options.chunks_per_batch or _CHUNKS,
+        chunks_per_batch=options.chunks_per_batch or CHUNKS,
         interval_seconds=options.interval,
         cores=options.cores,
         master=options.master,

@@ -16,6 +16,7 @@ from rich.console import Console
 
 import tablestore as ts
 from datasets.tpch import SCHEMAS, Scale
+from notebooks.cli.demo_options import PRIVATE
 from notebooks.cli.step_bars import step_bars
 from notebooks.demo import database_run, database_scorecard, tables, tpch_database
 from notebooks.demo.database_run import TPCH_RULES, DatabasePlan, DatabaseRun
@@ -31,38 +32,9 @@ from tablestore.cdc.mysql.server import Connection
 from tablestore.core.extras import required
 from tablestore.spark.compaction import compact
 
-PRIVATE = "mariadb"
 _SERVER_MEMORY = "256M"
-_PAIRS, _SCALE, _PACE = 10, "0.1", 1.0
+_PAIRS, _SCALE = 10, "0.1"
 _LEAST_ROWS, _MOST_ROWS = 5_000, 200_000  # of a chunk, so that a small snapshot has some batches, too
-
-
-def add_options(p: argparse.ArgumentParser) -> None:
-    """The options of a demo over a server."""
-    p.add_argument(
-        "--source",
-        metavar="SOURCE",
-        help="mariadb: a private server, changed while it is read; or mysql://user@host/database, your own,"
-        " with its password in TABLESTORE_SOURCE_PASSWORD or a file (default: a change stream of files)",
-    )
-    p.add_argument("--password-file", metavar="FILE", help="with --source mysql://…: holds the password")
-    p.add_argument(
-        "--tables", metavar="PATTERNS", help="with --source mysql://…: which, as 'orders,line*' (all)"
-    )
-    p.add_argument("--into", metavar="DATABASE", help="with --source mysql://…: of the lake (as there)")
-    p.add_argument(
-        "--refresh",
-        action="store_true",
-        help="with --source mysql://…: run refresh pairs in it, which insert and delete orders and their"
-        " lines; needs --scale-factor",
-    )
-    p.add_argument(
-        "--pace",
-        type=float,
-        default=_PACE,
-        metavar="SECONDS",
-        help="with --source: time of a refresh pair, 0 for no pause (default %(default)s)",
-    )
 
 
 def demo(options: argparse.Namespace, places: Places, screen: Console) -> tuple[DatabaseRun, dict[str, Any]]:

@@ -1,15 +1,7 @@
-"""`docs`: runs the notebooks from top to bottom and writes them as pages, and an index with their times;
-with `--api` the API reference instead.
-
-Each notebook has a kernel of its own; its tasks are answered by the engine. The pages show the static
-pictures, light, and refer to nothing outside their folder: no script, no style sheet, no font. A notebook
-that fails is reported with its cell, its page shows how far it came, and the rest go on; the exit code is
-then 1.
-"""
+"""`docs`: runs notebooks, each in a kernel of its own, and writes pages; `docs_options` has the help."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -29,10 +21,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from notebooks.cli import reference
+from notebooks.cli.docs_options import parser
 from notebooks.cli.lab import lab_environment
 from notebooks.cli.pages import Outcome, index_page, notebook_page, references
-from notebooks.cli.places import CHECKOUT, NOTEBOOKS
-from tablestore.cli.parsing import command_parser
+from notebooks.cli.places import NOTEBOOKS
 
 SPARK = re.compile(r"^\s*(?:import pyspark|from pyspark|.*\bts\.spark\b)", re.MULTILINE)
 CELL_SECONDS = 600
@@ -61,23 +53,6 @@ def main(arguments: list[str]) -> int:
     if failed:
         screen.print(f"{len(failed)} of {len(outcomes)} notebooks failed")
     return 1 if failed else 0
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options of the verb."""
-    p = command_parser("docs", __doc__ or "", CHECKOUT)
-    p.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="those whose names begin so: 00 03; all")
-    p.add_argument("--api", action="store_true", help="write the API reference, to DIR/api; no notebook runs")
-    p.add_argument(
-        "--to",
-        type=lambda text: Path(text).expanduser().absolute(),
-        default=NOTEBOOKS / "_executed",
-        metavar="DIR",
-        help="where the pages go (default %(default)s)",
-    )
-    p.add_argument("--scale", type=float, default=None, metavar="X", help="how much data the lessons make")
-    p.add_argument("--scale-factor", default=None, metavar="SF", help="of TPC-H in notebook 01")
-    return p
 
 
 def write_reference(folder: Path) -> Path:

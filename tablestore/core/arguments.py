@@ -146,8 +146,8 @@ def _hint(annotation: Any, verb: Callable[..., Any]) -> Any:
 def _kinds(hint: Any) -> list[Kind] | None:
     """The kinds of values of a type; None where a part of it is for the verb to judge."""
     parts = [_kind(part) for part in (typing.get_args(hint) if _is_union(hint) else (hint,))]
-    known = [part for part in parts if part is not None]
-    return known if len(known) == len(parts) and hint is not types.NoneType else None
+    kinds = [part for part in parts if part is not None]
+    return kinds if len(kinds) == len(parts) and hint is not types.NoneType else None
 
 
 def _is_union(hint: Any) -> bool:

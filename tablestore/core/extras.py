@@ -38,11 +38,11 @@ EXTRA_OF = {
 
 def required(module: str, *, by: str) -> ModuleType:
     """The module, imported now; raises MissingPackage if it is not installed. `by` names what needs it."""
-    found = available(module)
-    if found is None:
+    imported = available(module)
+    if imported is None:
         package = package_of(module)
         raise MissingPackage(by, f"{package} is missing: {remedy(EXTRA_OF[package])}")
-    return found
+    return imported
 
 
 def available(module: str) -> ModuleType | None:

@@ -53,8 +53,8 @@ class Admin:
 
     def databases(self) -> list[str]:
         """The names of all databases."""
-        found = self._ask(apis.LIST_DATABASES).database_names
-        return sorted(answers.name_of(name, "database", str(self.cluster)) for name in found)
+        databases = self._ask(apis.LIST_DATABASES).database_names
+        return sorted(answers.name_of(name, "database", str(self.cluster)) for name in databases)
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False, comment: str = "") -> None:
         """Make a database. Raises FlussError 6 if it is there."""
@@ -80,9 +80,9 @@ class Admin:
 
     def tables(self, database: str) -> list[TablePath]:
         """The tables of a database. Raises FlussError 4 if there is none."""
-        found = self._ask(apis.LIST_TABLES, database_name=database).table_names
+        tables = self._ask(apis.LIST_TABLES, database_name=database).table_names
         where = f"{self.cluster} database {database}"
-        return [TablePath(database, answers.name_of(name, "table", where)) for name in sorted(found)]
+        return [TablePath(database, answers.name_of(name, "table", where)) for name in sorted(tables)]
 
     def create_table(
         self, path: TablePath, descriptor: TableDescriptor, *, ignore_if_exists: bool = False
@@ -103,14 +103,14 @@ class Admin:
 
     def table(self, path: TablePath) -> FlussTable:
         """The table as it is now. Raises FlussError 7 if there is none."""
-        found = self._ask(apis.GET_TABLE_INFO, table_path=message_of(path))
+        info = self._ask(apis.GET_TABLE_INFO, table_path=message_of(path))
         return FlussTable(
             path,
-            found.table_id,
-            found.schema_id,
-            TableDescriptor.from_json(found.table_json, str(path)),
-            found.created_ms,
-            found.modified_ms,
+            info.table_id,
+            info.schema_id,
+            TableDescriptor.from_json(info.table_json, str(path)),
+            info.created_ms,
+            info.modified_ms,
         )
 
     def table_exists(self, path: TablePath) -> bool:
@@ -120,23 +120,24 @@ class Admin:
     def columns(self, path: TablePath, schema_id: int | None = None) -> tuple[FlussColumn, ...]:
         """The columns under a schema of the table, by default the newest. Raises FlussError 9 if there is
         none."""
-        found = self._ask(apis.GET_TABLE_SCHEMA, table_path=message_of(path), schema_id=schema_id)
-        where = f"{path} schema {found.schema_id}"
+        answer = self._ask(apis.GET_TABLE_SCHEMA, table_path=message_of(path), schema_id=schema_id)
+        where = f"{path} schema {answer.schema_id}"
         if schema_id is not None:
-            answers.same(found.schema_id, schema_id, "schema", where)
-        return columns_of_schema(found.schema_json, where)
+            answers.same(answer.schema_id, schema_id, "schema", where)
+        return columns_of_schema(answer.schema_json, where)
 
     # ---- partitions
 
     def partitions(self, path: TablePath) -> tuple[PartitionInfo, ...]:
         """The partitions by id, in the order in which they were made. Raises FlussError 37 for a table
         without."""
-        found = self._ask(apis.LIST_PARTITION_INFOS, table_path=message_of(path)).partitions
-        answers.unique([one.partition_id for one in found], "partition", str(path))
+        partitions = self._ask(apis.LIST_PARTITION_INFOS, table_path=message_of(path)).partitions
+        answers.unique([info.partition_id for info in partitions], "partition", str(path))
         listed = (
-            PartitionInfo(one.partition_id, answers.values_of(one.partition_spec, str(path))) for one in found
+            PartitionInfo(info.partition_id, answers.values_of(info.partition_spec, str(path)))
+            for info in partitions
         )
-        return tuple(sorted(listed, key=lambda one: one.partition_id))
+        return tuple(sorted(listed, key=lambda info: info.partition_id))
 
     def create_partition(
         self, path: TablePath, values: Mapping[str, str], *, ignore_if_exists: bool = False
@@ -167,12 +168,16 @@ class Admin:
         ids: list[int | None] = [None]
         if table.partition_keys:
             ids = [
-                one.partition_id
-                for one in (self.partitions(table.path) if partitions is None else partitions)
+                partition.partition_id
+                for partition in (self.partitions(table.path) if partitions is None else partitions)
             ]
         few = len(ids) * table.buckets <= MOST_BUCKETS
         answers.require(few, str(table.path), f"{len(ids)} partitions of {table.buckets} buckets")
-        return [TableBucket(table.table_id, one, bucket) for one in ids for bucket in range(table.buckets)]
+        return [
+            TableBucket(table.table_id, partition, bucket)
+            for partition in ids
+            for bucket in range(table.buckets)
+        ]
 
     # ---- offsets
 
@@ -186,11 +191,11 @@ class Admin:
         time in the future, 21 for one that does not exist.
         """
         missing = list(dict.fromkeys(buckets))
-        found: dict[TableBucket, int] = {}
+        offsets: dict[TableBucket, int] = {}
 
         def ask() -> dict[TableBucket, int]:
-            found.update(self._listed(table, [b for b in missing if b not in found], at))
-            return {bucket: found[bucket] for bucket in missing}
+            offsets.update(self._listed(table, [b for b in missing if b not in offsets], at))
+            return {bucket: offsets[bucket] for bucket in missing}
 
         return self.cluster.retried(ask, missing)
 
@@ -210,19 +215,19 @@ class Admin:
                     start_timestamp=None if isinstance(at, str) else at,
                 )
                 pending.append((partition_id, connection.send(apis.LIST_OFFSETS, request)))
-        found, refused, where = {}, [], f"{table.path}: offsets"
+        offsets, refused, where = {}, [], f"{table.path}: offsets"
         for partition_id, answer in pending:
-            for one in answer.result().buckets:
-                if one.error_code:
-                    bucket = TableBucket(table.table_id, partition_id, one.bucket_id)
-                    refused.append(_refusal(one, f"{table.path}: {bucket}"))
+            for listed in answer.result().buckets:
+                if listed.error_code:
+                    bucket = TableBucket(table.table_id, partition_id, listed.bucket_id)
+                    refused.append(_refusal(listed, f"{table.path}: {bucket}"))
                     continue
-                bucket = answers.bucket_of(one, where, partition_id=partition_id, table=table)
-                found[bucket] = answers.offset_of(one, "offset", f"{table.path}: {bucket}")
+                bucket = answers.bucket_of(listed, where, partition_id=partition_id, table=table)
+                offsets[bucket] = answers.offset_of(listed, "offset", f"{table.path}: {bucket}")
         if refused:
             raise min(refused, key=lambda e: e.code in MOVED)  # what will not mend by waiting comes first
-        answers.all_of(found, buckets, where)
-        return found
+        answers.all_of(offsets, buckets, where)
+        return offsets
 
     # ---- snapshots of keyed tables
 
@@ -232,27 +237,27 @@ class Admin:
         """The newest snapshot of each bucket, of one partition of a partitioned table; without those that
         have none yet. Raises FlussError 20 for a log table, 36 where the partition is gone."""
         name = None if partition is None else partition.name
-        found = self._ask(
+        answer = self._ask(
             apis.GET_LATEST_KV_SNAPSHOTS, table_path=message_of(table.path), partition_name=name
         )
-        if found.table_id != table.table_id:
-            text = f"its id is {found.table_id} now, and was {table.table_id}"
+        if answer.table_id != table.table_id:
+            text = f"its id is {answer.table_id} now, and was {table.table_id}"
             raise FlussError(ErrorCode.TABLE_NOT_EXIST, text, where=str(table.path))
-        where, partition_id = f"{table.path}: snapshots of keys", answers.partition_of(found)
+        where, partition_id = f"{table.path}: snapshots of keys", answers.partition_of(answer)
         answers.same(partition_id, None if partition is None else partition.partition_id, "partition", where)
         snapshots = {}
-        for one in found.snapshots:
-            bucket = answers.bucket_of(one, where, partition_id=partition_id, table=table)
-            if one.HasField("snapshot_id"):
-                snapshot_id = answers.offset_of(one, "snapshot_id", f"{table.path}: {bucket}")
-                offset = answers.offset_of(one, "log_offset", f"{table.path}: {bucket}")
+        for latest in answer.snapshots:
+            bucket = answers.bucket_of(latest, where, partition_id=partition_id, table=table)
+            if latest.HasField("snapshot_id"):
+                snapshot_id = answers.offset_of(latest, "snapshot_id", f"{table.path}: {bucket}")
+                offset = answers.offset_of(latest, "log_offset", f"{table.path}: {bucket}")
                 snapshots[bucket.bucket] = KvSnapshot(bucket, snapshot_id, offset)
         return snapshots
 
     def kv_snapshot_files(self, snapshot: KvSnapshot) -> KvSnapshotFiles:
         """The files of a snapshot. Raises FlussError 41 where a newer one has replaced it: plan again."""
         bucket = snapshot.bucket
-        found = self._ask(
+        answer = self._ask(
             apis.GET_KV_SNAPSHOT_METADATA,
             table_id=bucket.table_id,
             partition_id=bucket.partition_id,
@@ -260,9 +265,11 @@ class Admin:
             snapshot_id=snapshot.snapshot_id,
         )
         where = f"{bucket} snapshot {snapshot.snapshot_id}"
-        answers.same(found.log_offset, snapshot.log_offset, "offset", where)
-        answers.unique([one.local_file_name for one in found.files], "file", where)
-        return KvSnapshotFiles(snapshot, tuple((one.remote_path, one.local_file_name) for one in found.files))
+        answers.same(answer.log_offset, snapshot.log_offset, "offset", where)
+        answers.unique([file.local_file_name for file in answer.files], "file", where)
+        return KvSnapshotFiles(
+            snapshot, tuple((file.remote_path, file.local_file_name) for file in answer.files)
+        )
 
     # ---- snapshots of the lake
 
@@ -270,21 +277,21 @@ class Admin:
         """The newest lake snapshot that was registered; None if there is none. Raises FlussError
         7 if there is no such table."""
         try:
-            found = self._ask(apis.GET_LAKE_SNAPSHOT, table_path=message_of(path))
+            answer = self._ask(apis.GET_LAKE_SNAPSHOT, table_path=message_of(path))
         except FlussError as e:
             if e.code == ErrorCode.LAKE_SNAPSHOT_NOT_EXIST or (
                 e.code == ErrorCode.UNKNOWN_SERVER_ERROR and "LakeTableSnapshotNotExist" in e.message  # 0.6
             ):
                 return None
             raise
-        where = f"{path} lake snapshot {found.snapshot_id}"
+        where = f"{path} lake snapshot {answer.snapshot_id}"
         offsets = {}
-        for one in found.buckets:
-            if one.HasField("log_offset"):
-                answers.require(one.bucket_id >= 0, where, f"an offset of bucket {one.bucket_id}")
-                bucket = TableBucket(found.table_id, answers.partition_of(one), one.bucket_id)
-                offsets[bucket] = answers.offset_of(one, "log_offset", where)
-        return LakeSnapshot(found.table_id, found.snapshot_id, offsets)
+        for listed in answer.buckets:
+            if listed.HasField("log_offset"):
+                answers.require(listed.bucket_id >= 0, where, f"an offset of bucket {listed.bucket_id}")
+                bucket = TableBucket(answer.table_id, answers.partition_of(listed), listed.bucket_id)
+                offsets[bucket] = answers.offset_of(listed, "log_offset", where)
+        return LakeSnapshot(answer.table_id, answer.snapshot_id, offsets)
 
     def commit_lake_snapshot(
         self,
@@ -316,25 +323,34 @@ class Admin:
             prepared=prepared,
             readable=readable,
         )
-        found, where = self.cluster.call(api, request).tables, f"{table.path} lake snapshot {snapshot_id}"
-        for one in found:
-            if one.error_code:
-                raise _refusal(one, where)
-        answers.all_of([one.table_id for one in found], [table.table_id], where)
+        answers_of_tables, where = (
+            self.cluster.call(api, request).tables,
+            f"{table.path} lake snapshot {snapshot_id}",
+        )
+        for each in answers_of_tables:
+            if each.error_code:
+                raise _refusal(each, where)
+        answers.all_of([each.table_id for each in answers_of_tables], [table.table_id], where)
 
     def prepare_lake_snapshot(self, table: FlussTable, offsets: Mapping[TableBucket, int]) -> str | None:
         """Before a lake commit to a cluster from 0.9 on: where it has put the offsets that the commit
         brings. None from an older cluster, which needs nothing before."""
         if self.cluster.version < (0, 9):
             return None
-        found = self.cluster.call(apis.PREPARE_LAKE_TABLE_SNAPSHOT, prepare_request(table, offsets)).tables
-        for one in found:
-            if one.error_code:
-                raise _refusal(one, f"{table.path} before a lake snapshot")
+        answers_of_tables = self.cluster.call(
+            apis.PREPARE_LAKE_TABLE_SNAPSHOT, prepare_request(table, offsets)
+        ).tables
+        for each in answers_of_tables:
+            if each.error_code:
+                raise _refusal(each, f"{table.path} before a lake snapshot")
         where = f"{table.path} before a lake snapshot"
-        answers.all_of([one.table_id for one in found], [table.table_id], where)
-        answers.require(len(found) == 1 and found[0].offsets_path, where, "it names no place of the offsets")
-        return str(found[0].offsets_path)
+        answers.all_of([each.table_id for each in answers_of_tables], [table.table_id], where)
+        answers.require(
+            len(answers_of_tables) == 1 and answers_of_tables[0].offsets_path,
+            where,
+            "it names no place of the offsets",
+        )
+        return str(answers_of_tables[0].offsets_path)
 
     # ---- tiering
 
@@ -394,8 +410,8 @@ def commit_request(
         else pb.LakeTableOffset(bucket_id=bucket.bucket, log_end_offset=offset)
         for bucket, offset in offsets.items()
     ]
-    one = pb.LakeTableSnapshot(table_id=table.table_id, snapshot_id=snapshot_id, buckets=buckets)
-    request = pb.CommitLakeTableSnapshotRequest(tables=[one])
+    of_table = pb.LakeTableSnapshot(table_id=table.table_id, snapshot_id=snapshot_id, buckets=buckets)
+    request = pb.CommitLakeTableSnapshotRequest(tables=[of_table])
     if version >= (0, 9) and prepared is not None:
         snapshot = pb.LakeTableSnapshotMetadata(
             table_id=table.table_id,
@@ -415,8 +431,10 @@ def prepare_request(
         pb.BucketOffset(partition_id=bucket.partition_id, bucket_id=bucket.bucket, log_end_offset=offset)
         for bucket, offset in offsets.items()
     ]
-    one = pb.LakeTableOffsets(table_id=table.table_id, table_path=message_of(table.path), buckets=buckets)
-    return pb.PrepareLakeTableSnapshotRequest(tables=[one])
+    of_table = pb.LakeTableOffsets(
+        table_id=table.table_id, table_path=message_of(table.path), buckets=buckets
+    )
+    return pb.PrepareLakeTableSnapshotRequest(tables=[of_table])
 
 
 def heartbeat_response(answer: pb.LakeTieringHeartbeatResponse) -> HeartbeatResponse:

@@ -57,7 +57,7 @@ def same(found: object, asked: object, what: str, where: str) -> None:
 
 def all_of(found: Collection[Any], asked: Iterable[Any], where: str) -> None:
     """Raise Corrupt unless an answer has a part for each that was asked for."""
-    missing = [one for one in asked if one not in found]
+    missing = [each for each in asked if each not in found]
     require(not missing, where, f"an answer without {missing[0] if missing else ''}")
 
 
@@ -69,5 +69,5 @@ def unique(found: Sequence[Any], what: str, where: str) -> None:
 def values_of(spec: Any, where: str) -> Mapping[str, str]:
     """The values of the partition keys."""
     require(spec.values, where, "a partition without values")
-    unique([one.key for one in spec.values], "partition key", where)
-    return {one.key: one.value for one in spec.values}
+    unique([value.key for value in spec.values], "partition key", where)
+    return {value.key: value.value for value in spec.values}

@@ -141,11 +141,11 @@ class Cluster:
         self, table: FlussTable, buckets: Iterable[TableBucket]
     ) -> dict[Connection, list[TableBucket]]:
         """The buckets by the server that leads them; raises as `leader`."""
-        found, leaderless = self.led(table, buckets)
+        led, leaderless = self.led(table, buckets)
         for bucket in leaderless:
             where = f"{table.path}: {bucket}"
             raise FlussError(ErrorCode.LEADER_NOT_AVAILABLE, "it has no leader now", where=where)
-        return found
+        return led
 
     def led(
         self, table: FlussTable, buckets: Iterable[TableBucket]
@@ -156,15 +156,15 @@ class Cluster:
         unknown = [bucket for bucket in wanted if self._leaders.get(bucket, -1) not in self._servers]
         if unknown:
             self.refresh(table, {b.partition_id for b in unknown if b.partition_id is not None})
-        found: dict[Connection, list[TableBucket]] = {}
+        by_leader: dict[Connection, list[TableBucket]] = {}
         leaderless = []
         for bucket in wanted:
             server = self._servers.get(self._leaders.get(bucket, -1))
             if server is None:
                 leaderless.append(bucket)
             else:
-                found.setdefault(self.connection(server), []).append(bucket)
-        return found, leaderless
+                by_leader.setdefault(self.connection(server), []).append(bucket)
+        return by_leader, leaderless
 
     def leader_epochs(self, table: FlussTable, buckets: Iterable[TableBucket]) -> dict[TableBucket, int]:
         """The numbers of the leaders of buckets, which grow with each, as the cluster says now; without
@@ -210,32 +210,32 @@ class Cluster:
     def _learn(self, found: pb.MetadataResponse, table: FlussTable | None, partition_ids: Set[int]) -> None:
         """Keep who is who, and who leads the buckets that were asked for; of others nothing."""
         coordinator = _node(found.coordinator, str(self)) if found.HasField("coordinator") else None
-        servers = [_node(one, str(self)) for one in found.tablet_servers]
+        servers = [_node(each, str(self)) for each in found.tablet_servers]
         with self._lock:
             self._coordinator = coordinator or self._coordinator
-            self._servers = {one.node_id: one for one in servers}
-            groups = [(one.table_id, None, one.buckets) for one in found.tables]
-            groups += [(one.table_id, one.partition_id, one.buckets) for one in found.partitions]
+            self._servers = {each.node_id: each for each in servers}
+            groups = [(each.table_id, None, each.buckets) for each in found.tables]
+            groups += [(each.table_id, each.partition_id, each.buckets) for each in found.partitions]
             for table_id, partition_id, buckets in groups:
                 if table is None or table_id != table.table_id:
                     continue
                 if partition_id is not None and partition_id not in partition_ids:
                     continue
-                for one in buckets:
-                    if not 0 <= one.bucket_id < table.buckets:
+                for each in buckets:
+                    if not 0 <= each.bucket_id < table.buckets:
                         continue
-                    bucket = TableBucket(table_id, partition_id, one.bucket_id)
-                    if one.HasField("leader_epoch"):
-                        self._epochs[bucket] = one.leader_epoch
-                    if one.HasField("leader_id") and one.leader_id >= 0:
-                        self._leaders[bucket] = one.leader_id
+                    bucket = TableBucket(table_id, partition_id, each.bucket_id)
+                    if each.HasField("leader_epoch"):
+                        self._epochs[bucket] = each.leader_epoch
+                    if each.HasField("leader_id") and each.leader_id >= 0:
+                        self._leaders[bucket] = each.leader_id
                     else:
                         self._leaders.pop(bucket, None)
 
     def _anybody(self, request: pb.MetadataRequest) -> pb.MetadataResponse:
         """The answer of the first server that gives one: the coordinator, who knows best, then all others."""
-        known = [self._coordinator] if self._coordinator else []
-        places = [(one.host, one.port) for one in (*known, *self._servers.values())]
+        coordinators = [self._coordinator] if self._coordinator else []
+        places = [(node.host, node.port) for node in (*coordinators, *self._servers.values())]
         failures: list[str] = []
         for host, port in dict.fromkeys((*places[:1], *self.bootstrap, *places[1:])):
             try:
@@ -249,12 +249,12 @@ class Cluster:
         with self._lock:
             if self._closed:
                 raise Unavailable(f"{self} was closed")
-            found = self._connections.get((host, port))
-            if found is None:
+            connection = self._connections.get((host, port))
+            if connection is None:
                 sign_in = self._sign_in(host, port)
-                found = Connection(host, port, timeout=self.timeout, sign_in=sign_in, env=self.env)
-                self._connections[host, port] = found
-            return found
+                connection = Connection(host, port, timeout=self.timeout, sign_in=sign_in, env=self.env)
+                self._connections[host, port] = connection
+            return connection
 
     def _sign_in(self, host: str, port: int) -> SignIn | None:
         return None if self.user is None else sign_in_at(self.user, host, port)
@@ -284,10 +284,10 @@ def _addresses(bootstrap: str | Sequence[str]) -> tuple[tuple[tuple[str, int], .
             f"user@host:port, and the password is in the environment variable {PASSWORD_VARIABLE}"
         )
     texts = [first, *texts[1:]] if at else texts
-    found = []
+    addresses = []
     for text in texts:
         host, colon, port = text.strip().rpartition(":")
         if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
             raise InvalidRequest(f"{text.strip()!r} is no address of a Fluss cluster: host:port")
-        found.append((host.strip("[]"), int(port)))
-    return tuple(found), user
+        addresses.append((host.strip("[]"), int(port)))
+    return tuple(addresses), user

@@ -97,10 +97,12 @@ def _null_bits(columns: Sequence[pa.Array]) -> pa.Array:
 def _values(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[pa.Array]:
     pieces: list[pa.Array] = []
     for column, t in zip(columns, types, strict=True):
-        found = _encoded(column, t)
+        encoded = _encoded(column, t)
         if column.null_count:
-            found = [pc.if_else(column.is_valid(), piece, pa.scalar(None, pa.binary())) for piece in found]
-        pieces += found
+            encoded = [
+                pc.if_else(column.is_valid(), piece, pa.scalar(None, pa.binary())) for piece in encoded
+            ]
+        pieces += encoded
     return pieces
 
 
@@ -152,12 +154,12 @@ def _big_endian(low: np.ndarray, high: np.ndarray) -> pa.Array:
 
 
 def _bit_length(values: np.ndarray) -> np.ndarray:
-    found = np.zeros(len(values), np.int64)
+    lengths = np.zeros(len(values), np.int64)
     for shift in (32, 16, 8, 4, 2, 1):
         more = (values >> np.uint64(shift)) != 0
-        found += np.where(more, shift, 0)
+        lengths += np.where(more, shift, 0)
         values = np.where(more, values >> np.uint64(shift), values)
-    return found + (values != 0)
+    return lengths + (values != 0)
 
 
 def _filled(column: pa.Array) -> np.ndarray:
@@ -224,12 +226,12 @@ class _Cells:
         arrow = arrow_type(t)
         if t.root in _FIXED:
             values = self._view(_FIXED[t.root])[self._inside(at)]
-            made = (
+            cells = (
                 pa.array(values != 0)
                 if t.root == "BOOLEAN"
                 else pa.array(values.astype(values.dtype.newbyteorder("=")))
             )
-            return made.cast(arrow), at + values.dtype.itemsize
+            return cells.cast(arrow), at + values.dtype.itemsize
         if t.is_string or t.is_binary or (t.root == "DECIMAL" and t.precision > 18):
             lengths, start = self._varints(at, _INT)
             lengths = lengths.astype(np.int64)

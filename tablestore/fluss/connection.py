@@ -314,10 +314,10 @@ class _Link:
         return response
 
     def _exactly(self, receive: _Receive, size: int) -> memoryview:
-        found = received(receive, size)
-        if found is None:
+        data = received(receive, size)
+        if data is None:
             raise ConnectionError("the server closed it")
-        return found
+        return data
 
 
 def _fail(answer: Future[memoryview | None], error: TablestoreError | None) -> None:

@@ -129,5 +129,5 @@ class FlussError(TablestoreError):
 
 def _shown(text: str) -> str:
     """A server's words for a terminal: not too many, and no codes that it would obey."""
-    found = "".join(c if c.isprintable() else " " for c in text[:_MOST_WORDS])
-    return found + "…" if len(text) > _MOST_WORDS else found
+    printable = "".join(c if c.isprintable() else " " for c in text[:_MOST_WORDS])
+    return printable + "…" if len(text) > _MOST_WORDS else printable

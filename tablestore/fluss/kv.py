@@ -48,9 +48,9 @@ _NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d{1,20}|\d{1,20}\.(sst
 
 def require_compacted(table: FlussTable) -> None:
     """Raise Unsupported for a keyed table whose rows are stored in another form."""
-    found = table.properties.get("table.kv.format", _COMPACTED).lower()
-    if found != _COMPACTED:
-        raise Unsupported(f"rows of the format {found}", f"{table.path}: table.kv.format")
+    kv_format = table.properties.get("table.kv.format", _COMPACTED).lower()
+    if kv_format != _COMPACTED:
+        raise Unsupported(f"rows of the format {kv_format}", f"{table.path}: table.kv.format")
 
 
 def snapshot_rows(
@@ -148,7 +148,7 @@ class ValueReader:
     def rows(self, values: pa.Array, where: str) -> pa.RecordBatch:
         """The rows of values (binary). Rows of an older schema come behind those of the newest."""
         ids = pc.binary_slice(values, 0, _SCHEMA_ID).dictionary_encode()
-        made = []
+        parts = []
         for code, stored in enumerate(ids.dictionary.to_pylist()):  # one of each schema
             if len(stored) < _SCHEMA_ID:
                 raise Corrupt(where, f"a value of {len(stored)} bytes")
@@ -157,14 +157,14 @@ class ValueReader:
             types = [column.type for column in self._schemas.columns(schema_id)]
             schema = self._schemas.arrow_schema(schema_id)
             try:
-                found = decode_rows(those, schema, types, skip=_SCHEMA_ID, where=where)
+                decoded = decode_rows(those, schema, types, skip=_SCHEMA_ID, where=where)
             except (pa.ArrowException, IndexError, OverflowError) as e:  # a length beyond its row
                 raise Corrupt(where, f"rows that are no compacted ones: {brief(e)}") from e
-            made.append((schema_id, fitted(found, self._schema)))
-        made.sort(key=lambda one: -one[0])
-        if len(made) == 1:
-            return made[0][1]
-        whole = pa.Table.from_batches([rows for _, rows in made], self._schema).combine_chunks()
+            parts.append((schema_id, fitted(decoded, self._schema)))
+        parts.sort(key=lambda one: -one[0])
+        if len(parts) == 1:
+            return parts[0][1]
+        whole = pa.Table.from_batches([rows for _, rows in parts], self._schema).combine_chunks()
         batches = whole.to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], self._schema)
 
@@ -204,7 +204,7 @@ def lookup(cluster: Cluster, table: FlussTable, keys: pa.RecordBatch) -> tuple[p
     partitions: dict[tuple[str, ...], int | None] = {(): None}
     if table.partition_keys:
         partitions = {tuple(p.values.values()): p.partition_id for p in Admin(cluster).partitions(table.path)}
-    found: list[Any] = [None] * keys.num_rows
+    by_row: list[Any] = [None] * keys.num_rows
     buckets, encoded = buckets_of(table, keys), key_bytes(table, keys)
     assert buckets is not None, "a keyed table has bucket keys"
     for values, positions in by_partition(table, keys):
@@ -216,9 +216,9 @@ def lookup(cluster: Cluster, table: FlussTable, keys: pa.RecordBatch) -> tuple[p
             for at in range(0, len(own), _LOOKUP_KEYS):
                 some = own[at : at + _LOOKUP_KEYS]
                 answer = _looked_up(cluster, table, place, encoded.take(pa.array(some)).to_pylist())
-                for row, one in zip(some.tolist(), answer, strict=True):
-                    found[row] = one.value if one.HasField("value") else None
-    stored = pa.array(found, pa.binary())
+                for row, value in zip(some.tolist(), answer, strict=True):
+                    by_row[row] = value.value if value.HasField("value") else None
+    stored = pa.array(by_row, pa.binary())
     rows = pa.RecordBatch.from_pylist([], table.arrow_schema)
     if stored.null_count < len(stored):
         rows = reader.rows(stored.drop_null(), str(table.path))
@@ -230,18 +230,21 @@ def _looked_up(cluster: Cluster, table: FlussTable, bucket: TableBucket, keys: l
     request = pb.LookupRequest(table_id=table.table_id, buckets=[asked])
 
     def ask() -> Any:
-        found, where = cluster.leader(table, bucket).call(LOOKUP, request).buckets, f"{table.path}: {bucket}"
-        require(len(found) == 1, where, f"an answer for {len(found)} buckets")
-        if found[0].error_code:
-            raise FlussError(found[0].error_code, found[0].error_message, where=where)
+        buckets, where = (
+            cluster.leader(table, bucket).call(LOOKUP, request).buckets,
+            f"{table.path}: {bucket}",
+        )
+        require(len(buckets) == 1, where, f"an answer for {len(buckets)} buckets")
+        if buckets[0].error_code:
+            raise FlussError(buckets[0].error_code, buckets[0].error_message, where=where)
         same(
-            (partition_of(found[0]), found[0].bucket_id),
+            (partition_of(buckets[0]), buckets[0].bucket_id),
             (bucket.partition_id, bucket.bucket),
             "bucket",
             where,
         )
-        same(len(found[0].values), len(keys), "keys", where)
-        return found[0].values
+        same(len(buckets[0].values), len(keys), "keys", where)
+        return buckets[0].values
 
     return cluster.retried(ask, [bucket])
 
@@ -255,10 +258,10 @@ def limit_scan(cluster: Cluster, table: FlussTable, bucket: TableBucket, limit: 
     where = f"{table.path}: {bucket}"
 
     def ask() -> bytes:
-        found = cluster.leader(table, bucket).call(LIMIT_SCAN, request)
-        if found.error_code:
-            raise FlussError(found.error_code, found.error_message, where=where)
-        return bytes(found.records)
+        answer = cluster.leader(table, bucket).call(LIMIT_SCAN, request)
+        if answer.error_code:
+            raise FlussError(answer.error_code, answer.error_message, where=where)
+        return bytes(answer.records)
 
     values = _listed(cluster.retried(ask, [bucket]), limit, where)
     if not values:

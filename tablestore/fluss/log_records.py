@@ -136,10 +136,10 @@ def bytes_needed(data: pa.Buffer) -> int:
 def check(data: pa.Buffer, head: BatchHead, where: str) -> None:
     """Raise Corrupt, naming `where`, for a batch that does not fit its CRC."""
     crc32c = required("google_crc32c", by=_USER)
-    found = crc32c.value(data.slice(head.checked, head.at + head.size - head.checked))
-    if found != head.crc:
+    checksum = crc32c.value(data.slice(head.checked, head.at + head.size - head.checked))
+    if checksum != head.crc:
         raise Corrupt(
-            where, f"the log batch at offset {head.base} has the CRC {found:08x}, not {head.crc:08x}"
+            where, f"the log batch at offset {head.base} has the CRC {checksum:08x}, not {head.crc:08x}"
         )
 
 
@@ -220,9 +220,9 @@ def _message(rows: pa.RecordBatch, compression: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as stream:
         stream.write_batch(rows)
-    found = sink.getvalue()
-    (schema,) = struct.unpack_from("<4xi", found)
-    return found.slice(8 + schema, found.size - 8 - schema - 8)
+    message = sink.getvalue()
+    (schema,) = struct.unpack_from("<4xi", message)
+    return message.slice(8 + schema, message.size - 8 - schema - 8)
 
 
 def empty(base: int, end: int, timestamp_ms: int, *, schema_id: int) -> bytes:

@@ -440,8 +440,8 @@ class LogScan:
     def _compare(self, progress: BucketProgress, head: BatchHead, projected: bool) -> None:
         """Raise LogRewritten unless this is the batch that was read before; a projected one may lack its
         CRC."""
-        progress.compares, known = False, progress.last if self._table.keeps_batches else None
-        if known is not None and not (known == head.mark or (projected and known[:2] == head.mark[:2])):
+        progress.compares, last = False, progress.last if self._table.keeps_batches else None
+        if last is not None and not (last == head.mark or (projected and last[:2] == head.mark[:2])):
             raise LogRewritten(
                 progress.bucket, progress.offset, rewritten(self._where(progress.bucket), progress.offset)
             )

@@ -26,8 +26,8 @@ _C1, _C2, _SEED = np.uint32(0xCC9E2D51), np.uint32(0x1B873593), np.uint32(42)
 
 def types_of(table: FlussTable, names: Sequence[str]) -> list[DataType]:
     """The types of these columns."""
-    found = {column.name: column.type for column in table.columns}
-    return [found[name] for name in names]
+    types = {column.name: column.type for column in table.columns}
+    return [types[name] for name in names]
 
 
 def key_bytes(table: FlussTable, rows: pa.RecordBatch) -> pa.Array:
@@ -67,11 +67,11 @@ def by_partition(table: FlussTable, rows: pa.RecordBatch) -> Iterator[tuple[tupl
     order = np.argsort(inverse, kind="stable")
     bounds = np.searchsorted(inverse[order], np.arange(len(distinct) + 1))
     for i, code in enumerate(distinct.tolist()):
-        found = []
+        parts = []
         for texts in reversed(values):
             code, at = divmod(code, len(texts))
-            found.append(texts[at])
-        yield tuple(reversed(found)), order[bounds[i] : bounds[i + 1]]
+            parts.append(texts[at])
+        yield tuple(reversed(parts)), order[bounds[i] : bounds[i + 1]]
 
 
 def _key(table: FlussTable, rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:

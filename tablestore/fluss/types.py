@@ -56,12 +56,14 @@ def type_of_json(found: Mapping[str, Any], *, depth: int = 0) -> DataType:
     elif root == "ARRAY":
         t = nested("ARRAY", type_of_json(found["element_type"], depth=below))
     elif root == "MAP":
-        key, value = (type_of_json(found[one], depth=below) for one in ("key_type", "value_type"))
+        key, value = (type_of_json(found[name], depth=below) for name in ("key_type", "value_type"))
         t = nested("MAP", key, value)
     elif root == "ROW":
         fields = (
-            DataField(i, one["name"], type_of_json(one["field_type"], depth=below), one.get("description"))
-            for i, one in enumerate(found["fields"])
+            DataField(
+                i, field["name"], type_of_json(field["field_type"], depth=below), field.get("description")
+            )
+            for i, field in enumerate(found["fields"])
         )
         t = DataType("ROW", children=tuple(fields))
     else:
@@ -71,33 +73,33 @@ def type_of_json(found: Mapping[str, Any], *, depth: int = 0) -> DataType:
 
 def type_json(t: DataType) -> dict[str, Any]:
     """The type as a table's JSON has it; raises Unsupported for one that Fluss does not have."""
-    found: dict[str, Any] = {} if t.nullable else {"nullable": False}
+    described: dict[str, Any] = {} if t.nullable else {"nullable": False}
     if t == STRING.not_null() or t == STRING:
-        return {"type": "STRING", **found}
+        return {"type": "STRING", **described}
     if t == BYTES.not_null() or t == BYTES:
-        return {"type": "BYTES", **found}
+        return {"type": "BYTES", **described}
     if t.root == "ARRAY":
-        return {"type": "ARRAY", **found, "element_type": type_json(t.element)}
+        return {"type": "ARRAY", **described, "element_type": type_json(t.element)}
     if t.root == "MAP":
         key, value = (type_json(child.type) for child in t.children)
-        return {"type": "MAP", **found, "key_type": key, "value_type": value}
+        return {"type": "MAP", **described, "key_type": key, "value_type": value}
     if t.root == "ROW":
-        return {"type": "ROW", **found, "fields": [_field_json(child) for child in t.children]}
+        return {"type": "ROW", **described, "fields": [_field_json(child) for child in t.children]}
     if t.root not in _THEIRS:
         raise Unsupported(f"{t} in a table of Fluss")
-    found = {"type": _THEIRS[t.root], **found}
+    described = {"type": _THEIRS[t.root], **described}
     if t.root in ("CHAR", "BINARY"):
-        found["length"] = t.precision
+        described["length"] = t.precision
     elif t.root == "DECIMAL":
-        found |= {"precision": t.precision, "scale": t.scale}
+        described |= {"precision": t.precision, "scale": t.scale}
     elif t.root in _BY_PRECISION:
-        found["precision"] = t.precision
-    return found
+        described["precision"] = t.precision
+    return described
 
 
 def _field_json(field: DataField) -> dict[str, Any]:
-    found = {"name": field.name, "field_type": type_json(field.type)}
-    return found | ({"description": field.description} if field.description else {})
+    described = {"name": field.name, "field_type": type_json(field.type)}
+    return described | ({"description": field.description} if field.description else {})
 
 
 def arrow_type(t: DataType) -> pa.DataType:

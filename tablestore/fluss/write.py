@@ -164,9 +164,9 @@ class TableWriter:
             admin, path = Admin(self._cluster), self._table.path
             named = dict(zip(self._table.partition_keys, values, strict=True))
             admin.create_partition(path, named, ignore_if_exists=True)
-            for one in admin.partitions(path):
-                key = tuple(one.values[name] for name in self._table.partition_keys)
-                self._partitions[key] = one.partition_id
+            for partition in admin.partitions(path):
+                key = tuple(partition.values[name] for name in self._table.partition_keys)
+                self._partitions[key] = partition.partition_id
         return self._partitions[values]
 
     # ---- batches to servers
@@ -180,9 +180,9 @@ class TableWriter:
         return self._writer_id
 
     def _sequence(self, bucket: TableBucket) -> int:
-        found = self._sequences.get(bucket, -1) + 1
-        self._sequences[bucket] = found
-        return found
+        sequence = self._sequences.get(bucket, -1) + 1
+        self._sequences[bucket] = sequence
+        return sequence
 
     def _send(self, api: Api, batches: list[_Batch]) -> None:
         """Send batches of different buckets until every one is there. Raises FlussError for what a server
@@ -209,24 +209,24 @@ class TableWriter:
                 problem = str(e)
             for buckets, answer in pending:
                 try:
-                    found = answer.result().buckets
+                    acknowledged = answer.result().buckets
                 except Unavailable as e:
                     trouble.update(buckets)
                     problem = str(e)
                     continue
-                for one in found:
-                    bucket = TableBucket(self._table.table_id, partition_of(one), one.bucket_id)
-                    if not one.error_code or one.error_code == ErrorCode.DUPLICATE_SEQUENCE:
+                for listed in acknowledged:
+                    bucket = TableBucket(self._table.table_id, partition_of(listed), listed.bucket_id)
+                    if not listed.error_code or listed.error_code == ErrorCode.DUPLICATE_SEQUENCE:
                         left.pop(bucket, None)
                         continue
                     error = FlussError(
-                        one.error_code, one.error_message, where=f"{self._table.path}: {bucket}"
+                        listed.error_code, listed.error_message, where=f"{self._table.path}: {bucket}"
                     )
                     if not error.retriable:
                         raise error
                     trouble.add(bucket)
                     problem = str(error)
-                answered = {(partition_of(one), one.bucket_id) for one in found}
+                answered = {(partition_of(listed), listed.bucket_id) for listed in acknowledged}
                 if silent := [b for b in buckets if (b.partition_id, b.bucket) not in answered]:
                     trouble.update(silent)
                     problem = f"an answer without {silent[0]}"
@@ -241,9 +241,9 @@ class TableWriter:
     def _request(self, api: Api, batches: list[_Batch]) -> Any:
         records = [
             pb.RecordsForBucket(
-                partition_id=one.bucket.partition_id, bucket_id=one.bucket.bucket, records=one.encoded
+                partition_id=each.bucket.partition_id, bucket_id=each.bucket.bucket, records=each.encoded
             )
-            for one in batches
+            for each in batches
         ]
         return api.request(
             acks=_ALL_REPLICAS,

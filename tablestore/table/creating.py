@@ -66,7 +66,7 @@ def new_schema(
         given.setdefault("bucket", "1")
     given[UUID] = env.uuid()  # also where the options are those of another table
     given = with_levels(with_topic(given, str(identifier), given[UUID]))
-    made = create_schema(
+    created = create_schema(
         fields,
         primary_key=primary_key,
         partition_by=partition_by,
@@ -74,8 +74,8 @@ def new_schema(
         comment=comment,
         time_millis=env.now_ms(),
     )
-    _require_sound(made, roots, identifier)
-    return made
+    _require_sound(created, roots, identifier)
+    return created
 
 
 def _require_sound(schema: TableSchema, roots: Iterable[str], identifier: Identifier) -> None:

@@ -14,6 +14,7 @@ from tests.campaign.kinds import named
 
 
 @pytest.mark.parametrize("kind", ["held rounds", "dropped"])
+@pytest.mark.sample(1)
 def test_nothing_breaks(kind: str, seeds: tuple[int, ...]) -> None:
     found = [turn(named(kind), seed) for seed in seeds]
     assert [(one.repeat, one.outcome.wrong) for one in found if one.outcome.wrong] == []

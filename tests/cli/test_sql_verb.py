@@ -73,6 +73,7 @@ def test_a_script_prints_plain_results(lake: Path, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.large
 def test_roots_confine_the_statements(lake: Path, tmp_path: Path) -> None:
     for name in ("in", "out"):
         (tmp_path / name).mkdir()

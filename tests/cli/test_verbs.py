@@ -42,6 +42,28 @@ def test_an_unknown_verb_names_the_nearest_one():
     assert "did you mean `doctor`?" in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["demo", "docs"])
+def test_help_of_a_verb_loads_neither_spark_nor_jupyter(verb: str):
+    command = [sys.executable, "-P", "-X", "importtime", "-m", "notebooks.cli", verb, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert done.stdout.startswith(f"usage: ./workbench {verb} ")
+    assert "tablestore.cli.parsing" in loaded
+    assert len(loaded) < 300, sorted(loaded)  # 2,000 with what the verb itself needs
+    heavy = {
+        "pyspark",
+        "pyarrow",
+        "pandas",
+        "IPython",
+        "nbclient",
+        "nbformat",
+        "papermill",
+        "widgets",
+        "rich",
+    }
+    assert not heavy & loaded
+
+
 @pytest.mark.large
 def test_every_verb_but_a_missing_one_has_a_main():
     there = [verb for verb in dispatch.OWN if (ROOT / "notebooks" / "cli" / f"{verb}.py").exists()]

@@ -125,6 +125,7 @@ def test_a_replay_adds_nothing(name: str, tmp_path: Path, seeds: tuple[int, ...]
 
 
 @pytest.mark.parametrize("name", ["deduplicate", "aggregation"])
+@pytest.mark.sample(1)
 def test_messages_of_an_engine_are_committed_once(name: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     spec = SPECS[name]
 
@@ -144,6 +145,7 @@ def test_messages_of_an_engine_are_committed_once(name: str, tmp_path: Path, see
 
 
 @pytest.mark.parametrize("name", ["deduplicate", "append"])
+@pytest.mark.sample(1)
 def test_a_kill_heals_at_a_compaction(name: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     spec = SPECS[name]
     for found in outcomes(spec, tmp_path, lambda t: t.write(NEW), seeds[0] + 1, every=3 * EVERY):
@@ -153,6 +155,7 @@ def test_a_kill_heals_at_a_compaction(name: str, tmp_path: Path, seeds: tuple[in
 
 
 @pytest.mark.parametrize("what", ["delete", "update"])
+@pytest.mark.sample(1)
 def test_a_change_of_rows_without_a_key_is_there_or_not(
     what: str, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:

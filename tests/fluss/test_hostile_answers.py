@@ -44,7 +44,7 @@ PATIENT = 120.0
 """The same for right answers, which a busy machine may give late."""
 HANG = 240.0
 MOST_BYTES = 96 << 20
-MOST_OTHERS = 30
+MOST_OTHERS = 10
 FRAME = ": its frame is "
 
 
@@ -303,7 +303,7 @@ def test_a_wrong_answer_is_one_error_or_none(
 
 
 def each_field(found: list[Any], rng: random.Random) -> list[Any]:
-    """One wrong value of every field, and of all others so many that it takes a minute."""
+    """One wrong value of every field, and a few of all others."""
     rng.shuffle(found)
     fields = {(key, place.split(" ")[0]): (key, place, change) for key, place, change in found}
     return [*fields.values(), *rng.sample(found, min(MOST_OTHERS, len(found)))]

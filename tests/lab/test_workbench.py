@@ -1,5 +1,7 @@
 """Workbench in a real JupyterLab: scrub, a step that compacts, a further view, another bucket."""
 
+import pytest
+
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
 
@@ -17,6 +19,7 @@ rows = table.scan().to_arrow().sort_by("k")"""
 SAME = "table.scan().to_arrow().sort_by('k').equals(rows)"
 
 
+@pytest.mark.large
 def test_the_whole_cockpit_follows_one_snapshot_and_compacts(lab: Lab) -> None:
     notebook = lab.open([TABLE, "bench = widgets.Workbench(table)\nbench"])
     page = lab.page

@@ -8,13 +8,14 @@ PRUNING = (
     "read/scan/test_pruning_cases.py",
     "read/scan/test_matching_manifests.py",
     "read/scan/test_file_stats.py",
+    "read/scan/test_buckets_of.py",
 )
 
 TESTS = {
     "tablestore/lsm/compaction/universal.py": PICKS,
     "tablestore/lsm/compaction/leveled.py": (*PICKS, "lsm/compaction/test_leveled.py"),
     "tablestore/lsm/compaction/decision.py": PICKS,
-    "tablestore/lsm/compaction/overlap.py": PICKS,
+    "tablestore/lsm/compaction/overlap.py": ("lsm/compaction/test_overlap.py",),
     "tablestore/lsm/compaction/append_compaction.py": ("write/test_append_compaction.py",),
     "tablestore/lsm/levels/interval.py": ("lsm/levels/test_interval.py", *PICKS),
     "tablestore/lsm/levels/sorted_run.py": ("lsm/levels/test_sorted_run.py", *PICKS),
@@ -31,9 +32,16 @@ TESTS = {
     "tablestore/meta/expiry_rules.py": ("meta/test_retention_cases.py", "meta/test_expiry_rules.py"),
     "tablestore/read/scan/pruning.py": PRUNING,
     "tablestore/read/scan/file_stats.py": PRUNING,
+    "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_targets.py", "read/scan/test_scan_mode.py"),
     "tablestore/read/scan/sections.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
+    "tablestore/read/changes/cursor.py": ("read/changes/test_cursor.py",),
+    "tablestore/read/changes/stream_start.py": ("read/changes/test_stream_start.py",),
+    "tablestore/read/changes/log_start.py": (
+        "read/changes/test_log_start.py",
+        "read/changes/test_log_stream.py",
+    ),
     "tablestore/read/changes/log_steps.py": ("read/changes/test_log_steps.py",),
 }
 """Files of tests below `tests` by module: those that are about it, no more than seconds each."""
@@ -41,6 +49,15 @@ TESTS = {
 SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
 CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
 SORTED_RUN, LOG_STEPS = "tablestore/lsm/levels/sorted_run.py", "tablestore/read/changes/log_steps.py"
+PRUNER = "tablestore/read/scan/pruning.py"
+BUCKET_FIELDS = "fields = schema.columns(schema.bucket_keys) if options.bucket > 0 else ()"
+MANY = "count *= _MAX_POINTS + 1 if values is None else len(values)"
+AT_LEAST_A_ROW = "rows = max(entry.file.row_count, 1)"
+LOG_START = "tablestore/read/changes/log_start.py"
+OLDEST = "return LogPlace(None, (changelogs.earliest_id(store) or 1) - 1)"
+CURSOR = "tablestore/read/changes/cursor.py"
+SOONER = "if mark is None or snapshot < (snapshots.earliest_id() or 0):"
+BEHIND = "return snapshot >= (snapshots.earliest_id() or 0)"
 LAST = "last = max(now.end.get(bucket, 0), has.get(bucket, 0))"
 STOP = "stop = {b: max(at.get(b, 0), min(now.end.get(b, 0), has.get(b, 0))) for b in sorted({*at, *now.end})}"
 BELOW = "the greatest of it and an offset, which is at least 0"
@@ -48,6 +65,9 @@ WHOLE = {
     "_walk": 'whole = entries.numbers("delete_count", null=-1) == 0',
     "_lifted_groups": 'whole = (levels > 0) & (entries.numbers("delete_count", null=-1) == 0)',
 }
+FEW = "if len(self._entries) <= _FEW: # others of this plan will be asked for too: all are made at once"
+FIRST_GROUP = "number, spans = groups[0], list[_Span]()"
+RAW = "raw = stop - start == 1 and bool(lifted[number] or whole[rows[0]])"
 UPPER = "upper += (SortedRun((), level) for level in range(len(upper) + 1, max(come, default=0) + 1))"
 LEVEL_BOUNDS = "low, high = np.full(count, 1 << 30), np.full(count, -1)"
 PAIRS = 'pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF'
@@ -93,6 +113,78 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         (CHANGELOG, "newest_levels", NEWEST, NEWEST.replace("1 << 20", other)): "beyond any level"
         for other in ("2 << 20", "1 << 21", "1 << 19")
     },
+    **{
+        (PRUNER, "buckets_of", BUCKET_FIELDS, BUCKET_FIELDS.replace("options.bucket > 0", other)): "never 0"
+        for other in ("(options.bucket >= 0)", "options.bucket > (-1)")
+    },
+    (PRUNER, "buckets_of", MANY, MANY.replace("+ 1", "+ 2")): "more than the most, too",
+    (
+        PRUNER,
+        "_hashed",
+        "if not len(arrays[0]):",
+        "if not len(arrays[(-1)]):",
+    ): "columns are equally long",
+    (PRUNER, "_hashed", "return frozenset()", "pass"): "no rows are in no bucket",
+    (PRUNER, "_hashed", "return None", "pass"): "None is the answer",
+    (PRUNER, "Pruner.prune", "return verdicts", "pass"): "the statistics exclude nothing then",
+    (PRUNER, "Pruner.keep", "return kept", "pass"): "a verdict on each says the same",
+    (PRUNER, "Pruner.keep", "kept &= (totals != total) | there", "pass"): "a verdict on each says so, too",
+    **{
+        (
+            PRUNER,
+            "Pruner._partition_stats",
+            AT_LEAST_A_ROW,
+            AT_LEAST_A_ROW.replace("max(entry.file.row_count, 1)", other),
+        ): "all rows of a partition are NULL or none, however many they are"
+        for other in (
+            "(min(entry.file.row_count, 1))",
+            "(entry.file.row_count)",
+            "1",
+            "max(entry.file.row_count, 2)",
+        )
+    },
+    (
+        PRUNER,
+        "Pruner._partition_stats",
+        AT_LEAST_A_ROW,
+        AT_LEAST_A_ROW.replace("1)", "0)"),
+    ): "no file is empty",
+    **{
+        (LOG_START, "_earliest", OLDEST, OLDEST.replace("or 1)", f"or {other})")): "there is a snapshot"
+        for other in ("2", "0")
+    },
+    **{
+        (CURSOR, "was_rolled_back", line, line.replace("or 0)", f"or {other})")): "snapshots begin at 1"
+        for line in (SOONER, BEHIND)
+        for other in ("1", "(-1)")
+    },
+    (
+        CURSOR,
+        "was_rolled_back",
+        SOONER,
+        SOONER.replace("(snapshots.earliest_id() or 0)", "((snapshots.earliest_id() and 0))"),
+    ): "what expired is not there, which is looked at behind, too",
+    (
+        SPLIT_GENERATOR,
+        "SplitFiles.made",
+        FEW,
+        FEW.replace("len(self._entries) <= _FEW", "(len(self._entries) < _FEW)"),
+    ): "both roads make the same",
+    (SPLIT_GENERATOR, "splits", "at = int(rows[0])", "at = int(rows[(-1)])"): "rows of one bucket",
+    (
+        SPLIT_GENERATOR,
+        "_walk",
+        FIRST_GROUP,
+        FIRST_GROUP.replace("groups[0]", "groups[(-1)]"),
+    ): "a bucket without sections has no split",
+    (SPLIT_GENERATOR, "_walk", RAW, RAW.replace("rows[0]", "rows[(-1)]")): "there is one row",
+    (SPLIT_GENERATOR, "_cut", "return order, starts", "pass"): "the road for some gives the same",
+    (
+        SPLIT_GENERATOR,
+        "_lifted_groups",
+        "count = int(group.max()) + 1",
+        "count = int(group.max()) + 2",
+    ): "a bucket more, of which nobody asks",
     (CHANGELOG, "newest_levels", "return groups", "pass"): "a copy of all groups is those groups",
     (LOG_STEPS, "next_step", LAST, LAST.replace("has.get(bucket, 0)", "has.get(bucket, (-1))")): BELOW,
     (

@@ -333,6 +333,7 @@ PARTITIONS = {
 
 @pytest.mark.parametrize("legacy", [True, False])
 @pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.sample(6)
 def test_partition_directories_are_those_of_java(
     java: JavaPaimon, tmp_path: Path, name: str, legacy: bool
 ) -> None:

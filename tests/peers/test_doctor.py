@@ -38,6 +38,7 @@ def ours(t: ts.Table) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("name", ILL)
+@pytest.mark.sample(3)
 def test_what_is_prescribed_for_tables_of_others_is_read_by_java(
     java: JavaPaimon, tmp_path: Path, name: str
 ) -> None:

@@ -36,6 +36,7 @@ WAYS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(3)
 def test_the_same_partitions_expire(java: JavaPaimon, tmp_path: Path, way: str) -> None:
     columns, options, forms = WAYS[way]
     rng, path, other = random.Random(way), str(tmp_path / "d.db" / "t"), str(tmp_path / "d.db" / "java")

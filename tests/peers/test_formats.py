@@ -142,7 +142,7 @@ def edge_rows() -> pa.Table:
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_statistics_are_those_of_java_in_every_mode(
     java: JavaPaimon, tmp_path: Path, form: str, keyed: bool
 ) -> None:
@@ -275,7 +275,7 @@ FORMS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[" ".join(map(str, f.values())) for f in FORMS])
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_forms_of_files_by_level_and_kind_go_both_ways(
     java: JavaPaimon, tmp_path: Path, form: dict[str, Any]
 ) -> None:
@@ -355,6 +355,7 @@ def test_int96_of_java_is_read_or_refused_and_never_wrapped(java: JavaPaimon, tm
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.sample(1)
 def test_years_1_to_9999_go_both_ways(java: JavaPaimon, tmp_path: Path, form: str) -> None:
     columns = {
         "t3": "TIMESTAMP(3)",

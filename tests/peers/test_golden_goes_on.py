@@ -47,7 +47,7 @@ def new_rows(table: ts.Table, rng: random.Random, rows: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.sample(8, all=28)
+@pytest.mark.sample(3, all=28)
 def test_we_go_on_with_a_golden_table_and_java_reads_it(
     java: JavaPaimon, tmp_path: Path, name: str, seeds: tuple[int, ...]
 ) -> None:

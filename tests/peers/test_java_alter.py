@@ -102,6 +102,7 @@ def stored(path: str, number: int) -> dict[str, Any] | None:
 @pytest.mark.parametrize(
     ("theirs", "ours"), CHANGES, ids=lambda c: c["change"] if isinstance(c, dict) else None
 )
+@pytest.mark.sample(12)
 def test_the_same_schema_comes_of_the_same_change(
     java: JavaPaimon, path: str, theirs: dict[str, Any], ours: Any
 ) -> None:
@@ -268,6 +269,7 @@ def text_for(target: str) -> str:
 
 
 @pytest.mark.parametrize("source", VALUES)
+@pytest.mark.sample(6)
 def test_a_column_altered_to_any_type_reads_alike(java: JavaPaimon, tmp_path: Path, source: str) -> None:
     before = parse_type(source)
     targets = [t for t in VALUES if t != source and casts.allowed(before, parse_type(t), explicit=True)]

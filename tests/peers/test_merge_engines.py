@@ -215,8 +215,10 @@ MAKERS = {"theta_sketch": theta, "hll_sketch": hll, "rbm32": bitmap32, "rbm64": 
 
 
 @pytest.mark.parametrize("function", MAKERS)
-@pytest.mark.parametrize("size", [10, 300, 20_000])
-@pytest.mark.sample(3)
+@pytest.mark.parametrize(
+    "size", [10, 300, 5_000]
+)  # the last: containers that are bitmaps, sketches that estimate
+@pytest.mark.sample(2)
 def test_bitmaps_and_sketches_of_both_are_united_alike(
     java: JavaPaimon, tmp_path: Path, function: str, size: int
 ) -> None:
@@ -239,6 +241,7 @@ def test_bitmaps_and_sketches_of_both_are_united_alike(
 @pytest.mark.parametrize(
     "kind", ["INT", "BIGINT", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"]
 )
+@pytest.mark.sample(2)
 def test_rows_expire_in_compaction_as_in_java(java: JavaPaimon, tmp_path: Path, kind: str) -> None:
     """Both show rows that no compaction has touched, and drop the same ones when they compact."""
     now = int(SYSTEM.now_ms() // 1000)

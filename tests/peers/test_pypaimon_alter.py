@@ -16,6 +16,7 @@ pytestmark = pytest.mark.peer
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("primary_key", [["k"], []], ids=["keyed", "append"])
+@pytest.mark.sample(3)
 def test_altered_columns_read_equal(tmp_path: Path, file_format: str, primary_key: list[str]) -> None:
     peer = PyPaimon(tmp_path)
     columns = {"k": ts.INT, "a": ts.INT, "gone": ts.STRING, "f": ts.FLOAT, "r": ts.ROW(x=ts.INT, y=ts.STRING)}

@@ -291,6 +291,7 @@ def _both(java: JavaPaimon, path: str, options: dict[str, Any]) -> tuple[Any, An
 
 
 @pytest.mark.parametrize("options", TRAVELS, ids=str)
+@pytest.mark.sample(12)
 def test_where_a_read_starts_is_where_java_s_does(
     java: JavaPaimon, tmp_path: Path, options: dict[str, Any]
 ) -> None:
@@ -353,6 +354,7 @@ STREAMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", STREAMS, ids=str)
 @pytest.mark.parametrize("name", ["overwrite", "pk_changelog_lookup", "branch_tags"])
+@pytest.mark.sample(9)
 def test_streams_begin_and_go_on_as_java_s(
     java: JavaPaimon, tmp_path: Path, name: str, options: dict[str, Any]
 ) -> None:
@@ -394,6 +396,7 @@ def test_a_consumer_of_java_s_is_gone_on_with(java: JavaPaimon, tmp_path: Path) 
 
 @pytest.mark.parametrize("producer", ["none", "input"])
 @pytest.mark.parametrize("who", ["java", "us"])
+@pytest.mark.sample(2)
 def test_changelogs_outlive_their_snapshots(
     java: JavaPaimon, tmp_path: Path, producer: str, who: str
 ) -> None:
@@ -460,6 +463,7 @@ def test_automatic_tags_are_named_alike(java: JavaPaimon, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("producer", ["none", "input"])
+@pytest.mark.sample(1)
 def test_both_expire_the_same_changelogs(java: JavaPaimon, tmp_path: Path, producer: str) -> None:
     t = TABLE.create(
         tmp_path / "a",

@@ -106,6 +106,7 @@ LEFT_OUT = {  # what cannot be compared, each with the reason
 
 
 @pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.sample(5)
 def test_java_s_tables_look_as_java_shows_them(java: JavaPaimon, tmp_path: Path, name: str) -> None:
     names = tuple(n for n in NAMES if (name, n) not in LEFT_OUT)
     path = tmp_path / "j.db" / name

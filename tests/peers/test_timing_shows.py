@@ -13,6 +13,7 @@ pytestmark = pytest.mark.peer
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.sample(3)
 def test_it_shows_in_java_when_rows_met(java: JavaPaimon, tmp_path: Path, case: Case) -> None:
     for number, (steps, wanted) in enumerate(case.ways):
         table = create(case, tmp_path / str(number))

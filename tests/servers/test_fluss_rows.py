@@ -72,6 +72,7 @@ def said(fluss: Fluss) -> list[str]:
 
 @pytest.mark.parametrize("partitioned", [False, True], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("keyed", [False, True], ids=["log", "keyed"])
+@pytest.mark.sample(2)
 def test_every_type_goes_through_a_table(fluss: Fluss, keyed: bool, partitioned: bool) -> None:
     columns = {"id": BIGINT.not_null(), **TYPES} | ({"day": STRING.not_null()} if partitioned else {})
     key = ["id", "day"] if partitioned else ["id"]

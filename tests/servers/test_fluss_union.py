@@ -41,6 +41,7 @@ def found(scan: ts.Scan) -> list[tuple[int, str, int]]:
 
 
 @pytest.mark.parametrize("partitions", [(), ("day",)])
+@pytest.mark.sample(1)
 def test_a_keyed_table_is_read_as_it_is_now(fluss: Fluss, lake: ts.Lake, partitions: tuple[str, ...]) -> None:
     key = ["id", *partitions]
     table = fluss.table(COLUMNS, key=key, partitions=partitions, buckets=2, properties=LAKE)

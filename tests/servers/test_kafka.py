@@ -277,6 +277,7 @@ def test_a_bad_message_goes_to_a_topic_of_its_own(kafka: Broker):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.sample(2)
 def test_recorded_events_of_debezium_lead_to_the_rows_of_the_server(kafka: Broker, mode: str):
     topic = kafka.topic()
     lines = [json.loads(line) for line in (GOLDEN / f"{mode}.jsonl").read_text().splitlines()]

@@ -137,6 +137,7 @@ def test_staged_rows_of_other_processes_are_part_of_the_transaction(made: Any, t
 
 
 @pytest.mark.parametrize("format", [LogFormat.DEBEZIUM_JSON, LogFormat.JSON])
+@pytest.mark.sample(1)
 def test_a_delete_in_a_log_of_upserts_is_a_key_without_a_value(made: Any, format: LogFormat) -> None:
     log = made(value_format=format)
     appender = log.appender()
@@ -312,6 +313,7 @@ def test_formats_that_cannot_hold_the_rows_are_refused(made: Any) -> None:
 
 
 @pytest.mark.parametrize("format", [LogFormat.DEBEZIUM_JSON, LogFormat.JSON])
+@pytest.mark.sample(1)
 def test_a_condition_selects_rows_and_deletes_by_their_key(
     made: Any, format: LogFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def killed(table: ts.Table, kind: str, k: int, v: int = 0, *, bucket: int = 0, n
 
 
 @pytest.mark.parametrize("consistency", [{}, EVENTUAL], ids=["transactional", "eventual"])
+@pytest.mark.sample(1)
 def test_commits_of_deletes_alone_are_read(
     kafka: Broker, tmp_path: Path, consistency: dict[str, str]
 ) -> None:
@@ -97,6 +98,7 @@ LOGS = {"keyed": (True, {}), "eventual": (True, EVENTUAL), "append": (False, {})
 
 
 @pytest.mark.parametrize("log", LOGS)
+@pytest.mark.sample(1)
 def test_a_table_goes_on_after_a_silence_longer_than_retention(
     kafka: Broker, tmp_path: Path, log: str
 ) -> None:
@@ -125,6 +127,7 @@ def test_a_table_goes_on_after_a_silence_longer_than_retention(
 
 
 @pytest.mark.parametrize("log", LOGS)
+@pytest.mark.sample(1)
 def test_readers_go_on_by_files_where_the_topic_is_empty(kafka: Broker, tmp_path: Path, log: str) -> None:
     keyed, consistency = LOGS[log]
     t = create(kafka, tmp_path, keyed=keyed, **{"log.retention": "7 d", **consistency})
@@ -216,6 +219,7 @@ def test_rows_of_writers_that_lie_among_each_other_are_all_in_files(
 
 
 @pytest.mark.parametrize("tiered", [False, True], ids=["files", "tiered"])
+@pytest.mark.sample(1)
 def test_rows_that_are_lost_are_named_until_the_table_goes_on_without_them(
     kafka: Broker, tmp_path: Path, tiered: bool
 ) -> None:

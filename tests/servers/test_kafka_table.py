@@ -158,6 +158,7 @@ def test_messages_are_read_under_the_columns_of_today(kafka: Broker, tmp_path: P
         (b'{"op":"c","after":{"k":1,"v":1}}', b"[]", "header 'tablestore-commit'"),
     ],
 )
+@pytest.mark.sample(1)
 def test_a_message_of_others_that_is_no_row_is_named_with_its_offset(
     kafka: Broker, tmp_path: Path, value: bytes, header: bytes | None, reason: str
 ) -> None:

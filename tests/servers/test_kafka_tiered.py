@@ -48,6 +48,7 @@ def test_a_topic_comes_into_files_by_rounds(kafka: Broker, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.sample(1)
 def test_rows_that_the_topic_lost_before_a_round_fail_it_and_are_passed_over_on_demand(
     kafka: Broker, tmp_path: Path, keyed: bool
 ) -> None:

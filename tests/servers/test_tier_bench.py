@@ -46,6 +46,7 @@ class Copying:
 
 
 @pytest.mark.parametrize(("filled", "kind"), [("log", "log"), ("keyed", "keyed")], indirect=["filled"])
+@pytest.mark.sample(1)
 def test_both_copy_the_same_rows(
     fluss: Fluss, filled: FlussTable, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -202,6 +202,7 @@ def test_a_stream_of_one_table_into_another_keeps_them_equal(spark, lake: ts.Lak
     assert target.check() == []
 
 
+@pytest.mark.large
 def test_scan_options_say_what_is_read(spark, lake: ts.Lake):
     table = lake.create_table(
         "d.two", schema={"p": ts.INT, "v": ts.STRING}, partition_by=["p"], options={"bucket": -1}

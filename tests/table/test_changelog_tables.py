@@ -92,7 +92,7 @@ def apply(model: dict[int, Row], rows: list[Row], kinds: list[str], *, first: bo
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.sample(1)
+@pytest.mark.sample(1, all=5)
 def test_rows_and_changes_agree_with_a_model(tmp_path: Path, seeds: tuple[int, ...], name: str) -> None:
     for seed in seeds[:1]:
         rng = random.Random(seed)

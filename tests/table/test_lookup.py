@@ -106,7 +106,7 @@ def agree(table: Table, keys: list[tuple]) -> None:
 
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, all=18)
 def test_point_reads_agree_with_a_scan(
     tmp_path: Path, seeds: tuple[int, ...], kind: str, partitioned: bool
 ) -> None:

@@ -82,7 +82,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("options", "form", "kinds"), FORMS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, all=7)
 def test_every_cache_answers_as_a_scan_would_after_any_commit(
     tmp_path: Path, seeds: tuple[int, ...], options: dict, form: dict, kinds: tuple[str, ...]
 ) -> None:

@@ -15,7 +15,7 @@ from tablestore.tiering.factory import LakeState
 from tests.tiering.simulation.lake import SimCommitter, Wrong
 from tests.tiering.simulation.life import Life
 
-LIVES = 60
+LIVES = 40
 """For each seed of `--rounds`, 5 in CI."""
 
 

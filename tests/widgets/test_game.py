@@ -64,6 +64,7 @@ SMALL = Stage(
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.sample(2)
 def test_a_stage_is_won_by_sense_and_lost_by_sleep(stage: Stage) -> None:
     awake, asleep = played_by(keeper, stage, seed=7), played_by(nothing, stage, seed=7)
     assert awake.won, awake.shares()
@@ -73,6 +74,7 @@ def test_a_stage_is_won_by_sense_and_lost_by_sleep(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.sample(2)
 def test_a_game_by_hand_beats_both_ghosts(stage: Stage) -> None:
     shop = played(stage, seed=7, moves=moves_of(WINNING[stage.number - 1]))
     assert shop.won, shop.shares()
@@ -82,6 +84,7 @@ def test_a_game_by_hand_beats_both_ghosts(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.sample(2)
 def test_who_only_flushes_or_only_steps_loses(stage: Stage) -> None:
     def flushes(shop: GameShop) -> str | None:
         full = shop.waiting + stage.rows_at(shop.tick_number + 1) > stage.buffer

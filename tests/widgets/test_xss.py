@@ -79,7 +79,7 @@ def test_frames_and_bundles_carry_no_foreign_element(views, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(9)
+@pytest.mark.sample(4)
 def test_pages_carry_no_foreign_element(views, kind, tmp_path):
     page = views[kind].to_html(tmp_path / "page.html").read_text(encoding="utf-8")
     found = Tags(page)

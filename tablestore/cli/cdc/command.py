@@ -80,41 +80,41 @@ def wanted(options: argparse.Namespace) -> dict[str, Any]:
 
 def of_source(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `lake.ingest` that a kind of source takes, those that were written."""
-    found = {name: getattr(options, name) for name in SOURCE if getattr(options, name) is not None}
+    given = {name: getattr(options, name) for name in SOURCE if getattr(options, name) is not None}
     if options.leave_out:
-        found["left_out"] = by_pattern(options.leave_out)
+        given["left_out"] = by_pattern(options.leave_out)
     if options.read_again:
-        found["read_again"] = ",".join(options.read_again)
-    if found.get("start", "").isdigit():
-        found["start"] = int(found["start"])
+        given["read_again"] = ",".join(options.read_again)
+    if given.get("start", "").isdigit():
+        given["start"] = int(given["start"])
     for name, written in (("format_options", options.format_option), ("properties", options.property)):
         if written:
-            found[name] = dict(written)
+            given[name] = dict(written)
     if options.column:
-        found["columns"] = computed(options.column, "TABLE:NAME=TYPE, as shop.orders:price=DECIMAL(15, 2)")
-    return found
+        given["columns"] = computed(options.column, "TABLE:NAME=TYPE, as shop.orders:price=DECIMAL(15, 2)")
+    return given
 
 
 def by_pattern(written: Sequence[str]) -> dict[str, str]:
     """`PATTERN=COLUMNS` for each; without a pattern it is for all tables, and comes last."""
-    found: dict[str, str] = {}
+    patterns: dict[str, str] = {}
     for text in sorted(written, key=lambda one: "=" not in one):
         pattern, equals, columns = text.rpartition("=")
-        found[pattern if equals else "*.*"] = columns
-    return found
+        patterns[pattern if equals else "*.*"] = columns
+    return patterns
 
 
 def computed(written: Sequence[str], form: str = "NAME=EXPRESSION, as dt=date(created_at)") -> dict[str, Any]:
     """`[PATTERN:]NAME=EXPRESSION` for each: {name: expression}, or {pattern: {name: expression}} where a
     pattern is named. Raises InvalidRequest with the form for what is none."""
-    found: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, str]] = {}
     for text in written:
         name, equals, expression = text.partition("=")
         if not equals:
             raise ts.InvalidRequest(f"{text!r} is no {form}")
         pattern, _, column = name.rpartition(":")
-        found.setdefault(pattern or "*.*", {})[column.strip()] = expression.strip()
-    return found["*.*"] if list(found) == ["*.*"] else found
+        columns.setdefault(pattern or "*.*", {})[column.strip()] = expression.strip()
+    return columns["*.*"] if list(columns) == ["*.*"] else columns
 
 
 def capture(options: argparse.Namespace, screen: Console) -> int:

@@ -22,23 +22,23 @@ def print_plan(url: str, wanted: Mapping[str, Any], out: Console) -> int:
     rules = {name: value for name, value in wanted.items() if name in signature(CaptureRules.of).parameters}
     source = {name: value for name, value in wanted.items() if name not in {*rules, "follow"}}
     address = source_address(url, rules.pop("tables", ()), source)
-    made = rules_of(address, rules)
+    capture_rules = rules_of(address, rules)
     with tempfile.TemporaryDirectory(prefix="tablestore-cdc-plan-") as folder:
-        found = preview(address.open(made, checkpoint=folder, follow=False), made)
-    for line in plan_lines(found):
+        previews = preview(address.open(capture_rules, checkpoint=folder, follow=False), capture_rules)
+    for line in plan_lines(previews):
         out.print(line, markup=False, soft_wrap=True)
-    refused = [one for one in found if one.refused]
-    captured = len(found) - sum(bool(one.reason) for one in found)
-    out.print(f"{captured} of {len(found)} tables of {address.title}; nothing was written", soft_wrap=True)
+    refused = [each for each in previews if each.refused]
+    captured = len(previews) - sum(bool(each.reason) for each in previews)
+    out.print(f"{captured} of {len(previews)} tables of {address.title}; nothing was written", soft_wrap=True)
     return REFUSED if refused else 0
 
 
 def plan_lines(found: Sequence[PreviewTable]) -> list[str]:
     """A block for each table of the lake, then the tables that are left out."""
     lines: list[str] = []
-    captured = [one for one in found if one.columns is not None]
-    for target in dict.fromkeys(one.target for one in captured):
-        tables = [one for one in captured if one.target == target]
+    captured = [each for each in found if each.columns is not None]
+    for target in dict.fromkeys(each.target for each in captured):
+        tables = [each for each in captured if each.target == target]
         columns = tables[0].columns
         assert columns is not None, "a table that is captured has columns"
         lines.append(f"{target}  from {', '.join(map(_counted, tables))}")
@@ -48,23 +48,23 @@ def plan_lines(found: Sequence[PreviewTable]) -> list[str]:
             + key
             + (f", partitioned by ({', '.join(columns.partition_by)})" * bool(columns.partition_by))
         )
-        names = {c.name for one in tables if one.shape is not None for c in one.shape.columns}
+        names = {c.name for each in tables if each.shape is not None for c in each.shape.columns}
         spelled = {
             c.name: c.spelled
-            for one in tables
-            if one.shape is not None
-            for c in one.shape.columns
+            for each in tables
+            if each.shape is not None
+            for c in each.shape.columns
             if c.spelled
         }
         wide = max(len(c.name) for c in columns.columns)
         for column in columns.columns:
             source = spelled.get(column.name, "") if column.name in names else column.comment or "metadata"
             lines.append(f"  {column.name:<{wide}}  {column.type!s:<24}  {source}".rstrip())
-        lines += [f"  WARNING  {one.source}: {one.warning}" for one in tables if one.warning]
+        lines += [f"  WARNING  {each.source}: {each.warning}" for each in tables if each.warning]
         lines.append("")
-    for one in found:
-        if one.columns is None:
-            lines.append(f"{'REFUSED' if one.refused else 'left out'}  {one.source}: {one.reason}")
+    for each in found:
+        if each.columns is None:
+            lines.append(f"{'REFUSED' if each.refused else 'left out'}  {each.source}: {each.reason}")
     return lines
 
 

@@ -38,16 +38,16 @@ def picture(model: CaptureModel) -> Group:
 
 
 def _tables(model: CaptureModel) -> Table:
-    found = Table(box=None, pad_edge=False, header_style="dim")
+    grid = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("table", "", "rows", "chunks", "rows/s", "left", "changes"):
         right = title in ("rows", "chunks", "rows/s", "left", "changes")
-        found.add_column(title, justify="right" if right else "left", no_wrap=True)
+        grid.add_column(title, justify="right" if right else "left", no_wrap=True)
     lanes = model.shown(MOST_LANES)
     for lane in lanes:
-        found.add_row(*_lane(lane))
+        grid.add_row(*_lane(lane))
     if len(model.lanes) > len(lanes):
-        found.add_row(f"… {many(len(model.lanes) - len(lanes), 'more table')}")
-    return found
+        grid.add_row(f"… {many(len(model.lanes) - len(lanes), 'more table')}")
+    return grid
 
 
 def _lane(lane: CaptureTable) -> tuple[Text | ProgressBar | str, ...]:
@@ -85,10 +85,10 @@ def plain_lines(report: BatchReport) -> Iterator[str]:
         cause = f" by {event.statement}" if event.statement else ""
         goes_to = f" → {event.table}" if event.table else ""
         yield f"{at} {one_line(f'{event.kind} {event.source}{goes_to}{cause}: {event.done}')}"
-    rows, bad = report.rows, sum(one.bad_rows for one in report.tables)
+    rows, bad = report.rows, sum(table.bad_rows for table in report.tables)
     if not rows and not bad:
         return
-    tables = [(one.table, one.snapshot_rows + one.changes) for one in report.tables]
+    tables = [(table.table, table.snapshot_rows + table.changes) for table in report.tables]
     each = ", ".join(f"{one_line(name)} {count:,}" for name, count in tables if count)
     late = report.worst_freshness
     parts = [

@@ -101,12 +101,12 @@ def extra_findings() -> list[Finding]:
 def extras_of(requirements: Iterable[str]) -> dict[str, list[str]]:
     """Extra → its packages, of requirements as metadata has them; extras made of others, `test` and
     `workbench`, are left out."""
-    found: dict[str, list[str]] = {}
+    by_extra: dict[str, list[str]] = {}
     for line in requirements:
         match = re.match(r"""([\w.-]+)[^;]*;.*extra == ["']([\w-]+)["']""", line)
         if match and match[2] not in OF_CHECKOUTS:
-            found.setdefault(match[2], []).append(match[1])
-    return found
+            by_extra.setdefault(match[2], []).append(match[1])
+    return by_extra
 
 
 def exit_code(findings: list[Finding]) -> int:
@@ -127,11 +127,11 @@ def as_table(findings: list[Finding]) -> Table:
 def python_finding() -> Finding:
     """Whether this Python is supported."""
     version = sys.version_info[:2]
-    found = f"{platform.python_version()} in {sys.prefix}"
+    python = f"{platform.python_version()} in {sys.prefix}"
     if OLDEST_PYTHON <= version <= NEWEST_PYTHON:
-        return Finding("Python", found)
+        return Finding("Python", python)
     return Finding(
-        "Python", found, "missing", f"{_dotted(OLDEST_PYTHON)} to {_dotted(NEWEST_PYTHON)} are supported"
+        "Python", python, "missing", f"{_dotted(OLDEST_PYTHON)} to {_dotted(NEWEST_PYTHON)} are supported"
     )
 
 
@@ -160,13 +160,13 @@ def java_findings(at_home: Java | None, in_path: Java | None) -> list[Finding]:
         places = "; ".join(_described(where, java) for where, java in _places(at_home, in_path) if java)
         remedy = f"{GET_JAVA}; then set JAVA_HOME if an older one comes first"
         return [Finding("Java", places or "none found", "missing", remedy)]
-    found = f"{used.version}, {used.path}"
+    said = f"{used.version}, {used.path}"
     if at_home and used is not at_home:
         note = f"unset JAVA_HOME: it is {_described('', at_home).strip()}; the verbs use the one in PATH"
-        return [Finding("Java", found, "note", note), vector_finding(used)]
+        return [Finding("Java", said, "note", note), vector_finding(used)]
     if in_path and used is not in_path and in_path.major < OLDEST_JAVA:
-        found += f" (by JAVA_HOME; the one in PATH is {in_path.version})"
-    return [Finding("Java", found), vector_finding(used)]
+        said += f" (by JAVA_HOME; the one in PATH is {in_path.version})"
+    return [Finding("Java", said), vector_finding(used)]
 
 
 def vector_finding(java: Java) -> Finding:
@@ -185,10 +185,12 @@ def vector_finding(java: Java) -> Finding:
 def disk_finding(path: Path, *, need: int) -> Finding:
     """Whether `need` bytes are free at `path`."""
     free = shutil.disk_usage(path).free
-    found = f"{human(free)} free in {path}"
+    free_space = f"{human(free)} free in {path}"
     if free >= need:
-        return Finding("disk", found)
-    return Finding("disk", found, "missing", f"{human(need)} are needed; the demo at scale 10 wants 10 GB")
+        return Finding("disk", free_space)
+    return Finding(
+        "disk", free_space, "missing", f"{human(need)} are needed; the demo at scale 10 wants 10 GB"
+    )
 
 
 def temporary_finding() -> Finding:
@@ -215,12 +217,12 @@ def cache_finding() -> Finding:
 def memory_finding(memory: tuple[int, int] | None = None) -> Finding:
     """`memory`: total and available bytes, asked of the system unless given."""
     total, available = memory or _memory()
-    found = f"{human(available)} of {human(total)} free, {os.cpu_count()} cores"
+    free_memory = f"{human(available)} of {human(total)} free, {os.cpu_count()} cores"
     if total < 2 * GB:
-        return Finding("memory", found, "missing", "Spark and its workers need 2 GB")
+        return Finding("memory", free_memory, "missing", "Spark and its workers need 2 GB")
     if available < 3 * GB:
-        return Finding("memory", found, "note", "close other programs before scale factors above 1")
-    return Finding("memory", found)
+        return Finding("memory", free_memory, "note", "close other programs before scale factors above 1")
+    return Finding("memory", free_memory)
 
 
 def port_finding(port: int, user: str) -> Finding:

@@ -41,13 +41,13 @@ def examined(path: str, options: Mapping[str, str], *, mend: bool, program: str)
 def _tables_of(place: str, options: Mapping[str, Any]) -> list[str]:
     """The places of the tables of a warehouse or database, also of those that cannot be opened."""
     warehouse, _, last = place.rstrip("/").rpartition("/")
-    one = last.removesuffix(".db") if last.endswith(".db") else None
+    database = last.removesuffix(".db") if last.endswith(".db") else None
     try:
-        lake = ts.connect(warehouse if one else place, **dict(options))
+        lake = ts.connect(warehouse if database else place, **dict(options))
         names = [name.partition(".") for name in lake.tables()]
     except ts.TablestoreError:
         return []
-    return [f"{lake.warehouse}/{db}.db/{table}" for db, _, table in names if one in (None, db)]
+    return [f"{lake.warehouse}/{db}.db/{table}" for db, _, table in names if database in (None, db)]
 
 
 def _table(place: str, options: Mapping[str, str], *, mend: bool, program: str) -> Health:
@@ -69,12 +69,14 @@ def _table(place: str, options: Mapping[str, str], *, mend: bool, program: str) 
 def report(options: argparse.Namespace) -> int:
     """Print the health of the tables at the path; 1 if something stays broken or nothing can be opened."""
     try:
-        found = examined(options.path, dict(options.option), mend=options.mend, program=options.door.program)
+        examination = examined(
+            options.path, dict(options.option), mend=options.mend, program=options.door.program
+        )
     except (NotOpened, OSError, ValueError, LookupError) as error:
         print(f"{options.door.program} doctor: {one_line(error)}", file=sys.stderr)
         return 1
     if options.json:
-        print(json.dumps([asdict(each) for each in found], indent=1))
+        print(json.dumps([asdict(each) for each in examination], indent=1))
     else:
-        print("\n\n".join(each.text for each in found))
-    return int(any(each.broken for each in found))
+        print("\n\n".join(each.text for each in examination))
+    return int(any(each.broken for each in examination))

@@ -74,8 +74,8 @@ class LiveServer:
 
     def start(self) -> None:
         """Start the server and wait until it answers; raises OSError with what it said."""
-        for made in ("notebooks", "runtime", "settings", "data"):
-            (self._folder / made).mkdir()
+        for folder in ("notebooks", "runtime", "settings", "data"):
+            (self._folder / folder).mkdir()
         (self._folder / "settings" / "overrides.json").write_text(json.dumps(QUIET))
         install_kernel(self._folder / "data", python=sys.executable)
         log = self._folder / "server.log"

@@ -103,22 +103,22 @@ def fate(key: str) -> Field[Any] | Ignored | Refused | str | None:
             return f"becomes {new + key.removeprefix(old)!r}"
     families: tuple[Mapping[str, Any], ...] = (PASSED_ON, REFUSED_FAMILIES, IGNORED_FAMILIES)
     for family in families:
-        for prefix, found in family.items():
+        for prefix, by_prefix in family.items():
             if key.startswith(prefix):
-                return found
+                return by_prefix
     return None
 
 
 def places_of(key: str) -> Place:
     """Where an option may be set. What rows of the table rely on is set when it is created, or altered while
     it has no snapshot."""
-    found = fate(key)
+    option = fate(key)
     if key in FIXED_WITH_DATA:
         return Place.CREATE
-    if isinstance(found, Field):
-        places: Place = found.metadata["places"]
+    if isinstance(option, Field):
+        places: Place = option.metadata["places"]
         return places
-    if isinstance(found, Ignored | Refused) or found is None:
+    if isinstance(option, Ignored | Refused) or option is None:
         return EVERYWHERE
     if key in ALIASES:
         return places_of(ALIASES[key][0])
@@ -163,13 +163,13 @@ def require_taken(options: Mapping[str, str]) -> None:
     require_no_secrets(options)
     require_known(options)
     for key, value in options.items():
-        found = fate(key)
-        if isinstance(found, Refused) and found.refuses(value):
-            raise _unsupported(key, value, found)
-        if isinstance(found, Ignored):
-            parsed(key, value, found.parse)
-        if isinstance(found, Field):
-            parsed(key, value, found.metadata["strict"])
+        option = fate(key)
+        if isinstance(option, Refused) and option.refuses(value):
+            raise _unsupported(key, value, option)
+        if isinstance(option, Ignored):
+            parsed(key, value, option.parse)
+        if isinstance(option, Field):
+            parsed(key, value, option.metadata["strict"])
 
 
 def require_usable(options: Mapping[str, str], stored: Mapping[str, str] | None = None) -> None:
@@ -187,26 +187,26 @@ def require_usable(options: Mapping[str, str], stored: Mapping[str, str] | None 
 
 def _as_stored(key: str, value: str, stored: Mapping[str, str]) -> bool:
     """Whether a table that stores these options has this one at that value."""
-    found = fate(key)
-    if not isinstance(found, Field):
+    option = fate(key)
+    if not isinstance(option, Field):
         return stored.get(key) == value
-    parse = found.metadata["parse"]
-    return parsed(key, value, parse) == getattr(TableOptions.parse(stored), found.name)
+    parse = option.metadata["parse"]
+    return parsed(key, value, parse) == getattr(TableOptions.parse(stored), option.name)
 
 
 def refusal_of_stored(options: Mapping[str, str], *, keyed: bool, writing: bool) -> Unsupported | None:
     """Why a table that stores these options cannot be read (`writing`: written), None if it can."""
     stopping = (Stored.READ, Stored.WRITE) if writing else (Stored.READ,)
-    for key, value, found in _refused(options):
-        if found.stored in stopping and (keyed or not found.keyed):
-            return _unsupported(key, value, found)
+    for key, value, refusal in _refused(options):
+        if refusal.stored in stopping and (keyed or not refusal.keyed):
+            return _unsupported(key, value, refusal)
     return None
 
 
 def notes_on(options: Mapping[str, str]) -> Iterator[str]:
     """Texts on the stored options that this engine refuses, for `check`."""
-    for key, value, found in _refused(options):
-        yield f"{_unsupported(key, value, found).feature} is ignored: {found.why}"
+    for key, value, refusal in _refused(options):
+        yield f"{_unsupported(key, value, refusal).feature} is ignored: {refusal.why}"
 
 
 def _unsupported(key: str, value: str, found: Refused) -> Unsupported:
@@ -216,9 +216,9 @@ def _unsupported(key: str, value: str, found: Refused) -> Unsupported:
 
 def _refused(options: Mapping[str, str]) -> Iterator[tuple[str, str, Refused]]:
     for key, value in options.items():
-        found = fate(key)
-        if isinstance(found, Refused) and found.refuses(value):
-            yield key, value, found
+        option = fate(key)
+        if isinstance(option, Refused) and option.refuses(value):
+            yield key, value, option
 
 
 def describe(options: Mapping[str, str] | None = None) -> list[OptionFact]:
@@ -234,28 +234,28 @@ def describe(options: Mapping[str, str] | None = None) -> list[OptionFact]:
 
 
 def _fact(key: str, given: Mapping[str, str], values: TableOptions) -> OptionFact:
-    found, text, places = fate(key), given.get(key), str(places_of(key))
-    if isinstance(found, Field):
-        default = None if found.default is MISSING else found.default
-        parse = found.metadata["parse"]
-        shown = as_people_write(getattr(values, found.name), parse)
+    option, text, places = fate(key), given.get(key), str(places_of(key))
+    if isinstance(option, Field):
+        default = None if option.default is MISSING else option.default
+        parse = option.metadata["parse"]
+        shown = as_people_write(getattr(values, option.name), parse)
         return OptionFact(
             key,
             shown,
             as_people_write(default, parse),
             key in given,
             IMPLEMENTED,
-            found.metadata["meaning"],
+            option.metadata["meaning"],
             places,
         )
-    if isinstance(found, Ignored):
-        return OptionFact(key, text, None, key in given, IGNORED_, found.reason, places)
-    if isinstance(found, Refused):
-        but = f" (but {', '.join(found.unless)})" if found.unless else ""
-        return OptionFact(key, text, None, key in given, REFUSED_, found.why + but, places)
-    if found is None:
+    if isinstance(option, Ignored):
+        return OptionFact(key, text, None, key in given, IGNORED_, option.reason, places)
+    if isinstance(option, Refused):
+        but = f" (but {', '.join(option.unless)})" if option.unless else ""
+        return OptionFact(key, text, None, key in given, REFUSED_, option.why + but, places)
+    if option is None:
         return OptionFact(key, text, None, key in given, UNKNOWN, "kept for the engine that knows it", places)
-    return OptionFact(key, text, None, key in given, IMPLEMENTED, found, places)
+    return OptionFact(key, text, None, key in given, IMPLEMENTED, option, places)
 
 
 def _nearest(key: str, cutoff: float = 0.75) -> list[str]:
@@ -268,7 +268,7 @@ def _nearest(key: str, cutoff: float = 0.75) -> list[str]:
 
 def _refuse_ours(key: str) -> None:
     """Raise InvalidOption for an unknown key with our prefix: no other engine would read it."""
-    known = sorted(k for k in names() if k.startswith(OURS))
-    near = get_close_matches(key.removeprefix(OURS), [k.removeprefix(OURS) for k in known], n=1, cutoff=0.6)
-    there = f"did you mean {OURS + near[0]!r}?" if near else f"there are {', '.join(known)}"
+    ours = sorted(k for k in names() if k.startswith(OURS))
+    near = get_close_matches(key.removeprefix(OURS), [k.removeprefix(OURS) for k in ours], n=1, cutoff=0.6)
+    there = f"did you mean {OURS + near[0]!r}?" if near else f"there are {', '.join(ours)}"
     raise InvalidOption(f"unknown option {key!r}; {there}")

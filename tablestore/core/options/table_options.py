@@ -196,18 +196,23 @@ def current_names(
         )
     strategy = {**(stored or {}), **options}.get("tablestore.compaction.strategy", "")
     leveled = strategy.strip().lower() == CompactionStrategy.LEVELED.value
-    made = {k: v for k, v in options.items() if k not in ALIASES}
+    renamed = {k: v for k, v in options.items() if k not in ALIASES}
     for old, (new, values) in ALIASES.items():
         if old in options:
             name = LEVELED.get(old, new) if leveled else new
-            made.setdefault(name, values.get(options[old], options[old].removesuffix("%").strip()))
+            renamed.setdefault(name, values.get(options[old], options[old].removesuffix("%").strip()))
     for old, new in ALIAS_FAMILIES.items():
-        for key in [k for k in made if k.startswith(old)]:
-            made.setdefault(new + key.removeprefix(old), made[key])
-            del made[key]
-    if stored is None and mode == "append-only" and made.get("bucket") == "1" and not made.get("bucket-key"):
-        made["bucket"] = "-1"  # what the Flink Table Store meant: all rows in one place, in their order
-    return made
+        for key in [k for k in renamed if k.startswith(old)]:
+            renamed.setdefault(new + key.removeprefix(old), renamed[key])
+            del renamed[key]
+    if (
+        stored is None
+        and mode == "append-only"
+        and renamed.get("bucket") == "1"
+        and not renamed.get("bucket-key")
+    ):
+        renamed["bucket"] = "-1"  # what the Flink Table Store meant: all rows in one place, in their order
+    return renamed
 
 
 def with_levels(options: Mapping[str, str]) -> dict[str, str]:

@@ -31,7 +31,7 @@ def require_trusted(what: str, addresses: Iterable[str]) -> None:
     """Raise InvalidRequest unless the user named every server of these texts, each `host:port` or the address
     of a page, with commas between several. `what` is that which would be sent, in words."""
     trusted = _named | _places(os.environ.get(TRUSTED_SERVERS, ""))
-    given = [text for one in addresses for text in _split(one)]
+    given = [text for address in addresses for text in _split(address)]
     unknown = list(dict.fromkeys(text for text in given if _place(text) not in trusted))
     places = [place for place in map(_place, unknown) if place is not None]
     if len(places) < len(unknown) or not given:
@@ -59,8 +59,8 @@ def _places(text: str) -> set[tuple[str, int]]:
 def _place(text: str) -> tuple[str, int] | None:
     """The host and the port of an address; None for a text that is none, or that clients may read in more
     than one way."""
-    found = _ADDRESS.fullmatch(text.lower())
-    if found is None:
+    matched = _ADDRESS.fullmatch(text.lower())
+    if matched is None:
         return None
-    scheme, host, port = found.groups()
+    scheme, host, port = matched.groups()
     return host.strip("[]"), int(port or _PORTS.get(scheme, _KAFKA_PORT))

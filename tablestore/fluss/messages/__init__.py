@@ -19,8 +19,8 @@ else:
 
         def __getattr__(self, name: str) -> Any:
             required("google.protobuf", by="a Fluss cluster")
-            found = getattr(import_module("tablestore.fluss.messages.fluss_pb2"), name)
-            setattr(self, name, found)
-            return found
+            attribute = getattr(import_module("tablestore.fluss.messages.fluss_pb2"), name)
+            setattr(self, name, attribute)
+            return attribute
 
     pb = _Messages()

@@ -33,8 +33,8 @@ def _no_text(message: Any) -> str | None:
         if not repeated and not message.HasField(name):
             continue
         value = getattr(message, name)
-        for one in value if repeated else (value,):
-            wrong = _no_text(one) if nested else None if isinstance(one, str) else name
+        for each in value if repeated else (value,):
+            wrong = _no_text(each) if nested else None if isinstance(each, str) else name
             if wrong:
                 return wrong
     return None

@@ -192,19 +192,17 @@ def torn_rows(directory: LogDirectory, at: Offsets) -> list[tuple[str, str]]:
     """(path, what was in it alone) of each torn file at the end of a log whose rows are seen before a
     snapshot has them. `at`: up to where files of the table have its rows."""
     directory.end()
-    found = []
+    torn = []
     for numbers in directory.torn:
         path, ranges = directory.file_path(numbers), directory.rows_in(numbers, at)
         if ranges is None:
-            found.append(
-                (path, f"a loss of power tore it, and it no longer says which rows it had; {REMEDY}")
-            )
+            torn.append((path, f"a loss of power tore it, and it no longer says which rows it had; {REMEDY}"))
         elif ranges:
             parts = [f"offsets {r.start} to {r.stop - 1} of bucket {b}" for b, r in sorted(ranges.items())]
             count = many(sum(map(len, ranges.values())), "row")
             what = f"a loss of power tore it: {count} that no snapshot has, {', '.join(parts)}, are lost"
-            found.append((path, f"{what}; {REMEDY}"))
-    return found
+            torn.append((path, f"{what}; {REMEDY}"))
+    return torn
 
 
 def problems(directory: LogDirectory, *, rows: bool) -> Iterator[tuple[str, str]]:
@@ -235,7 +233,7 @@ def problems(directory: LogDirectory, *, rows: bool) -> Iterator[tuple[str, str]
             yield path, f"starts at offsets {dict(header.start)}; the file before it ends at {dict(expected)}"
         of_rows[numbers[1]] = [(path, text) for text in _problems(directory, file, rows=rows)]
     yield from (each for number, texts in of_rows.items() if number not in torn for each in texts)
-    yield from (found for number, found in sorted(damaged.items()) if number not in torn)
+    yield from (problem for number, problem in sorted(damaged.items()) if number not in torn)
     yield from _missing(directory)
 
 
@@ -243,7 +241,7 @@ def _missing(directory: LogDirectory) -> Iterator[tuple[str, str]]:
     """Files behind a gap in the numbers, since retention removes the oldest first; and the oldest, where it
     removed none."""
     chain, others = directory.listed()
-    older = [found for name in others if (found := files.numbers(name)) is not None]
+    older = [number for name in others if (number := files.numbers(name)) is not None]
     before = [last for _, last in older if chain and last < chain[0][0]]
     if before and max(before) + 1 < chain[0][0]:
         text = f"files of the numbers {max(before) + 1} to {chain[0][0] - 1} are missing"

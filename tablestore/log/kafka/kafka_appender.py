@@ -190,14 +190,14 @@ class StagedRows:
     @classmethod
     def staged(cls, io: FileIO, directory: str, message: bytes) -> StagedRows:
         """The rows that a message of `stage` names; raises Corrupt for anything else."""
-        made = cls(io, directory, "none")
+        staged = cls(io, directory, "none")
         try:
             body = json.loads(message)
-            made._files = [_plain(name) for name in body["parts"]]
-            made.rows = {int(bucket): int(rows) for bucket, rows in body["rows"].items()}
+            staged._files = [_plain(name) for name in body["parts"]]
+            staged.rows = {int(bucket): int(rows) for bucket, rows in body["rows"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Corrupt(directory, f"{message[:80]!r} does not name staged rows of a log") from None
-        return made
+        return staged
 
     def write(self, bucket: int, kinds: pa.Array, rows: pa.RecordBatch) -> None:
         """Take rows of a bucket."""
@@ -245,8 +245,8 @@ class StagedRows:
             bucket, kinds, rows = self._waiting[0]
             schema = _tagged(bucket, kinds, rows).schema
             with pa.ipc.new_stream(file, schema, options=options) as writer:
-                for one in self._waiting:
-                    writer.write_batch(_tagged(*one))
+                for batch in self._waiting:
+                    writer.write_batch(_tagged(*batch))
         self._waiting, self._bytes = [], 0
 
     def _path(self, name: str) -> str:

@@ -142,6 +142,7 @@ def beside(source: Source) -> Iterator[Source]:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(5)
 def test_what_a_foreign_key_changes_is_read_again(beside: Source, way: str) -> None:
     before, changes = WAYS[way]
     beside.run(*before, "CREATE TABLE z (k INT PRIMARY KEY)")
@@ -171,6 +172,7 @@ QUIET: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("way", QUIET)
+@pytest.mark.sample(2)
 def test_what_changes_no_child_has_nothing_read_again(beside: Source, way: str) -> None:
     parent, changes = QUIET[way]
     beside.run(parent, OF_O.format("ON DELETE CASCADE" if way == "a past" else SILENT), *ROWS)
@@ -287,6 +289,7 @@ LATER: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("followed", ["at once", "step by step"])
 @pytest.mark.parametrize("way", LATER)
+@pytest.mark.sample(5)
 def test_keys_that_statements_of_the_log_make(beside: Source, way: str, followed: str) -> None:
     beside.run(OUTSIDE, "CREATE TABLE o.g (k INT PRIMARY KEY)", "INSERT INTO o.g VALUES (1), (2), (3)")
     beside.run("CREATE TABLE a (k INT PRIMARY KEY, p INT)", *ROWS)

@@ -213,6 +213,7 @@ def shown(statement_: LogStatement) -> list[str]:
 
 
 @pytest.mark.parametrize("charset", ["latin1", "gbk", "cp1251", "utf8mb4"])
+@pytest.mark.sample(2)
 def test_statements_in_the_character_set_of_their_client(
     session: Any, connection: Connection, charset: str
 ) -> None:

@@ -21,6 +21,7 @@ def write(source: Source, transactions: int) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 40], ids=["empty", "shorter", "longer"])
 @pytest.mark.parametrize("phase", ["reading", "log"])
+@pytest.mark.sample(2)
 def test_a_log_that_was_begun_anew_is_noticed(source: Source, phase: str, length: int) -> None:
     """Also by readers of a batch that was planned before."""
     source.run("RESET MASTER")

@@ -73,6 +73,7 @@ def test_one_table_is_read_again(source: Source) -> None:
 
 
 @pytest.mark.parametrize("phase", ["reading", "log"])
+@pytest.mark.sample(1)
 def test_all_tables_are_read_again_where_the_log_is_gone(source: Source, phase: str) -> None:
     source.made(20)
     lake = Lake(opened(source))
@@ -114,6 +115,7 @@ def test_a_table_to_read_again_must_be_one(source: Source) -> None:
 
 
 @pytest.mark.parametrize("way", ["exclude", "again"])
+@pytest.mark.sample(1)
 def test_a_batch_of_an_earlier_run_goes_by_without_a_table_that_stands_against_it(
     source: Source, way: str
 ) -> None:

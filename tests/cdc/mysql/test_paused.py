@@ -50,6 +50,7 @@ def kinds(capture: LocalCapture) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("options", [{}, {"bucket": -1}], ids=["tasks write", "one writer"])
 @pytest.mark.parametrize("cause", list(CAUSES))
+@pytest.mark.sample(2)
 def test_a_table_that_cannot_follow_is_paused_until_it_is_read_again(
     source: Source, tmp_path: Path, cause: str, options: dict[str, Any]
 ) -> None:
@@ -114,6 +115,7 @@ def test_what_the_lake_still_cannot_follow_is_paused_again_and_can_be_left_out(
 
 
 @pytest.mark.parametrize("moment", ["paused", "to be paused", "before"])
+@pytest.mark.sample(1)
 def test_a_paused_table_can_be_excluded_on_the_same_checkpoint(
     source: Source, tmp_path: Path, moment: str
 ) -> None:
@@ -144,6 +146,7 @@ def test_a_paused_table_can_be_excluded_on_the_same_checkpoint(
 
 
 @pytest.mark.parametrize("cause", list(CAUSES))
+@pytest.mark.sample(1)
 def test_a_capture_of_one_table_fails_as_nothing_is_left(source: Source, tmp_path: Path, cause: str) -> None:
     capture = begun(source, tmp_path, "a")
     source.run(*CAUSES[cause][0])

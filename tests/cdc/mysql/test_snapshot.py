@@ -33,6 +33,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.sample(4)
 def test_ranges_hold_every_row_once(
     mariadb: MariaDb, database: str, connection: Connection, kind: str
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_read_view_before_a_position_is_not_given(connection: Connection) -> N
     "keys",
     ["seq", "CAST(seq AS SIGNED) * 7 - 90000", "seq DIV 1000 * 1000000 + seq", "IF(seq = 9, 1 << 60, seq)"],
 )
+@pytest.mark.sample(2)
 def test_large_ranges_hold_all_rows_about_evenly(
     mariadb: MariaDb, address: Address, connection: Connection, keys: str
 ) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tablestore.core.options.table_options import CompactionStrategy, TableOptions, duration_ms, memory_size
 from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContext, full, pick
 from tablestore.lsm.compaction.__main__ import main
-from tablestore.lsm.compaction.decision import RatioStep
+from tablestore.lsm.compaction.decision import LONG, RatioStep, as_long
 from tablestore.lsm.compaction.recorded import recorded_case
 from tablestore.lsm.levels.sorted_run import Levels
 from tests import text_cases
@@ -45,6 +45,22 @@ OPTIONS = {
     "multiplier": ("level_multiplier", int),
     "tops-fully": ("oldest_level_full_only", lambda text: text == "true"),
 }
+
+
+@pytest.mark.parametrize(
+    ("count", "wrapped"),
+    [
+        (0, 0),
+        (LONG - 1, LONG - 1),
+        (LONG, -LONG),
+        (LONG + 5, 5 - LONG),
+        (3 * LONG, -LONG),
+        (-LONG, -LONG),
+        (-LONG - 1, LONG - 1),
+    ],
+)
+def test_a_sum_of_bytes_wraps_as_in_java(count: int, wrapped: int) -> None:
+    assert as_long(count) == wrapped
 
 
 def some_case() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tablestore.lsm.levels import interval
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
-from tablestore.read.scan.split_generator import split_raw_and_merged, splits
+from tablestore.read.scan.split_generator import SplitFiles, split_raw_and_merged, splits
 
 SCHEMA: TableSchema = create_schema(
     (DataField(0, "k", INT), DataField(1, "v", STRING)),
@@ -149,10 +149,66 @@ def test_a_plan_without_files_has_no_splits() -> None:
 
 def test_a_raw_split_is_not_taken_apart() -> None:
     split = DataSplit(b"", 0, 1, 7, (file("a", 0, 9), file("b", 20, 24)), True)
-    assert split_raw_and_merged(split, SCHEMA, OPTIONS) == [split]
+    (found,) = split_raw_and_merged(split, SCHEMA, OPTIONS)
+    assert found is split
 
 
 def test_a_split_travels_to_other_processes() -> None:
     split = DataSplit(b"\0" * 12, 0, 1, 7, (file("a", 0, 9), file("b", 20, 24)), True)
     assert pickle.loads(pickle.dumps(split)) == split
     assert (split.rows, split.size) == (15, 20)
+
+
+@pytest.mark.parametrize("count", [3, 5_000])
+def test_files_of_a_plan_are_made_on_first_use(count: int) -> None:
+    """Of a small plan all at once, of a large one those of the split."""
+    entries = Entries.of(ManifestEntry(ADD, b"", 0, 1, file(f"f{i}", i, i)) for i in range(count))
+    files = SplitFiles(entries, np.array([2, 0]))
+    made = [file("f2", 2, 2), file("f0", 0, 0)]
+    assert (len(files), list(files), files[1]) == (2, made, made[1])
+    assert files == made
+    assert files != made[:1]
+    assert files != 2
+    assert hash(files) == hash(tuple(made))
+
+
+def test_partitions_are_in_order_where_that_is_asked_for() -> None:
+    fields = (*SCHEMA.fields, DataField(2, "p", INT))
+    schema = replace(SCHEMA, fields=fields, partition_keys=("p",))
+    days = [binary_row.encode([day], [INT]) for day in (2, 1, 3)]
+    entries = Entries.of(ManifestEntry(ADD, day, 0, 1, file(f"f{day!r}", 0, 9)) for day in days)
+    for options, order in (({}, days), ({"scan.plan-sort-partition": "true"}, [days[1], days[0], days[2]])):
+        made = splits(entries, snapshot_id=1, schema=schema, options=TableOptions.parse(options))
+        assert [split.partition for split in made] == order
+
+
+def test_a_bucket_that_needs_no_merge_lies_beside_one_that_does() -> None:
+    """By deletion vectors the first bucket has each key once; in the second, level 0 is to be merged."""
+    vectors = TableOptions.parse({"deletion-vectors.enabled": "true", "source.split.target-size": "1 b"})
+    first = [file("a", 0, 9, level=5), file("b", 5, 12, level=4)]
+    second = [file("c", 0, 9), file("d", 5, 12), file("e", 20, 30), file("f", 40, 50, level=5, deletes=1)]
+    entries = [ManifestEntry(ADD, b"", 0, 2, f) for f in first]
+    entries += [ManifestEntry(ADD, b"", 1, 2, f) for f in second]
+    made = splits(Entries.of(entries), snapshot_id=1, schema=SCHEMA, options=vectors)
+    assert [(s.bucket, sorted(f.file_name for f in s.files), s.raw) for s in made] == [
+        (0, ["a"], True),
+        (0, ["b"], True),
+        (1, ["c", "d"], False),
+        (1, ["e"], True),
+        (1, ["f"], False),
+    ]
+
+
+def test_a_file_whose_retractions_nobody_counted_is_merged() -> None:
+    entries = Entries.of([ManifestEntry(ADD, b"", 0, 1, file("a", 0, 9, level=5, deletes=None))])
+    (split,) = splits(entries, snapshot_id=1, schema=SCHEMA, options=OPTIONS)
+    assert not split.raw
+
+
+def test_deletion_files_go_with_their_files_into_what_a_split_is_taken_apart_into() -> None:
+    vectors = TableOptions.parse({"deletion-vectors.enabled": "true"})
+    gone = DeletionFile("index/i", 1, 22, 3)
+    files = (file("a", 0, 9, level=5), file("b", 20, 29, level=4))
+    (split,) = split_raw_and_merged(DataSplit(b"", 0, 1, 7, files, False, (None, gone)), SCHEMA, vectors)
+    assert (split.raw, [f.file_name for f in split.files]) == (True, ["a", "b"])
+    assert split.deletion_files == (None, gone)

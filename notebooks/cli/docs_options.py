@@ -1,0 +1,35 @@
+"""`docs`: runs the notebooks from top to bottom and writes them as pages, and an index with their times;
+with `--api` the API reference instead.
+
+Each notebook has a kernel of its own; its tasks are answered by the engine. The pages show the static
+pictures, light, and refer to nothing outside their folder: no script, no style sheet, no font. A notebook
+that fails is reported with its cell, its page shows how far it came, and the rest go on; the exit code is
+then 1.
+
+Here are the options alone, without Jupyter, so that `--help` is there at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from notebooks.cli.places import CHECKOUT, NOTEBOOKS
+from tablestore.cli.parsing import command_parser
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the verb."""
+    p = command_parser("docs", __doc__ or "", CHECKOUT)
+    p.add_argument("notebooks", nargs="*", metavar="NOTEBOOK", help="those whose names begin so: 00 03; all")
+    p.add_argument("--api", action="store_true", help="write the API reference, to DIR/api; no notebook runs")
+    p.add_argument(
+        "--to",
+        type=lambda text: Path(text).expanduser().absolute(),
+        default=NOTEBOOKS / "_executed",
+        metavar="DIR",
+        help="where the pages go (default %(default)s)",
+    )
+    p.add_argument("--scale", type=float, default=None, metavar="X", help="how much data the lessons make")
+    p.add_argument("--scale-factor", default=None, metavar="SF", help="of TPC-H in notebook 01")
+    return p

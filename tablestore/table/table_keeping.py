@@ -1,0 +1,225 @@
+"""Keeping a table: compaction, expiry, tags and branches, statistics, orphans, what is wrong with it.
+
+Docstrings say what a verb gives; the code is in `upkeep`, `compaction`, `history` and above `insight`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tablestore import doors
+from tablestore.core.arguments import checked_but
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.table import compaction, history, upkeep
+from tablestore.table.compaction import Compaction
+from tablestore.table.refs import Branches, Consumers, Tags
+from tablestore.table.table_facts import TableFacts
+from tablestore.write.commit.committer import Committed
+from tablestore.write.progress import ProgressCallback
+from tablestore.write.retention.expire import Expiry
+from tablestore.write.retention.expire_partitions import PartitionExpiry
+from tablestore.write.retention.orphans import Orphans
+from tablestore.write.retention.rollback import Rollback
+
+if TYPE_CHECKING:
+    from tablestore.doors import HistoryWhatIf, Violations
+
+
+@checked_but("bucket", "columns", "options", "partition", "where")
+class TableKeeping(TableFacts):
+    """The verbs of a table that keep it in shape; rows stay what they are."""
+
+    def compact(
+        self,
+        *,
+        full: bool = False,
+        dry_run: bool = False,
+        until_quiet: bool = False,
+        partition: Mapping[str, Any] | str | None = None,
+        bucket: int | Iterable[int] | None = None,
+        where: Predicate | str | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Compaction:
+        """Compact each bucket once by the rules of its strategy; rows stay what they are (I12).
+
+        `full` merges everything of a bucket; `until_quiet` goes on until no rule fires, a commit a round;
+        `dry_run` only reports what would happen and why (after `at`: what would have happened then, by
+        today's options).
+
+        `partition`, `bucket` (one or several) and `where` choose: whole buckets are compacted, those that may
+        hold rows of a predicate over partition and key columns. `progress(step, done, total, note)` is called
+        as it goes on; `ts.text_bar()` draws it. Raises InvalidRequest for `until_quiet` with `full` or
+        `dry_run`.
+
+        >>> done = orders.compact(full=True)
+        >>> done.committed.snapshot, orders.inspect.files().num_rows
+        (3, 1)
+        """
+        chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
+        how: dict[str, Any] = {"full": full, "dry_run": dry_run, "until_quiet": until_quiet}
+        return upkeep.compact(self._handle, **how, **chosen, progress=progress)
+
+    def buckets_to_compact(
+        self,
+        *,
+        full: bool = False,
+        partition: Mapping[str, Any] | str | None = None,
+        bucket: int | Iterable[int] | None = None,
+        where: Predicate | str | None = None,
+    ) -> list[bytes]:
+        """Picklable tasks for `ts.compact_bucket`, one for each chosen bucket that has something to compact.
+
+        `full`, `partition`, `bucket` and `where` are those of `compact`.
+
+        >>> tasks = orders.buckets_to_compact(full=True)
+        >>> messages = [ts.compact_bucket(orders.location, task) for task in tasks]
+        >>> orders.commit(messages, user="compactor").snapshot
+        3
+        """
+        chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
+        return compaction.tasks(self.store, full=full, **chosen)
+
+    def what_if(
+        self,
+        options: Mapping[str, Any],
+        *,
+        baseline: Mapping[str, Any] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> HistoryWhatIf:
+        """How compaction would have gone under other `options`: the table's history, replayed over metadata.
+
+        It stands beside what the table's own options give or, with `baseline`, what those do. Nothing is
+        changed. Goes back as far as there are snapshots. `progress(done, all)` is called after each commit;
+        what it raises ends the replay. Raises InvalidRequest for options that change nothing about
+        compaction.
+
+        >>> orders.what_if({"num-sorted-run.compaction-trigger": 2}).reproduced
+        True
+        """
+        return doors.what_if(self.store, options, baseline=baseline, progress=progress)
+
+    def expire_snapshots(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: str | timedelta | None = None,
+        dry_run: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> Expiry:
+        """Remove old snapshots and the files only they need, and what the options let go of a log.
+
+        `keep=n`: exactly the newest n stay. `older_than` ("1 h") adds an age; without either the table's
+        options decide. Consumers, tags, branches and stream positions protect. `dry_run` gives the report
+        without removing anything: snapshots, files, bytes, reads that end, what stays and until when.
+        `progress` is called as files go. Raises InvalidRequest for `keep` below 1.
+
+        >>> orders.expire_snapshots(keep=1).snapshots
+        (1,)
+        """
+        limits: dict[str, Any] = {"keep": keep, "older_than": older_than}
+        return history.expire_snapshots(self._handle, **limits, dry_run=dry_run, progress=progress)
+
+    def expire_partitions(
+        self,
+        expiration_time: str | timedelta | None = None,
+        *,
+        timestamp_formatter: str | None = None,
+        timestamp_pattern: str | None = None,
+        expire_strategy: str | None = None,
+        max_expires: int | None = None,
+        dry_run: bool = False,
+    ) -> PartitionExpiry:
+        """Remove partitions that are too old, the oldest first, without reading data files.
+
+        Arguments left out default to the table's options: `expiration_time` ("90 d") is
+        `partition.expiration-time`, `timestamp_formatter` and `timestamp_pattern` are
+        `partition.timestamp-formatter` and `-pattern`, `expire_strategy` is `partition.expiration-strategy`
+        (values-time or update-time), `max_expires` is `partition.expiration-max-num`. The files are removed
+        when their snapshots expire. `dry_run` only reports. Raises InvalidRequest where the table has no
+        partitions, or no age is known.
+
+        >>> events.expire_partitions("3650 d", timestamp_formatter="yyyy-MM-dd", dry_run=True).partitions
+        ()
+        """
+        how: dict[str, Any] = {
+            "formatter": timestamp_formatter,
+            "pattern": timestamp_pattern,
+            "strategy": expire_strategy,
+        }
+        limits: dict[str, Any] = {"max_expires": max_expires, "dry_run": dry_run}
+        return history.expire_old_partitions(self._handle, expiration_time, **how, **limits)
+
+    @cached_property
+    def tags(self) -> Tags:
+        """Names that keep snapshots readable: `create`, `rename`, `delete`, `list`."""
+        return Tags(self.store)
+
+    @cached_property
+    def branches(self) -> Branches:
+        """Lines of history beside this one: `create`, `delete`, `fast_forward`, `list`."""
+        return Branches(self.store)
+
+    @cached_property
+    def consumers(self) -> Consumers:
+        """Named stream readers and where each goes on: `reset`, `delete`, `list`."""
+        return Consumers(self.store)
+
+    def rollback(
+        self, *, snapshot: int | None = None, tag: str | None = None, timestamp: Any = None
+    ) -> Rollback:
+        """Roll back to an earlier snapshot: what came later is removed for good, files included.
+
+        Exactly one of `snapshot` (an id), `tag` and `timestamp` (as `at` takes it) says where to. Tags of
+        later snapshots are removed, too, and ids are used again. No writer should be running. Raises NotFound
+        for an unknown one.
+
+        >>> _ = orders.rollback(tag="v1")
+        >>> orders.get({"order_id": 2})["amount"]
+        20.0
+        """
+        return history.roll_back(self._handle, snapshot=snapshot, tag=tag, timestamp=timestamp)
+
+    def analyze(self, columns: Sequence[str] | None = None) -> Committed:
+        """Statistics of the newest snapshot, read and kept in one ANALYZE snapshot; `inspect.statistics()`.
+
+        `columns` are those to add up (None: all, []: rows only). Distinct counts above 65,536 are estimates,
+        within about 2 %. Raises NotFound for a table without snapshots.
+
+        >>> orders.analyze(["customer"]).snapshot
+        3
+        """
+        return upkeep.analyze(self._handle, columns)
+
+    def compact_manifests(self) -> Committed:
+        """Merge the manifests of the newest snapshot, in one COMPACT snapshot of the same rows and files.
+
+        >>> orders.compact_manifests().snapshot
+        3
+        """
+        return upkeep.compact_manifests(self._handle)
+
+    def remove_orphans(
+        self, older_than: str | timedelta = "1 d", *, dry_run: bool = True, force: bool = False
+    ) -> Orphans:
+        """The files that killed writers left and nothing names; with `dry_run=False` they are removed.
+
+        Files younger than `older_than` stay: they may be those of running writers. Those of writers that
+        are open for longer stay, too; the answer names these writers. An age below a minute needs `force`,
+        which says that nobody writes. Raises InvalidRequest for what is no duration.
+
+        >>> len(orders.remove_orphans().files)
+        0
+        """
+        return upkeep.remove_orphans(self._handle, older_than=older_than, dry_run=dry_run, force=force)
+
+    def check(self) -> Violations:
+        """The violations of the invariants, found by reading the whole table; empty means sound. Never raises
+        for a damaged table. A list that shows itself in a notebook, with a `text`.
+
+        >>> orders.check()
+        []
+        """
+        return doors.check(self.store, log=self._handle.log)
