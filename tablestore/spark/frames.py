@@ -23,7 +23,7 @@ from tablestore.read.scan.file_read import TOLERANT
 from tablestore.spark import exchange
 from tablestore.spark.exchange import column, spark_condition, spark_schema
 from tablestore.spark.query_planning import plan_queries
-from tablestore.spark.table_frames import pin_of, text_of
+from tablestore.spark.table_frames import is_newest, pin_of, text_of
 from tablestore.spark.task_writing import written
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
@@ -55,7 +55,8 @@ def to_spark(
     options |= {k: v for k, v in table.options.items() if k in TOLERANT}
     if scan.other is not None:  # what is read of two branches has no id
         options |= {k: v for k, v in table.options.items() if k.startswith("scan.")}
-    if table.past and scan.snapshot is not None:
+    named = scan.other is None and not is_newest(scan)  # by an option or by `at`
+    if scan.snapshot is not None and (named or table.past):
         options["snapshot-id"] = scan.snapshot.id
     options |= pin_of(scan) | ({} if text is None else {"where": text})
     schema = spark_schema(table.scan().schema)

@@ -20,16 +20,19 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from tablestore.core.errors import TablestoreError
+from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.format.predicates.predicate import all_of
 from tablestore.read.scan.scan_mode import SnapshotState
 from tablestore.spark import jvm
+from tablestore.spark.exchange import column, frame_of
 from tablestore.spark.query_conditions import predicate_of
-from tablestore.spark.source_options import TABLE_SOURCE, scan_of, switched
+from tablestore.spark.source_options import TABLE_SOURCE, lakes, scan_of, switched
 from tablestore.spark.table_frames import frame_of_scan, is_newest
 from tablestore.table.scan import Scan
 
 log = logging.getLogger(__name__)
+_DATES = "spark.sql.datetime.java8API.enabled"
+"""Else dates of conditions that Spark takes to Parquet pass through a calendar without 1582-10-05 to -14."""
 _planning: WeakSet[SparkSession] = WeakSet()
 
 
@@ -41,6 +44,7 @@ def plan_queries(spark: SparkSession) -> None:
         return
     ensure_callback_server_started(spark.sparkContext._gateway)
     jvm.new(spark, "TablePlanning").install(session, TABLE_SOURCE, _Planner(spark))
+    spark.conf.set(_DATES, "true")
     _planning.add(spark)
 
 
@@ -67,8 +71,15 @@ def planned(spark: SparkSession, request: dict[str, Any], pins: MutableMapping[s
     options = request["options"]
     there = {field.name: field for field in StructType.fromJson(json.loads(request["schema"])).fields}
     wanted = StructType([there[name] for name in request["columns"]])
+    if "system-table" in options:
+        names = wanted.names or list(there)[:1]  # a row count needs a column
+        rows = lakes[options["lake"]].table(options["system-table"]).scan(names).to_arrow()
+        return frame_of(rows, spark).select(*map(column, wanted.names))
     scan = _pinned(scan_of(options, None, options.get("where")), options, pins)
     own = scan.where
+    for name in wanted.names:
+        if name not in scan.names:
+            raise NotFound.among("column", name, scan.names)
     if switched(options, "pushdown", default=True):
         pushed = predicate_of(request["conditions"], scan.store.schema)
         narrowed = [p for p in (own, pushed) if p is not None]

@@ -20,11 +20,13 @@ from tablestore.io.confined import roots_in
 from tablestore.io.s3_options import is_s3_key, require_s3_key
 from tablestore.read.scan import scan_mode
 from tablestore.read.scan.scan_mode import SnapshotState
-from tablestore.table.lake import open_table
+from tablestore.table.lake import Lake, open_table
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 
 TABLE_SOURCE = "tablestore"
+lakes: dict[str, Lake] = {}
+"""The lakes that are catalogs of Spark in this process, by name."""
 _SCAN = ("scan.", "incremental-")
 _STARTS = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
 _SPARKS_OWN = ("checkpointlocation",)
@@ -55,8 +57,8 @@ def path_of(options: Mapping[str, str]) -> str:
     if "location" in options or not options.get("path"):  # Spark adds a location when it makes a table
         raise InvalidRequest(
             'format("tablestore") needs the path of a table: load(path), option("path", …) or, in SQL, '
-            'CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path "…"). CREATE TABLE … USING tablestore '
-            "makes nothing that can be read, as Spark keeps its options to itself"
+            'CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path "…"). For tables by name, instead of '
+            "CREATE TABLE … USING tablestore, which makes nothing that can be read, call lake.register(spark)"
         )
     return options["path"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,6 +47,8 @@ MOST_ROWS_MASKED = 200_000_000
 """Rows whose keys are merged here at most, before Spark starts; more are merged in Spark's tasks."""
 _PLACE = "_tablestore_place"
 _known: dict[Any, np.ndarray] = {}
+_lock = threading.Lock()
+_ENTRY = 1_000  # what a split counts for, however few rows it loses
 _CHOSEN_HERE = ("where", "columns", "pushdown")  # options that a planned read has in another form
 
 
@@ -122,13 +125,17 @@ def _parts(scan: Scan) -> Parts:
 
 def _lost(store: Store, split: DataSplit) -> np.ndarray:
     """`lost_rows`, kept while they are few: the files of a split never change, and a program asks again."""
-    key = (store.paths.root, store.schema.id, tuple(f.file_name for f in split.files), split.deletion_files)
-    if (known := _known.pop(key, None)) is None:
-        known = lost_rows(store, split)
-    _known[key] = known  # the newest at the end
-    while sum(len(places) for places in _known.values()) > MOST_ROWS_LOST and len(_known) > 1:
-        del _known[next(iter(_known))]
-    return known
+    names, options = tuple(f.file_name for f in split.files), frozenset(store.schema.options.items())
+    key = store.paths.root, store.schema.id, options, names, split.deletion_files
+    with _lock:
+        places = _known.pop(key, None)
+    if places is None:
+        places = lost_rows(store, split)
+    with _lock:
+        _known[key] = places  # the newest at the end
+        while len(_known) > 1 and sum(len(p) + _ENTRY for p in _known.values()) > MOST_ROWS_LOST:
+            del _known[next(iter(_known))]
+    return places
 
 
 def is_newest(scan: Scan) -> bool:

@@ -1,6 +1,7 @@
 package tablestore.spark;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
 import scala.Option;
@@ -87,9 +89,23 @@ public final class TablePlanning extends Rule {
     private boolean isOurs(LogicalPlan plan) {
         if (!(plan instanceof DataSourceV2ScanRelation)) return false;
         DataSourceV2ScanRelation scan = (DataSourceV2ScanRelation) plan;
-        return scan.relation().table() instanceof PythonTable
-            && scan.relation().table().name().equalsIgnoreCase(source)
-            && !scan.relation().options().containsKey("splits");
+        Table table = scan.relation().table();
+        boolean ours = table.name().equalsIgnoreCase(source) || !optionsOf(table).isEmpty();
+        return table instanceof PythonTable && ours && !scan.relation().options().containsKey("splits");
+    }
+
+    /**
+     * The options that a table of `LakeCatalog` has by its name; none of another table. They may hold secrets, so
+     * they are no properties, which DESCRIBE shows. That class is of another loader, hence by reflection.
+     */
+    private static Map optionsOf(Table table) {
+        try {
+            Field options = table.getClass().getDeclaredField("options");
+            options.setAccessible(true);
+            return (Map) options.get(table);
+        } catch (ReflectiveOperationException e) {
+            return new HashMap();
+        }
     }
 
     /** `top` (a scan, with a filter and a projection upon it or without) as the engine plans it. */
@@ -127,7 +143,9 @@ public final class TablePlanning extends Rule {
         List conditions = new ArrayList();
         if (condition != null) describeAll(condition, conditions);
         Map request = new HashMap();
-        request.put("options", new HashMap(scan.relation().options()));
+        Map options = new HashMap(optionsOf(scan.relation().table()));
+        options.putAll(scan.relation().options());
+        request.put("options", options);
         request.put("schema", scan.relation().schema().json());
         request.put("columns", names);
         request.put("conditions", conditions);

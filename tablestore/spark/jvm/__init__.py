@@ -21,6 +21,8 @@ def load(spark: SparkSession, name: str) -> Any:
     if name not in classes:
         spaces = gateway.jvm
         compiler = spaces.org.codehaus.janino.SimpleCompiler()
+        compiler.setSourceVersion(8)
+        compiler.setTargetVersion(8)
         compiler.setParentClassLoader(spaces.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(resources.files(__name__).joinpath(f"{name}.java").read_text(encoding="utf-8"))
         classes[name] = compiler.getClassLoader().loadClass(f"tablestore.spark.{name}")
