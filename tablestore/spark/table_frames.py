@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,10 +40,10 @@ from tablestore.spark.source_options import TABLE_SOURCE
 from tablestore.table.scan import Scan
 
 log = logging.getLogger(__name__)
-MOST_ROWS_LOST = 4_000_000
+MOST_ROWS_LOST = 1_000_000
 """Rows that are left out of native scans at most, of one scan and in memory together: eight bytes each here,
-some forty in Spark."""
-MOST_ROWS_MASKED = 200_000_000
+some hundred in Spark's driver."""
+MOST_ROWS_MASKED = 50_000_000
 """Rows whose keys are merged here at most, before Spark starts; more are merged in Spark's tasks."""
 _PLACE = "_tablestore_place"
 _known: dict[Any, np.ndarray] = {}
@@ -113,14 +113,26 @@ def _parts(scan: Scan) -> Parts:
     if plan.other_branch is not None or not all(_is_native(store, s) for s in native):
         return Parts((), nothing, len(splits), shown)  # then the data source reads everything
     masked = chooses_rows(store) and all(_is_native(store, s) for s in others)
-    if masked and others and sum(s.rows for s in others) <= MOST_ROWS_MASKED:
-        first = np.cumsum([sum(len(s.files) for s in native), *(len(s.files) for s in others)])
-        lost = [_lost(store, s) + (int(n) << ROW_BITS) for n, s in zip(first, others, strict=False)]
-        places = np.concatenate(lost)
-        if len(places) <= MOST_ROWS_LOST:
-            shown += f"; {quantities.many(len(places), 'row')} superseded"
-            return Parts((*native, *others), places, 0, shown)
+    places = _superseded(store, others, sum(len(s.files) for s in native)) if masked and others else None
+    if places is not None:
+        shown += f"; {quantities.many(len(places), 'row')} superseded"
+        return Parts((*native, *others), places, 0, shown)
     return Parts(tuple(native), nothing, len(others), shown)
+
+
+def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
+    """The places of the rows of all splits that are no rows of the table, their files numbered from `first`
+    on; None where they or the keys to merge are too many."""
+    if sum(s.rows for s in splits) > MOST_ROWS_MASKED:
+        return None
+    found, count = [], 0
+    for split in splits:
+        places = _lost(store, split)
+        found.append(places + (first << ROW_BITS))
+        first, count = first + len(split.files), count + len(places)
+        if count > MOST_ROWS_LOST:
+            return None
+    return np.concatenate(found)
 
 
 def _lost(store: Store, split: DataSplit) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -83,3 +85,13 @@ def test_two_lakes_in_a_session_and_what_is_no_name(spark: SparkSession, named: 
     for wrong in ("a.b", "", "spark_catalog"):
         with pytest.raises(ts.InvalidRequest, match="cannot be a catalog of Spark"):
             other.register(spark, wrong)
+
+
+def test_the_example_of_the_guide_runs_when_pasted(
+    spark: SparkSession, named: ts.Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(named.warehouse.removeprefix("file://") + "/..")
+    page = Path(__file__).parents[2] / "notebooks" / "guide" / "spark.md"
+    [example] = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
+    exec(compile(example, str(page), "exec"), {})
+    assert "|       2|" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tablestore as ts
-from tablestore.spark import query_planning, to_spark
+from tablestore.spark import query_planning, table_frames, to_spark
 from tablestore.spark.query_conditions import predicate_of
 
 pytestmark = pytest.mark.spark
@@ -195,6 +195,22 @@ def test_a_plan_shows_what_is_left_out(spark: SparkSession, lake: ts.Lake):
     assert "BatchScan tablestore" in plan_of(frame)
     assert "d.db/sums snapshot 2: skipped 2 of 4 files: 2 by partition" in plan_of(frame)
     assert [r.n for r in frame.collect()] == [2]
+
+
+def test_rows_to_leave_out_that_are_too_many_are_merged_by_workers(
+    spark: SparkSession, lake: ts.Lake, monkeypatch: pytest.MonkeyPatch
+):
+    table = keyed(lake, "d.t", bucket=1)
+    for value in "ab":
+        table.write({"p": [1] * 9, "k": list(range(9)), "s": [value] * 9})
+    query = f"SELECT s FROM {viewed(spark, table, 'many')} WHERE k > 3"
+    for limit, scan in (("MOST_ROWS_LOST", 9), ("MOST_ROWS_LOST", 8), ("MOST_ROWS_MASKED", 17)):
+        with monkeypatch.context() as patched:
+            patched.setattr(table_frames, limit, scan)
+            frame = spark.sql(query)
+            assert ("9 rows superseded" in plan_of(frame)) == (scan == 9)
+            assert ("BatchScan" in plan_of(frame)) == (scan != 9)
+            assert [tuple(r) for r in frame.collect()] == [("b",)] * 5
 
 
 def test_columns_that_change_after_a_view_was_made(spark: SparkSession, lake: ts.Lake):

@@ -16,7 +16,7 @@ _loaded: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # by the 
 
 def load(spark: SparkSession, name: str) -> Any:
     """The class `name` of this folder, as `java.lang.Class`."""
-    gateway = spark.sparkContext._gateway
+    gateway: Any = spark.sparkContext._gateway
     classes = _loaded.setdefault(gateway, {})
     if name not in classes:
         spaces = gateway.jvm
@@ -31,7 +31,7 @@ def load(spark: SparkSession, name: str) -> Any:
 
 def new(spark: SparkSession, name: str) -> Any:
     """A new object of the class `name`, which takes no arguments."""
-    gateway = spark.sparkContext._gateway
+    gateway: Any = spark.sparkContext._gateway
     nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
     return load(spark, name).getConstructors()[0].newInstance(nothing)
 
