@@ -42,7 +42,7 @@ def plan_queries(spark: SparkSession) -> None:
     session = getattr(spark, "_jsparkSession", None)
     if session is None or spark in _planning:
         return
-    ensure_callback_server_started(spark.sparkContext._gateway)
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]  # of PySpark
     jvm.new(spark, "TablePlanning").install(session, TABLE_SOURCE, _Planner(spark))
     spark.conf.set(_DATES, "true")
     _planning.add(spark)
