@@ -41,7 +41,6 @@ from tablestore.cdc.log_pieces import LogPiece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.sink import SEQUENCE_SPAN
 from tablestore.format import rowkind
-from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_in
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.split_generator import split_raw_and_merged
@@ -105,14 +104,12 @@ class TableReader(DataSourceReader):
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options, self._schema = options, schema
-        self._where: Predicate | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         scan = self._scan(self._schema.names)
         if isinstance(scan.target, UnionState):
             return [UnionPartition(p) for p in scan.target.parts(scan.store)]
         plan = scan.plan()
-        self._where = plan.where
         if self._options.get("splits") != "merged":
             return [SplitPartition(s) for s in plan.splits]
         parts = [
@@ -127,8 +124,8 @@ class TableReader(DataSourceReader):
                 yield for_spark(batch, wanted)
         if not isinstance(partition, SplitPartition):  # what Spark runs where there is no split
             return
-        store = self._scan(None).store
-        for batch in partition.split.read(store, wanted.names, self._where):
+        scan = self._scan(None)  # Spark pickles this reader before it asks for partitions
+        for batch in partition.split.read(scan.store, wanted.names, scan.where):
             yield for_spark(batch, wanted)
 
     def _scan(self, columns: Sequence[str] | None) -> Scan:

@@ -213,6 +213,18 @@ def test_rows_to_leave_out_that_are_too_many_are_merged_by_workers(
             assert [tuple(r) for r in frame.collect()] == [("b",)] * 5
 
 
+def test_a_condition_of_a_frame_chooses_rows_whoever_reads_them(spark: SparkSession, lake: ts.Lake):
+    for engine in ("deduplicate", "partial-update"):
+        table = keyed(lake, f"d.{engine[:4]}", bucket=1, **{"merge-engine": engine})
+        for first in (0, 5):
+            table.write({"p": [1] * 10, "k": list(range(first, first + 10)), "s": ["x"] * 10})
+        read = spark.read.format("tablestore").option("where", "k < 7 AND s = 'x'")
+        for frame in (to_spark(table, spark, where=ts.col("k") < 7), read.load(table.location)):
+            assert ("BatchScan" in plan_of(frame)) == (engine == "partial-update")
+            assert (frame.count(), frame.where("k > 2").count()) == (7, 4)
+            assert sorted(r.k for r in frame.select("k").collect()) == list(range(7))
+
+
 def test_columns_that_change_after_a_view_was_made(spark: SparkSession, lake: ts.Lake):
     table = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT, "w": ts.INT}, primary_key=["k"])
     table.write({"k": [1], "v": [7], "w": [8]})
