@@ -161,11 +161,11 @@ def coordinator(lake: Lake, io: FileIO, *, host: str, port: int, env: Env) -> Co
     return Coordinator(lake, io, host=host, port=port, env=env)
 
 
-def register_views(lake: Lake, spark: SparkSession) -> list[str]:
-    """The names of the views that `Lake.register` makes."""
+def register_lake(lake: Lake, spark: SparkSession, catalog: str) -> list[str]:
+    """The names of the tables that `Lake.register` makes known to Spark."""
     with _needs("Lake.register"):
-        from tablestore.spark.lake_views import register_views as register
-    return register(lake, spark)
+        from tablestore.spark.lake_catalog import register_lake as register
+    return register(lake, spark, catalog)
 
 
 def global_table(name: str, tables: Callable[[], Iterable[tuple[str, str, Store]]]) -> SystemTable:
@@ -323,7 +323,7 @@ def to_spark(
     *,
     columns: Sequence[str] | None = None,
     where: Predicate | str | None = None,
-    pushdown: bool = False,
+    pushdown: bool = True,
 ) -> DataFrame:
     """The frame of `Table.to_spark`."""
     with _needs("Table.to_spark"):

@@ -23,8 +23,9 @@ def snippets(readme: Path, language: str) -> list[str]:
 
 def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
     pages = [README, *(GUIDE / f"{name}.md" for name in ("tables", "sql", "operations", "logs"))]
-    elsewhere = {GUIDE / "cluster.md"}  # tests/demo/test_cluster.py
-    assert {page for page in GUIDES if snippets(page, "python")} == set(pages[1:]) | elsewhere
+    with_spark = {GUIDE / f"{name}.md" for name in ("cluster", "spark")}  # tests/demo/test_cluster.py,
+    # tests/spark/test_lake_catalog.py
+    assert {page for page in GUIDES if snippets(page, "python")} == {*pages[1:], *with_spark}
     found = [snippet for page in pages for snippet in snippets(page, "python")]
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(found)],  # each goes on where the one before ended

@@ -1,9 +1,8 @@
 """`format("tablestore")`: tables as Spark sources and sinks, batch and streaming.
 
 Options: path (or the argument of `load`), snapshot-id, timestamp (batch), where (batch: a condition as text,
-by which files are skipped and rows chosen), pushdown (batch: true does so by Spark's conditions, for a frame
-that a query has once: where a plan has a relation twice, as in a join of a frame with a part of itself, Spark
-4.3 gives the conditions of one place to both, and rows would be missing; by default Spark applies them),
+by which files are skipped and rows chosen), pushdown (batch: false leaves the conditions of a query to Spark
+alone; by default files are skipped by them, see `query_planning.py`),
 columns (comma-separated), start (streaming: latest-full, latest or a snapshot id), rowkind (name of a column
 that holds "+I" "-U" "+U" "-D": filled when reading a stream, obeyed when writing), normalize (streaming: true
 looks up what was before a change, false gives rows as they were written; by default true where the table has
@@ -19,7 +18,7 @@ prunes columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +30,6 @@ from pyspark.sql.datasource import (
     DataSourceReader,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
-    Filter,
     InputPartition,
     WriterCommitMessage,
 )
@@ -43,13 +41,13 @@ from tablestore.cdc.log_pieces import LogPiece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.sink import SEQUENCE_SPAN
 from tablestore.format import rowkind
-from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_in
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.split_generator import split_raw_and_merged
-from tablestore.spark.exchange import arrow_schema, for_spark, predicate_of, spark_schema
-from tablestore.spark.frames import written
-from tablestore.spark.source_options import Use, path_of, start_of, used
+from tablestore.spark.exchange import arrow_schema, for_spark, spark_schema
+from tablestore.spark.source_options import TABLE_SOURCE, Use, path_of, scan_of, start_of, used
+from tablestore.spark.task_writing import written
+from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.table.union_read import UnionPart, UnionState
 
@@ -59,12 +57,12 @@ class TablestoreSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        return "tablestore"
+        return TABLE_SOURCE
 
     def schema(self) -> StructType:
         options = dict(self.options)  # Spark does not say yet what they are for
         stream = any(key in options for key in set(Use.STREAM.value) - set(Use.READ.value))
-        there = used(options, Use.STREAM).schema if stream else _at(options).scan().schema
+        there = used(options, Use.STREAM).schema if stream else scan_of(options, None, None).schema
         named = self.options.get("columns")
         names = [n.strip() for n in named.split(",")] if named else there.names
         for name in names:
@@ -75,8 +73,7 @@ class TablestoreSource(DataSource):
         return StructType([*found.fields]).add(kinds, StringType(), False) if kinds else found
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        pushes = self.options.get("pushdown", "false").lower() == "true"
-        return (PredicateReader if pushes else TableReader)(dict(self.options), schema)
+        return TableReader(dict(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return TableStreamReader(dict(self.options), schema)
@@ -86,14 +83,6 @@ class TablestoreSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         return TableStreamWriter(dict(self.options), schema)
-
-
-def _at(options: dict[str, str]) -> Table:
-    """A scan of the table, at the snapshot or time that the options name, else as its scan options say."""
-    table, moment = used(options, Use.READ), options.get("timestamp")
-    if options.get("snapshot-id"):
-        return table.at(snapshot=int(options["snapshot-id"]))
-    return table.at(timestamp=int(moment) if moment.isdigit() else moment) if moment else table
 
 
 @dataclass
@@ -115,21 +104,14 @@ class TableReader(DataSourceReader):
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options, self._schema = options, schema
-        self._where: Predicate | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        scan = _at(self._options).scan(self._schema.names, self._options.get("where"))
-        merged = self._options.get("splits") == "merged"
-        filtered = scan if self._where is None else scan.filter(self._where)
+        scan = self._scan(self._schema.names)
         if isinstance(scan.target, UnionState):
             return [UnionPartition(p) for p in scan.target.parts(scan.store)]
-        plan = filtered.plan()
-        self._where = plan.where
-        if not merged:
+        plan = scan.plan()
+        if self._options.get("splits") != "merged":
             return [SplitPartition(s) for s in plan.splits]
-        # Spark reads the files that need no merge, as they were planned by `where` alone. One file skipped
-        # more would leave others that need none, and nobody would read them.
-        plan = plan if self._where is None else scan.plan()
         parts = [
             p for s in plan.splits for p in split_raw_and_merged(s, scan.store.schema, scan.store.options)
         ]
@@ -142,25 +124,19 @@ class TableReader(DataSourceReader):
                 yield for_spark(batch, wanted)
         if not isinstance(partition, SplitPartition):  # what Spark runs where there is no split
             return
-        store = _at(self._options).scan().store
-        for batch in partition.split.read(store, wanted.names, self._where):
+        scan = self._scan(None)  # Spark pickles this reader before it asks for partitions
+        for batch in partition.split.read(scan.store, wanted.names, scan.where):
             yield for_spark(batch, wanted)
+
+    def _scan(self, columns: Sequence[str] | None) -> Scan:
+        return scan_of(self._options, columns, self._options.get("where"))
 
     def _union(self, part: UnionPart, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of one bucket, whose part of the log this task reads."""
-        scan = _at(self._options).scan(columns, self._options.get("where"))
-        scan = scan if self._where is None else scan.filter(self._where)
+        scan = self._scan(columns)
         assert isinstance(scan.target, UnionState), "the driver planned a union read"
         target = scan.target.of_part(scan.store, part)
         return replace(scan, target=target, store=target.under(scan.store)).to_batches()
-
-
-class PredicateReader(TableReader):
-    """The same with Spark's conditions (option `pushdown`)."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        self._where, left = predicate_of(filters, _at(self._options).scan().store.schema)
-        return left
 
 
 _SWITCH = {"": None, "true": True, "false": False}

@@ -1,9 +1,7 @@
-"""Arrow as the engine has it ⇄ Arrow as Spark takes it: types, schemas, filters. Pure."""
+"""Arrow as the engine has it ⇄ Arrow as Spark takes it: types, schemas, conditions. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
 from decimal import Context, Decimal
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, ne, or_
@@ -12,13 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import datasource as pushed
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
-from tablestore.format.predicates import like
+from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.predicates.predicate import (
     Always,
     And,
@@ -30,16 +26,11 @@ from tablestore.format.predicates.predicate import (
     Like,
     Predicate,
     StartsWith,
-    bind,
-    col,
 )
-from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType, to_arrow
 
 _WIDE = Context(prec=76)
-_GREGORIAN = date(1582, 10, 15)
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
-_EXACT = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_string, pa.types.is_date, pa.types.is_boolean)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -77,24 +68,6 @@ def _for_spark(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
             f"column {field.name!r} has values that Spark's types do not hold: {e}; leave the column out, or "
             "compute without Spark: SET 'execution.engine' = 'embedded'"
         ) from e
-
-
-def predicate_of(
-    filters: Sequence[pushed.Filter], schema: TableSchema
-) -> tuple[Predicate | None, list[pushed.Filter]]:
-    """The conjunction of the filters that this engine answers exactly as Spark does, and the others.
-
-    Floating point is left to Spark, whose NaN equals itself and is greater than all else.
-    """
-    taken: list[Predicate] = []
-    left: list[pushed.Filter] = []
-    for one in filters:
-        found = _predicate(one, schema)
-        if found is None:
-            left.append(one)
-        else:
-            taken.append(found)
-    return (reduce(and_, taken) if taken else None), left
 
 
 def spark_condition(p: Predicate) -> Column:
@@ -167,52 +140,6 @@ def _spark_literal(raw: Any, t: DataType | None) -> Column:
             return F.timestamp_micros(F.lit(micros).cast("bigint"))
         return F.lit(str(np.datetime64(micros, "us"))).cast("timestamp_ntz")
     return F.lit(raw)
-
-
-def _predicate(one: pushed.Filter, schema: TableSchema) -> Predicate | None:
-    names: tuple[str, ...] = getattr(one, "attribute", ())
-    field = schema.by_name.get(names[0]) if len(names) == 1 else None
-    if field is None or not any(test(field.arrow.type) for test in _EXACT):
-        return None
-    if _before_gregory(getattr(one, "value", None)):
-        return None
-    named = col(names[0])
-    if isinstance(one, pushed.EqualTo):
-        made = named == one.value
-    elif isinstance(one, pushed.GreaterThan):
-        made = named > one.value
-    elif isinstance(one, pushed.GreaterThanOrEqual):
-        made = named >= one.value
-    elif isinstance(one, pushed.LessThan):
-        made = named < one.value
-    elif isinstance(one, pushed.LessThanOrEqual):
-        made = named <= one.value
-    elif isinstance(one, pushed.In):
-        made = named.is_in([v for v in one.value if v is not None])
-    elif isinstance(one, pushed.IsNull):
-        made = named.is_null()
-    elif isinstance(one, pushed.IsNotNull):
-        made = named.is_not_null()
-    elif isinstance(one, pushed.StringStartsWith):
-        made = named.startswith(one.value)
-    elif isinstance(one, pushed.StringEndsWith):
-        made = named.like("%" + like.literal(one.value))
-    elif isinstance(one, pushed.StringContains):
-        made = named.like("%" + like.literal(one.value) + "%")
-    else:
-        return None
-    try:
-        bind(made, schema)
-    except InvalidRequest:
-        return None
-    return made
-
-
-def _before_gregory(value: Any) -> bool:
-    """Whether a filter has a date that may be another one: Spark passes it by way of Java's calendar, which
-    has no days between 1582-10-04 and 1582-10-15."""
-    values = value if isinstance(value, list | tuple) else (value,)
-    return any(type(v) is date and v <= _GREGORIAN for v in values)
 
 
 def _spark_type(t: pa.DataType) -> pa.DataType:

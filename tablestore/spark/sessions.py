@@ -31,6 +31,7 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options import environment
 from tablestore.core.options.secrets import HIDDEN
 from tablestore.spark.datasource import TablestoreSource
+from tablestore.spark.query_planning import plan_queries
 from tablestore.spark.work_source import WorkSource
 
 _PACKAGE = os.path.abspath(next(iter(_package_path)))
@@ -84,13 +85,12 @@ def session(
 def register(spark: SparkSession) -> SparkSession:
     """The session, to which `format("tablestore")` is now known. Workers elsewhere get the code, and the
     variables of this process that say how object stores are reached (`AWS_…`)."""
-    with contextlib.suppress(Exception):  # static or already started parts of a foreign session may refuse
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     master = spark.sparkContext.master
     if master is None or not master.startswith("local["):
         _ship(spark.sparkContext)  # before the sources: they remember what goes with them
         pass_environment(spark, environment.store_variables())
     _register_sources(spark)
+    plan_queries(spark)
     return spark
 
 
@@ -158,7 +158,6 @@ def _settings(cores: int, memory: str) -> dict[str, str]:
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.worker.reuse": "true",
         "spark.python.authenticate.socketTimeout": "120s",  # 15 s are short where the machine is busy
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.session.timeZone": "UTC",

@@ -7,19 +7,26 @@ silence.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
 
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.core.options import rules as option_rules
 from tablestore.core.options.rules import require_usable
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.confined import roots_in
 from tablestore.io.s3_options import is_s3_key, require_s3_key
 from tablestore.read.scan import scan_mode
-from tablestore.table.lake import open_table
+from tablestore.read.scan.scan_mode import SnapshotState
+from tablestore.table.lake import Lake, open_table
+from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 
+TABLE_SOURCE = "tablestore"
+lakes: dict[str, Lake] = {}
+"""The lakes that are catalogs of Spark in this process, by name."""
 _SCAN = ("scan.", "incremental-")
 _STARTS = ("scan.mode", "scan.snapshot-id", "scan.timestamp", "scan.timestamp-millis")
 _SPARKS_OWN = ("checkpointlocation",)
@@ -28,7 +35,10 @@ _SPARKS_OWN = ("checkpointlocation",)
 class Use(Enum):
     """The use of a table, with the options of the source for it."""
 
-    READ = ("path", "roots", "columns", "snapshot-id", "timestamp", "splits", "pushdown", "where")
+    READ = (
+        *("path", "roots", "columns", "snapshot-id", "timestamp", "pushdown", "where"),
+        *("splits", "pinned"),  # of reads that are planned: which splits, and at which snapshot (0: at none)
+    )
     STREAM = ("path", "roots", "columns", "start", "rowkind", "normalize", "consumer-id")
     WRITE = ("path", "roots", "rowkind")
     STREAM_WRITE = ("path", "roots", "rowkind", "user")
@@ -47,8 +57,8 @@ def path_of(options: Mapping[str, str]) -> str:
     if "location" in options or not options.get("path"):  # Spark adds a location when it makes a table
         raise InvalidRequest(
             'format("tablestore") needs the path of a table: load(path), option("path", …) or, in SQL, '
-            'CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path "…"). CREATE TABLE … USING tablestore '
-            "makes nothing that can be read, as Spark keeps its options to itself"
+            'CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path "…"). For tables by name, instead of '
+            "CREATE TABLE … USING tablestore, which makes nothing that can be read, call lake.register(spark)"
         )
     return options["path"]
 
@@ -61,6 +71,33 @@ def used(options: Mapping[str, str], use: Use) -> Table:
     reach = {k: v for k, v in options.items() if is_s3_key(k)}
     table = open_table(path, options=reach, roots=roots_in(options.get("roots")))
     return table.with_options(given) if given else table
+
+
+def read_of(options: Mapping[str, str]) -> Table:
+    """The table of a batch read, at the snapshot or time that the options name."""
+    table, moment = used(options, Use.READ), options.get("timestamp")
+    if options.get("snapshot-id"):
+        return table.at(snapshot=int(options["snapshot-id"]))
+    return table.at(timestamp=int(moment) if moment.isdigit() else moment) if moment else table
+
+
+def scan_of(options: Mapping[str, str], columns: Sequence[str] | None, where: Predicate | str | None) -> Scan:
+    """The scan of a batch read: of what the options name, or under today's columns at the snapshot that they
+    pin."""
+    scan = read_of(options).scan(columns, where)
+    pinned = options.get("pinned")
+    if pinned is None:
+        return scan
+    snapshot = scan.store.snapshots.get(int(pinned)) if int(pinned) else None
+    return replace(scan, target=SnapshotState(snapshot))
+
+
+def switched(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """The value of an option that is true or false; raises InvalidOption for other texts."""
+    text = options.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise InvalidOption(f"option {name} {options[name]!r} must be true or false")
+    return text == "true"
 
 
 def require_only(options: Mapping[str, str], names: Collection[str]) -> None:

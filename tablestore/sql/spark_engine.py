@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _ZONE = "spark.sql.session.timeZone"
 _TIME = "spark.sql.timeType.enabled"
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _WHOLE = "('tinyint', 'smallint', 'int', 'bigint')"
 _EXTRACTED = {
     unit: unit for unit in "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND DOW DAYOFWEEK DOY".split()
@@ -56,8 +55,7 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
     sql = spark_text(query.tree, text, names)
     spark = session_of(scope)
     schema = result_schema(scope, query) if query.direct is None else query.direct.rows().schema
-    # Conditions are pushed down by us: Spark knows no dates beyond those of Python, nor those of October 1582
-    settings = {_ZONE: scope.settings[LOCAL_TIME_ZONE], _PUSHDOWN: "false", _TIME: "true"}
+    settings = {_ZONE: scope.settings[LOCAL_TIME_ZONE], _TIME: "true"}
     with _views(spark, query.sources, names), _set(spark, settings), _errors():
         with _interrupted(spark):
             rows = spark.sql(sql).toArrow()

@@ -48,20 +48,21 @@ class Lake(LakeCatalog):
         """
         return doors.sql_session(self).sql(statement, parameters)
 
-    def register(self, spark: SparkSession) -> list[str]:
-        """Make every table of the lake a temporary view of the session `spark`; gives the names of the views.
+    def register(self, spark: SparkSession, catalog: str = "lake") -> list[str]:
+        """Give the session `spark` all tables of the lake by name; gives the names.
 
-        A temporary view has no database, so table `db.t` becomes `db_t`, and one of database `default` just
-        `t`. A view shows the snapshot that was the newest now: register again to see later ones. A table
-        that Spark cannot read is left out. Raises InvalidRequest where two tables would get one name,
-        Unsupported where pyspark is not installed.
+        The lake is a catalog of Spark then, called `catalog`, and the current one: `shop.orders` is a table
+        of it, also for INSERT, `shop.`orders$snapshots`` a system table, `shop.orders VERSION AS OF 3` a
+        table at a snapshot or tag. Each query sees the tables and the snapshots that there are. Temporary
+        views stay; other tables of the session are in `spark_catalog`. Spark makes and drops no tables here.
+        Raises InvalidRequest for a name that no catalog can have, Unsupported where pyspark is not installed.
 
         >>> lake.register(spark)                                            # doctest: +SKIP
-        ['shop_orders']
-        >>> spark.sql("SELECT count(*) FROM shop_orders").show()            # doctest: +SKIP
+        ['shop.orders']
+        >>> spark.sql("SELECT count(*) FROM shop.orders").show()            # doctest: +SKIP
         """
         require_session(spark)
-        return doors.register_views(self, spark)
+        return doors.register_lake(self, spark, catalog)
 
     def ingest(
         self,

@@ -107,13 +107,14 @@ class Table(TableReads, TableWrites, TableKeeping):
         *,
         columns: Sequence[str] | None = None,
         where: Predicate | str | None = None,
-        pushdown: bool = False,
+        pushdown: bool = True,
     ) -> Any:
-        """The table as a Spark DataFrame: files that need no merge are read by Spark's own Parquet scan.
+        """The table as a Spark DataFrame, at the snapshot that is the newest now.
 
-        `spark` is a session (`ts.spark.session()`); `columns` and `where` choose as in `scan`. With
-        `pushdown` rows that must be merged are chosen by Spark's conditions, too; a query may then have the
-        frame once only. Raises Unsupported for changes and differences, MissingPackage without PySpark.
+        `spark` is a session (`ts.spark.session()`); `columns` and `where` choose as in `scan`. Each query
+        skips files by its own conditions, without `pushdown` by `where` alone; Spark reads all files itself
+        where it gives the same rows, and its plan says what is left out. Raises Unsupported for changes and
+        differences, MissingPackage without PySpark.
 
         >>> orders.to_spark(ts.spark.session(), where="amount > 10").count()  # doctest: +SKIP
         1

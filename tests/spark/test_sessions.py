@@ -35,7 +35,6 @@ def test_nothing_of_a_session_listens_anywhere_but_on_the_loopback(spark):
 def test_a_session_is_set_up_for_python_workers(spark):
     conf = spark.sparkContext.getConf()
     assert conf.get("spark.pyspark.python") == sys.executable
-    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert session() is spark or session().sparkContext is spark.sparkContext
     assert register(spark) is spark

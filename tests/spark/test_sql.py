@@ -1,4 +1,4 @@
-"""SELECT by Spark gives what the embedded engine gives; a lake's tables are views of a plain `spark.sql`."""
+"""SELECT by Spark gives what the embedded engine gives; a lake's tables have names in a plain `spark.sql`."""
 
 from __future__ import annotations
 
@@ -139,23 +139,3 @@ def test_insert_of_what_spark_computed(shop: ts.Lake, spark: SparkSession):
     session = ts.sql_session(shop, spark=spark)
     session.sql("CREATE TABLE IF NOT EXISTS kinds (s STRING, n BIGINT)")
     assert session.sql("INSERT INTO kinds SELECT s, count(*) FROM small GROUP BY s").rows_affected == 3
-
-
-def test_tables_of_a_lake_are_views(shop: ts.Lake, spark: SparkSession):
-    names = shop.register(spark)
-    assert {"small", "tpch_orders", "tpch_lineitem"} <= set(names)
-    found = spark.sql("SELECT s FROM small WHERE k = 2").toArrow()
-    assert found.to_pydict() == {"s": ["c"]}
-    twice = spark.sql(
-        "SELECT a.k FROM small a LEFT JOIN (SELECT k FROM small WHERE d > 2) b ON a.k = b.k ORDER BY 1"
-    )
-    assert twice.toArrow().to_pydict() == {"k": [1, 2, 3]}
-    count = spark.sql("SELECT count(*) AS n FROM tpch_orders").toArrow()["n"][0].as_py()
-    assert count == shop.table("tpch.orders").scan().count()
-
-
-def test_two_tables_of_one_view_are_refused(lake: ts.Lake, spark: SparkSession):
-    for name in ("a.b_c", "a_b.c"):
-        lake.create_table(name, schema={"k": ts.INT})
-    with pytest.raises(ts.InvalidRequest, match="both be the view a_b_c"):
-        lake.register(spark)

@@ -133,7 +133,7 @@ class DataSplit:
             yield from ((number, filters.rows, False) for number in range(len(self.files)))
             return
         for section in interval.partition(self.files, store.key_order):
-            alone = _stands_alone(section)
+            alone = stands_alone(section)
             for run in section:
                 for f in run.files:
                     yield self.files.index(f), filters.rows if alone else filters.key, not alone
@@ -169,9 +169,9 @@ def _raw(
     for number, file in enumerate(split.files):
         system = kinds or (keyed and file.level == 0)
         where = None if filters.rows == TRUE else filters.rows
-        alive = _alive(store, split, number)
+        living = alive(store, split, number)
         batches = read_file(
-            store, split.partition, split.bucket, file, names, where=where, system=system, rows=alive
+            store, split.partition, split.bucket, file, names, where=where, system=system, rows=living
         )
         batches = tolerated(store, split.partition, split.bucket, file, batches)
         yield from map(without_retracts, batches) if system and not keep_retracts else batches
@@ -181,7 +181,7 @@ def _vectors(split: DataSplit, files: Sequence[DataFileMeta]) -> tuple[DeletionF
     return tuple(split.deletion_file(split.files.index(f)) for f in files)
 
 
-def _alive(store: Store, split: DataSplit, number: int) -> np.ndarray | None:
+def alive(store: Store, split: DataSplit, number: int) -> np.ndarray | None:
     """A mask of the rows of one file of a split that are not deleted; None if none are."""
     where, rows = split.deletion_file(number), split.files[number].row_count
     return None if where is None else deletion_vector.read(store.io, where, rows=rows).alive(0, rows)
@@ -205,7 +205,7 @@ def _merged(
     function = NewestLevels(function) if levels else function
 
     for section in interval.partition(split.files, store.key_order):
-        if _stands_alone(section):
+        if stands_alone(section):
             alone = replace(split, files=section[0].files, deletion_files=_vectors(split, section[0].files))
             yield from _raw(store, alone, names, filters, kinds)
             continue
@@ -218,7 +218,7 @@ def _merged(
         yield from map(plain, merged)
 
 
-def _stands_alone(section: Sequence[SortedRun]) -> bool:
+def stands_alone(section: Sequence[SortedRun]) -> bool:
     """Whether the rows of a section are those of the table, without a merge."""
     return len(section) == 1 and all(f.level and f.delete_count == 0 for f in section[0].files)
 
@@ -234,7 +234,7 @@ def _run(
     levels: bool,
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
-        alive = _alive(store, split, split.files.index(file))
+        living = alive(store, split, split.files.index(file))
         rows = read_file(
             store,
             split.partition,
@@ -243,7 +243,7 @@ def _run(
             names,
             where=where,
             batch_rows=batch_rows,
-            rows=alive,
+            rows=living,
             dictionary=True,
         )
         for batch in tolerated(store, split.partition, split.bucket, file, rows):

@@ -1,0 +1,96 @@
+"""Which rows of files that must be merged are no rows of the table, for engines that read the files natively.
+
+Where the newest row of a key wins whole, a merge only chooses rows, so the keys alone say which: the other
+columns are not read. Memory: the windows of a merge of key columns, a byte a row and eight a lost row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import old_to_new
+from tablestore.lsm.merge import merge_reader
+from tablestore.lsm.merge.changelog import by_level
+from tablestore.lsm.merge.merge_function import in_table, merge_function
+from tablestore.meta.store import Store
+from tablestore.read.scan.data_split import DataSplit, alive, stands_alone
+from tablestore.read.scan.file_read import read_file
+from tablestore.read.scan.time_travel import expiring
+
+_PLACE = "_tablestore_place"
+ROW_BITS = 40
+"""A place is the number of the file times 2⁴⁰, plus the number of the row in it."""
+
+
+def chooses_rows(store: Store) -> bool:
+    """Whether a merge of this table only chooses rows, by their keys, sequences and kinds."""
+    options = store.options
+    tolerant = options.scan_ignore_corrupt or options.scan_ignore_lost
+    plain = options.merge_engine is MergeEngine.DEDUPLICATE and not by_level(options)
+    return bool(store.schema.primary_keys) and plain and not tolerant and store.schema.row_count_field is None
+
+
+def lost_rows(store: Store, split: DataSplit) -> np.ndarray:
+    """The places (int64, ascending; files numbered as in the split) of the rows of a split that are not rows
+    of the table. Raises NotFound when the snapshot expired meanwhile."""
+    kept = [np.zeros(f.row_count, dtype=bool) for f in split.files]
+    with expiring(store, split.snapshot_id), in_table(store.paths.root):
+        for section in interval.partition(split.files, store.key_order):
+            if stands_alone(section):
+                for file in section[0].files:
+                    number = split.files.index(file)
+                    mask = alive(store, split, number)
+                    kept[number][:] = True if mask is None else mask
+                continue
+            for places in _winners(store, split, [run.files for run in old_to_new(section)]):
+                files = places >> ROW_BITS
+                for number in np.unique(files):
+                    kept[number][places[files == number] & ((1 << ROW_BITS) - 1)] = True
+    lost = [np.flatnonzero(~mask) + (number << ROW_BITS) for number, mask in enumerate(kept)]
+    return np.concatenate(lost) if lost else np.array([], dtype=np.int64)
+
+
+def _winners(store: Store, split: DataSplit, runs: Sequence[Sequence[DataFileMeta]]) -> Iterator[np.ndarray]:
+    """The places of the rows that a merge of these runs gives."""
+    keys = store.schema.key_fields
+    function = merge_function(store.schema, store.options, reading=True)
+    names = function.columns([f.name for f in keys])
+    prefetch = merge_reader.shares([sum(f.row_count for f in files) for files in runs])
+    decoded = merge_reader.decoded(prefetch)
+    readers = [
+        partial(_run, store, split, files, names, batch_rows)
+        for files, batch_rows in zip(runs, decoded, strict=True)
+    ]
+    for rows in merge_reader.merge(readers, keys, function, prefetch=prefetch):
+        yield rows.column(_PLACE).to_numpy()
+
+
+def _run(
+    store: Store, split: DataSplit, files: Sequence[DataFileMeta], names: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The key columns of a run with the places of its rows."""
+    for file in files:
+        number = split.files.index(file)
+        mask = alive(store, split, number)
+        rows = np.arange(file.row_count) if mask is None else np.flatnonzero(mask)
+        places, at = rows + (number << ROW_BITS), 0
+        for batch in read_file(
+            store,
+            split.partition,
+            split.bucket,
+            file,
+            names,
+            batch_rows=batch_rows,
+            rows=mask,
+            dictionary=True,
+        ):
+            some = pa.array(places[at : at + batch.num_rows])
+            at += batch.num_rows
+            yield batch.append_column(_PLACE, some)

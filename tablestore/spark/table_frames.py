@@ -1,0 +1,222 @@
+"""A scan as a frame of Spark: its files by Spark's own Parquet scan where that gives the same rows.
+
+Such a scan prunes columns and skips row groups. Of files that must be merged it leaves out the rows that the
+keys alone say are superseded. Where a merge makes new values, or Spark cannot read a file as we do, rows come
+through the data source, at the same snapshot and by the same condition. Called for every place of a table in
+a query (`query_planning.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tablestore.core import quantities
+from tablestore.core.errors import InvalidRequest
+from tablestore.format import rowkind
+from tablestore.format.parquet.schema import KIND
+from tablestore.format.predicates.predicate import Predicate, bind
+from tablestore.format.predicates.predicate_text import parse
+from tablestore.format.schema import TableSchema
+from tablestore.io.paths import is_object_location
+from tablestore.meta.store import Store
+from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.lost_rows import ROW_BITS, chooses_rows, lost_rows
+from tablestore.read.scan.scan_mode import SnapshotState
+from tablestore.read.scan.split_generator import split_raw_and_merged
+from tablestore.spark import jvm
+from tablestore.spark.exchange import column, spark_condition, spark_schema
+from tablestore.spark.source_options import TABLE_SOURCE
+from tablestore.table.scan import Scan
+
+log = logging.getLogger(__name__)
+MOST_ROWS_LOST = 1_000_000
+"""Rows that are left out of native scans at most, of one scan and in memory together: eight bytes each here,
+some hundred in Spark's driver."""
+MOST_ROWS_MASKED = 50_000_000
+"""Rows whose keys are merged here at most, before Spark starts; more are merged in Spark's tasks."""
+_PLACE = "_tablestore_place"
+_known: dict[Any, np.ndarray] = {}
+_lock = threading.Lock()
+_ENTRY = 1_000  # what a split counts for, however few rows it loses
+_CHOSEN_HERE = ("where", "columns", "pushdown")  # options that a planned read has in another form
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Who reads what of a plan: Spark the `native` splits without the rows at `lost` (places as `lost_rows`
+    has them, all files numbered), the data source the others, `rest` in number. `shown`: the plan in a line.
+    """
+
+    native: tuple[DataSplit, ...]
+    lost: np.ndarray
+    rest: int
+    shown: str
+
+
+def frame_of_scan(
+    spark: SparkSession,
+    scan: Scan,
+    wanted: StructType,
+    *,
+    options: Mapping[str, str],
+    chosen: Predicate | None,
+) -> DataFrame:
+    """The rows of a scan in the columns and types of `wanted`. Those that `scan.where` leaves out may be
+    among them, those that `chosen`, a part of it, leaves out are not. `options` are those of the source."""
+    text = text_of(scan.where, scan.store.schema)
+    if text is None and scan.where is not None:
+        scan, text = replace(scan, where=chosen), options.get("where")
+    names = wanted.names or [_cheapest(scan.store.schema)]
+    needed = {*names, *(() if chosen is None else chosen.columns)}
+    schema = spark_schema(pa.schema([f for f in scan.schema if f.name in needed]))
+    parts = _parts(scan)
+    frames = []
+    if parts.native:
+        frame = _native_scan(scan.store, spark, schema, parts)
+        if chosen is not None:
+            frame = frame.where(spark_condition(bind(chosen, scan.store.schema)))
+        frames.append(frame)
+    if parts.rest or not parts.native:
+        given = {k: v for k, v in options.items() if k not in _CHOSEN_HERE} | pin_of(scan)
+        given |= {"splits": "merged" if parts.native else "all"} | ({} if text is None else {"where": text})
+        texts = {k: str(v) for k, v in given.items()}
+        frames.append(jvm.frame(spark, "rows", TABLE_SOURCE, schema.json(), texts, parts.shown))
+    found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    return found.select(*(_typed(found, f.name, wanted) for f in wanted.fields))
+
+
+def _parts(scan: Scan) -> Parts:
+    """Who reads what of a scan. Files that must be merged are Spark's, too, where the rows to leave out are
+    known from the keys and are not too many; else the data source merges them."""
+    nothing, store = np.array([], dtype=np.int64), scan.store
+    if not isinstance(scan.target, SnapshotState):
+        return Parts((), nothing, 1, store.paths.root)
+    plan = scan.plan()
+    at = "no snapshot" if plan.snapshot is None else f"snapshot {plan.snapshot.id}"
+    shown = f"{store.paths.root} {at}: {plan.summary}"
+    if plan.manifests_skipped:
+        shown += f", {plan.manifests_skipped:,} of {quantities.many(plan.manifests, 'manifest')} unread"
+    log.info("%s", shown)
+    splits = [p for s in plan.splits for p in split_raw_and_merged(s, store.schema, store.options)]
+    native, others = [s for s in splits if s.plain], [s for s in splits if not s.plain]
+    if plan.other_branch is not None or not all(_is_native(store, s) for s in native):
+        return Parts((), nothing, len(splits), shown)  # then the data source reads everything
+    masked = chooses_rows(store) and all(_is_native(store, s) for s in others)
+    places = _superseded(store, others, sum(len(s.files) for s in native)) if masked and others else None
+    if places is not None:
+        shown += f"; {quantities.many(len(places), 'row')} superseded"
+        return Parts((*native, *others), places, 0, shown)
+    return Parts(tuple(native), nothing, len(others), shown)
+
+
+def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
+    """The places of the rows of all splits that are no rows of the table, their files numbered from `first`
+    on; None where they or the keys to merge are too many."""
+    if sum(s.rows for s in splits) > MOST_ROWS_MASKED:
+        return None
+    found, count = [], 0
+    for split in splits:
+        places = _lost(store, split)
+        found.append(places + (first << ROW_BITS))
+        first, count = first + len(split.files), count + len(places)
+        if count > MOST_ROWS_LOST:
+            return None
+    return np.concatenate(found)
+
+
+def _lost(store: Store, split: DataSplit) -> np.ndarray:
+    """`lost_rows`, kept while they are few: the files of a split never change, and a program asks again."""
+    names, options = tuple(f.file_name for f in split.files), frozenset(store.schema.options.items())
+    key = store.paths.root, store.schema.id, options, names, split.deletion_files
+    with _lock:
+        places = _known.pop(key, None)
+    if places is None:
+        places = lost_rows(store, split)
+    with _lock:
+        _known[key] = places  # the newest at the end
+        while len(_known) > 1 and sum(len(p) + _ENTRY for p in _known.values()) > MOST_ROWS_LOST:
+            del _known[next(iter(_known))]
+    return places
+
+
+def is_newest(scan: Scan) -> bool:
+    """Whether a scan reads one snapshot whole that nobody named, under today's columns."""
+    target = scan.target
+    return isinstance(target, SnapshotState) and target.whole and not target.travelled and scan.other is None
+
+
+def pin_of(scan: Scan) -> dict[str, int]:
+    """The option that keeps a scan at the snapshot that is the newest now."""
+    return {"pinned": 0 if scan.snapshot is None else scan.snapshot.id} if is_newest(scan) else {}
+
+
+def _cheapest(schema: TableSchema) -> str:
+    """The column to read where only the number of rows is asked for."""
+    keys = schema.trimmed_primary_keys
+    return keys[0] if keys else schema.shown.names[0]
+
+
+def _typed(frame: DataFrame, name: str, wanted: StructType) -> Column:
+    """A column in the type that it had when the relation was made."""
+    kind = wanted[name].dataType
+    return column(name) if frame.schema[name].dataType == kind else column(name).cast(kind).alias(name)
+
+
+def text_of(where: Predicate | None, schema: TableSchema) -> str | None:
+    """A condition as text for the data source; None where text cannot say it."""
+    if where is None:
+        return None
+    try:
+        same = bind(parse(repr(where)), schema) == bind(where, schema)
+    except InvalidRequest:
+        return None
+    return repr(where) if same else None
+
+
+def _is_native(store: Store, split: DataSplit) -> bool:
+    """Whether Spark's Parquet reader gives the split's rows as the engine does: files of the newest schema,
+    exact types.
+    """
+    schema = store.schema
+    if store.options.scan_ignore_corrupt or store.options.scan_ignore_lost:
+        return False  # Spark has options of its own for that
+    if schema.row_count_field is not None:
+        return False  # its rows come as often as they are counted
+    if is_object_location(store.paths.root):
+        return False  # Spark would need a file system of its own for it
+    types = [f.arrow.type for f in schema.shown.fields]
+    exact = not any(pa.types.is_time(t) or (pa.types.is_timestamp(t) and t.unit == "ns") for t in types)
+    return exact and all(f.schema_id == schema.id and f.file_name.endswith(".parquet") for f in split.files)
+
+
+def _native_scan(store: Store, spark: SparkSession, schema: StructType, parts: Parts) -> DataFrame:
+    """Spark's scan of files, without the rows that are lost. At level 0 it filters by row kind: some writers
+    never count their deletes."""
+    named = [
+        (store.readable_path(s.partition, s.bucket, f), f.file_size) for s in parts.native for f in s.files
+    ]
+    files = [(path, size, number << ROW_BITS) for number, (path, size) in enumerate(named)]
+    by_kind = bool(store.schema.primary_keys) and any(
+        f.level == 0 for s in parts.native if s.plain for f in s.files
+    )
+    read = StructType([*schema.fields]).add(KIND, "byte", True) if by_kind else schema
+    how = {"datetimeRebaseMode": "CORRECTED"}  # Paimon's calendar, also before 1582-10-15
+    rows = jvm.frame(spark, "files", read.json(), json.dumps(files), how, parts.shown)
+    if by_kind:
+        rows = rows.where(F.col(KIND).isin(rowkind.INSERT, rowkind.UPDATE_AFTER))
+    if len(parts.lost):
+        lost = F.broadcast(jvm.frame(spark, "places", parts.lost.astype("<i8").tobytes()))
+        place = F.col(_PLACE) + F.col("_metadata.row_index")
+        rows = rows.join(lost, place == lost["place"], "left_anti")
+    return rows.select(*(column(n) for n in schema.names))
