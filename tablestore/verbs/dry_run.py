@@ -66,7 +66,7 @@ def _append(store: Store, buckets: Sequence[Bucket], full: bool) -> Iterator[Pic
 
 def _keyed(store: Store, buckets: Sequence[Bucket], full: bool, at: Snapshot | None) -> Iterator[Pick]:
     """The pick in each bucket of a table with a primary key, now or at the time of a snapshot."""
-    model = learned_sizes(store) if buckets else UNKNOWN
+    model = learned_sizes(store, at) if buckets else UNKNOWN
     instant_ms = store.env.now_ms() if at is None else at.time_millis
     for bucket in buckets:
         decision = decide(bucket, full=full, now_ms=store.env.local_ms(instant_ms))

@@ -62,12 +62,10 @@ LAST = "last = max(now.end.get(bucket, 0), has.get(bucket, 0))"
 STOP = "stop = {b: max(at.get(b, 0), min(now.end.get(b, 0), has.get(b, 0))) for b in sorted({*at, *now.end})}"
 BELOW = "the greatest of it and an offset, which is at least 0"
 WHOLE = {
-    "_walk": 'whole = entries.numbers("delete_count", null=-1) == 0',
+    "_sections": 'whole = entries.numbers("delete_count", null=-1)[first] == 0',
     "_lifted_groups": 'whole = (levels > 0) & (entries.numbers("delete_count", null=-1) == 0)',
 }
 FEW = "if len(self._entries) <= _FEW: # others of this plan will be asked for too: all are made at once"
-FIRST_GROUP = "number, spans = groups[0], list[_Span]()"
-RAW = "raw = stop - start == 1 and bool(lifted[number] or whole[rows[0]])"
 UPPER = "upper += (SortedRun((), level) for level in range(len(upper) + 1, max(come, default=0) + 1))"
 LEVEL_BOUNDS = "low, high = np.full(count, 1 << 30), np.full(count, -1)"
 PAIRS = 'pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF'
@@ -89,15 +87,6 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         LEVEL_BOUNDS,
         LEVEL_BOUNDS.replace("-1", "-0"),
     ): "no level is below 0",
-    **{
-        (
-            SPLIT_GENERATOR,
-            "_packed",
-            "weight, raw = 0, False",
-            f"weight, raw = {start}",
-        ): "no pack is open yet"
-        for start in ("1, False", "(-1), False", "0, True")
-    },
     (SECTIONS, "buckets", PAIRS, PAIRS.replace("32", "33")): "bits that no number has",
     **{
         (SECTIONS, "_ranks", RANKS, RANKS.replace("[0,", f"[{first},")): "all ranks move alike"
@@ -170,14 +159,6 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         FEW,
         FEW.replace("len(self._entries) <= _FEW", "(len(self._entries) < _FEW)"),
     ): "both roads make the same",
-    (SPLIT_GENERATOR, "splits", "at = int(rows[0])", "at = int(rows[(-1)])"): "rows of one bucket",
-    (
-        SPLIT_GENERATOR,
-        "_walk",
-        FIRST_GROUP,
-        FIRST_GROUP.replace("groups[0]", "groups[(-1)]"),
-    ): "a bucket without sections has no split",
-    (SPLIT_GENERATOR, "_walk", RAW, RAW.replace("rows[0]", "rows[(-1)]")): "there is one row",
     (SPLIT_GENERATOR, "_cut", "return order, starts", "pass"): "the road for some gives the same",
     (
         SPLIT_GENERATOR,

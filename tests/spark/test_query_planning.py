@@ -182,7 +182,10 @@ def test_a_plan_shows_what_is_left_out(spark: SparkSession, lake: ts.Lake):
     table.write({"p": [1], "k": [2], "s": ["newer"]})
     viewed(spark, table, "skipping")
     plan = plan_of(spark.sql("SELECT k, s FROM skipping WHERE p = 1 AND n IS NULL"))
-    assert "d.db/t snapshot 5: skipped none of 2 files, 3 of 5 manifests unread; 1 row superseded" in plan
+    assert (
+        "d.db/t snapshot 5: skipped none of 2 files of 1 partition, 3 of 5 manifests unread; 1 row superseded"
+        in plan
+    )
     assert "ReadSchema: struct<p:int,k:int,n:bigint,s:string" in plan
     whole = plan_of(spark.sql("SELECT s FROM skipping WHERE k > 3"))
     assert "skipped 5 of 5 files: 5 by key range" in whole
@@ -193,7 +196,7 @@ def test_a_plan_shows_what_is_left_out(spark: SparkSession, lake: ts.Lake):
     summed.write({"p": [1, 2], "k": [1, 1], "n": [1, 1]})
     frame = to_spark(summed, spark).where("p = 2").select("n")
     assert "BatchScan tablestore" in plan_of(frame)
-    assert "d.db/sums snapshot 2: skipped 2 of 4 files: 2 by partition" in plan_of(frame)
+    assert "d.db/sums snapshot 2: skipped none of 2 files of 1 partition" in plan_of(frame)
     assert [r.n for r in frame.collect()] == [2]
 
 

@@ -216,10 +216,12 @@ class Tags(HTMLParser):
         super().__init__()
         self.tags: list[str] = []
         self.events: list[str] = []
+        self.images: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self.images += [value or "" for name, value in attrs if tag == "img" and name == "src"]
         self.events += [name for name, _ in attrs if name.startswith("on")]
         self.events += [f"{name}={value[:20]}" for name, value in attrs if _runs(name, value or "")]
 

@@ -1,6 +1,7 @@
 """MergeView: from the engine's account of a merge to rows, boxes, words and traits; no browser."""
 
 import json
+import re
 
 import pyarrow as pa
 import pytest
@@ -190,7 +191,7 @@ def test_text_from_data_is_escaped_everywhere(tmp_path) -> None:
         assert "<img" not in svg
         assert "&lt;img" in svg
     page = view.to_html(tmp_path / "merge.html").read_text()
-    assert "<img" not in page.replace("<img src", "", 0).split("<script")[0]
+    assert "<img" not in re.sub(r'<img [^>]*src="data:', "", page).split("<script")[0]
     assert XSS[:4] in view.text()
 
 

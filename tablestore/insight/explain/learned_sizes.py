@@ -1,7 +1,8 @@
 """What a table tells of the sizes of its next merges: its newest compactions, live files, and sampled keys.
 
 Reads delta manifests, live entries, and a sample of keys (`read_keys`). The model is kept until the newest
-snapshot, the schema or the target size of files changes, so that all views and dry runs estimate alike.
+snapshot, the schema or the target size of files changes, so that all views and dry runs of now
+estimate alike.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ _State = tuple[Snapshot, int, int]  # newest snapshot, schema, target size of fi
 _KEPT: WeakKeyDictionary[ManifestStore, tuple[_State, SizeModel]] = WeakKeyDictionary()
 
 
-def learned_sizes(store: Store) -> SizeModel:
-    """The model of the table as it is now, for estimates of now and of the past. UNKNOWN where it has no
-    snapshot or no primary key."""
+def learned_sizes(store: Store, at: Snapshot | None = None) -> SizeModel:
+    """The model of the table as it is now, or as it was `at` a snapshot. UNKNOWN where it has no snapshot or
+    no primary key."""
+    if at is not None and store.schema.primary_keys:
+        return _learned(store, at)
     latest = store.snapshots.latest()
     if latest is None or not store.schema.primary_keys:
         return UNKNOWN

@@ -45,6 +45,7 @@ class Plan:
     manifests: int = 0
     manifests_skipped: int = 0
     decided: tuple[FileVerdict, ...] | None = None  # what the splits were chosen by, where it was kept
+    partitions: int | None = None  # whose files alone were looked at, None: all
     other_branch: Plan | None = None  # of another branch, for partitions of its own (`read/scan/fallback.py`)
 
     @cached_property
@@ -75,8 +76,11 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """`skipped 214 of 230 files: 180 by partition, 30 by bucket, 4 by key range`."""
+        """`skipped 214 of 230 files: 180 by partition, 30 by bucket, 4 by key range`. Where the condition
+        names partitions, their files alone are counted: `skipped none of 20 files of 1 partition`."""
         files, skipped = quantities.many(len(self.verdicts), "file"), pruning.counts(self.verdicts)
+        if self.partitions is not None:
+            files += f" of {quantities.many(self.partitions, 'partition')}"
         if not skipped:
             return f"skipped none of {files}"
         by = ", ".join(f"{n:,} {'as' if rule == 'invisible' else 'by'} {rule}" for rule, n in skipped.items())
@@ -147,7 +151,8 @@ def plan(
         )
     skipped = len(manifests) - len(chosen)
     looked_at = (entries, pruner, min_level, len(manifests), skipped, decided)
-    planned = Plan(store, snapshot, where, data_splits, *looked_at)
+    named = None if points is None else len(points)
+    planned = Plan(store, snapshot, where, data_splits, *looked_at, partitions=named)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot_id, planned.summary)
     return planned

@@ -18,6 +18,7 @@ from tablestore.insight.cards import html, lake, scan
 from tablestore.insight.check.findings import Violation, Violations
 from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.finding import Diagnosis, Finding
+from tablestore.meta import manifest_cache
 from tests.faults import FaultyIO
 from tests.tables import KEYED
 
@@ -218,6 +219,7 @@ def test_cards_read_metadata_only_and_few_files(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_said_or_left_to_the_text(orders: ts.Table) -> None:
     for path in Path(orders.location, "manifest").iterdir():
         path.write_bytes(b"no manifest")
+    manifest_cache.LOCAL.clear()  # which has what this process wrote
     assert "✕ its manifests cannot be read" in words(shown(orders))
     assert orders.scan()._repr_html_() is None
     assert "Scan(" in repr(orders.scan())

@@ -163,7 +163,7 @@ def test_a_split_travels_to_other_processes() -> None:
 def test_files_of_a_plan_are_made_on_first_use(count: int) -> None:
     """Of a small plan all at once, of a large one those of the split."""
     entries = Entries.of(ManifestEntry(ADD, b"", 0, 1, file(f"f{i}", i, i)) for i in range(count))
-    files = SplitFiles(entries, np.array([2, 0]))
+    files = SplitFiles(entries, np.array([1, 2, 0]), 1, 3)
     made = [file("f2", 2, 2), file("f0", 0, 0)]
     assert (len(files), list(files), files[1]) == (2, made, made[1])
     assert files == made
