@@ -32,6 +32,7 @@ from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
 from tablestore.fluss.write import TableWriter
+from tablestore.meta import manifest_cache
 from tablestore.tiering.report import RoundReport, TieringReport
 from tablestore.tiering.service import TieringService
 
@@ -237,6 +238,7 @@ def of_lake(lake: ts.Lake, tables: int, buckets: int, failing: int) -> Iterator[
             table.log.finish()
             table.write(some_rows(1, buckets))
             shutil.rmtree(Path(table.location.removeprefix("file://")) / "manifest")
+            manifest_cache.LOCAL.clear()  # which has what this process wrote
     with lake.coordinator() as coordinator:
         yield _LakeSource(
             coordinator.address, sources, [f"{DATABASE}.t{n:04d}" for n in range(tables)], buckets, failing
