@@ -7,13 +7,14 @@ environment is the token instead.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from rich.console import Console
 
 import tablestore as ts
 from tablestore.cli.places import cache_folder
 from tablestore.cli.running import INTERRUPTED, asked_to_stop
+from tablestore.io.fileio import LocalFileIO
+from tablestore.io.private_file import write_private
 from tablestore.sql.flight.server import FlightSqlServer
 
 TOKEN = "TABLESTORE_SQL_TOKEN"
@@ -29,8 +30,10 @@ def serve(lake: ts.Lake, *, port: int, roots: list[str], writes: bool) -> int:
     ):
         print(server.address, flush=True)
         if given is None:
-            path = cache_folder() / f"sql-{server.address.rpartition(':')[2]}.token"
-            write_private(path, server.token)
+            folder = cache_folder()
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"sql-{server.address.rpartition(':')[2]}.token"
+            write_private(LocalFileIO(), str(path), server.token.encode(), below=str(folder))
             print(f"token in {path}", flush=True)
         try:
             asked.wait()
@@ -38,11 +41,3 @@ def serve(lake: ts.Lake, *, port: int, roots: list[str], writes: bool) -> int:
             if given is None:
                 path.unlink(missing_ok=True)
     return INTERRUPTED
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that its owner alone can read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)

@@ -125,9 +125,9 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         with _errors():
             name, asked = unpacked(descriptor.command)
             if name == "CommandStatementUpdate":
-                self._answer_update(writer, self._statements.change(asked.query))
+                _answer_count(writer, self._statements.change(asked.query))
             elif name == "CommandPreparedStatementUpdate":
-                self._answer_update(writer, self._changed(asked.prepared_statement_handle, reader))
+                _answer_count(writer, self._changed(asked.prepared_statement_handle, reader))
             elif name == "CommandPreparedStatementQuery":
                 handle = asked.prepared_statement_handle
                 rows = _parameters(reader)
@@ -192,12 +192,13 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         counts = [self._statements.change(known.text, row) for row in _parameters(reader) or [[]]]
         return -1 if -1 in counts else sum(counts)
 
-    def _answer_update(self, writer: Any, rows: int) -> None:
-        _answer(writer, new("DoPutUpdateResult", record_count=rows))
-
 
 def _answer(writer: Any, message: Any) -> None:
     writer.write(pa.py_buffer(message.SerializeToString()))
+
+
+def _answer_count(writer: Any, rows: int) -> None:
+    _answer(writer, new("DoPutUpdateResult", record_count=rows))
 
 
 def _parameters(reader: Any) -> list[list[Any]]:
