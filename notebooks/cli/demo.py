@@ -41,7 +41,6 @@ def main(arguments: list[str]) -> int:
         ROOT / ("lake" if options.source is None else "lake-of-source")
     )
     screen = Console(stderr=True, highlight=False)
-    places = Places(ROOT)  # replaced as soon as the address is understood
     try:
         places = Places.of(options.warehouse)
         with alone(places):
@@ -53,13 +52,15 @@ def main(arguments: list[str]) -> int:
         screen.print(f"stopped; {_again(options.source)}")
         return INTERRUPTED
     except OSError as e:
-        screen.print("[bold red]demo:[/]", Text(f"{e.filename or places.warehouse}: {e.strerror or e}"))
+        screen.print("[bold red]demo:[/]", Text(f"{e.filename or options.warehouse}: {e.strerror or e}"))
         return REFUSED
     except PySparkException as e:
         text = str(e).splitlines()
         lines = [line for line in text if "tablestore.core.errors" in line] or text[:5]
         screen.print("[bold red]demo: a query failed[/]", Text("\n".join(lines)))
-        screen.print(f"Spark's own words are in {places.spark_log}; {_again(options.source)}")
+        screen.print(
+            f"Spark's own words are in {Places.of(options.warehouse).spark_log}; {_again(options.source)}"
+        )
         return FAILED
 
 
