@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -190,20 +191,43 @@ def test_tables_of_java_paimon_arrive_as_our_scan_reads_them(name: str):
     assert in_order(cells(rows, types)) == in_order(cells(expected, types))
 
 
-def test_the_command_serves_until_it_is_stopped(lake: ts.Lake, tmp_path: Path):
+@contextmanager
+def served(lake: ts.Lake, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path, Any]]:
+    """`sql LAKE --serve` as a process, the file of its token, and a reader of all of shop.orders."""
     command = [sys.executable, "-m", "tablestore.cli", "sql", lake.warehouse, "--serve"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TABLESTORE_CACHE": str(tmp_path / "cache")}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    assert process.stdout is not None
-    address, token = process.stdout.readline().strip(), process.stdout.readline().strip()
-    path = Path(token.removeprefix("token in "))
-    assert path.stat().st_mode & 0o777 == 0o600
-    client = flight.FlightClient(address)
-    options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {path.read_text()}".encode())])
-    command_bytes = packed("CommandStatementQuery", query="SELECT max(k) AS k FROM shop.orders")
-    info = client.get_flight_info(flight.FlightDescriptor.for_command(command_bytes), options)
-    assert client.do_get(info.endpoints[0].ticket, options).read_all().to_pylist() == [{"k": 999}]
-    client.close()
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=120)
-    assert not path.exists()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            address, token = process.stdout.readline().strip(), process.stdout.readline().strip()
+            path = Path(token.removeprefix("token in "))
+            with flight.FlightClient(address) as client:
+                bearer = f"Bearer {path.read_text()}".encode()
+                options = flight.FlightCallOptions(headers=[(b"authorization", bearer)])
+                query = packed("CommandStatementQuery", query="SELECT * FROM shop.orders")
+                info = client.get_flight_info(flight.FlightDescriptor.for_command(query), options)
+                yield process, path, client.do_get(info.endpoints[0].ticket, options)
+        finally:
+            process.kill()
+
+
+def test_the_command_serves_until_it_is_stopped(lake: ts.Lake, tmp_path: Path):
+    with served(lake, tmp_path) as (process, token, reader):
+        assert token.stat().st_mode & 0o777 == 0o600
+        assert reader.read_all().num_rows == 1_000
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=120) == 130
+        assert not token.exists()
+
+
+def test_a_client_that_stops_reading_holds_the_end_until_the_second_ctrl_c(lake: ts.Lake, tmp_path: Path):
+    rows = 300_000  # 90 MB in five batches: more than gRPC sends ahead
+    lake.table("shop.orders").write(pa.table({"k": range(rows), "v": ["x" * 300] * rows}))
+    with served(lake, tmp_path) as (process, token, reader):
+        reader.read_chunk()
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) == 130
+        assert not token.exists()

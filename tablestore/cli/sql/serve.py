@@ -24,20 +24,26 @@ def serve(lake: ts.Lake, *, port: int, roots: list[str], writes: bool) -> int:
     """Serve until Ctrl-C; the exit code. Raises InvalidRequest for a port that is taken, MissingPackage."""
     given = os.environ.get(TOKEN)
     screen = Console(stderr=True)
-    with (
-        FlightSqlServer(lake, port=port, token=given, roots=roots, writes=writes) as server,
-        asked_to_stop(screen, "ending") as asked,
-    ):
-        print(server.address, flush=True)
-        if given is None:
-            folder = cache_folder()
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"sql-{server.address.rpartition(':')[2]}.token"
-            write_private(LocalFileIO(), str(path), server.token.encode(), below=str(folder))
-            print(f"token in {path}", flush=True)
+    with asked_to_stop(screen, "ending; Ctrl-C again cuts off what is being fetched") as asked:
+        server = FlightSqlServer(lake, port=port, token=given, roots=roots, writes=writes)
+        path = cache_folder() / f"sql-{server.address.rpartition(':')[2]}.token"
         try:
+            print(server.address, flush=True)
+            if given is None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_private(LocalFileIO(), str(path), server.token.encode(), below=str(path.parent))
+                print(f"token in {path}", flush=True)
             asked.wait()
         finally:
             if given is None:
                 path.unlink(missing_ok=True)
+            _close(server)
     return INTERRUPTED
+
+
+def _close(server: FlightSqlServer) -> None:
+    """End a server; a second Ctrl-C ends the process."""
+    try:
+        server.close()
+    except KeyboardInterrupt:  # the end of Python, too, would wait for a client that reads no further
+        os._exit(INTERRUPTED)

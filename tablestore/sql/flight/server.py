@@ -66,8 +66,7 @@ class FlightSqlServer:
             self._service = _Service(lake, statements, self.token, port=port, read_only=not writes)
         except pa.ArrowException as e:
             raise InvalidRequest(f"port {port} of {HOST} cannot be listened on: {e}") from None
-        self._thread = threading.Thread(target=self._service.serve, name="flight-sql", daemon=True)
-        self._thread.start()
+        # It answers now, in threads of gRPC: Arrow's `serve` would only wait, and take Ctrl-C from its caller
 
     @property
     def address(self) -> str:
@@ -75,9 +74,14 @@ class FlightSqlServer:
         return f"grpc+tcp://{HOST}:{self._service.port}"
 
     def close(self) -> None:
-        """End it; what is being fetched is finished first."""
+        """End it; what is being fetched is finished first. Ctrl-C ends the waiting for it."""
+        ending = threading.Thread(target=self._end, name="flight-sql-end", daemon=True)
+        ending.start()
+        ending.join()  # not in this thread: Arrow's waiting would not hear Ctrl-C
+
+    def _end(self) -> None:
         self._service.shutdown()
-        self._thread.join()
+        self._service.wait()
 
     def __enter__(self) -> Self:
         return self
