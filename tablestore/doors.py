@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from tablestore.log.log import Log
     from tablestore.log.settings import LogSettings
     from tablestore.lsm.compaction.compaction_report import Compaction
+    from tablestore.maintenance.policy import MaintenancePolicy as MaintenancePolicy
+    from tablestore.maintenance.service import MaintenanceService as MaintenanceService
     from tablestore.meta.store import Store
     from tablestore.read.scan.plan import Plan
     from tablestore.spark.stream_jobs import StreamJob
@@ -159,6 +161,13 @@ def coordinator(lake: Lake, io: FileIO, *, host: str, port: int, env: Env) -> Co
     with _needs("Lake.coordinator"):
         from tablestore.tiering.coordinator.coordinator import Coordinator
     return Coordinator(lake, io, host=host, port=port, env=env)
+
+
+def maintain(lake: Lake, io: FileIO, **how: Any) -> MaintenanceService:
+    """The service of `Lake.maintain`, started; `how` are its arguments."""
+    with _needs("Lake.maintain"):
+        from tablestore.maintenance.opening import maintain as start
+    return start(lake, io, **how)
 
 
 def register_lake(lake: Lake, spark: SparkSession, catalog: str) -> list[str]:

@@ -40,11 +40,17 @@ MAY_IMPORT["read"] = MAY_IMPORT["read"] | {"doors"}  # to what is below it, and 
 MAY_IMPORT["table"] = MAY_IMPORT["insight"] | {"doors"}
 MAY_IMPORT["verbs"] = MAY_IMPORT["table"] | {"table", "insight"}
 MAY_IMPORT["flow"] = MAY_IMPORT["verbs"] | {"verbs"}
+MAY_IMPORT["maintenance"] = MAY_IMPORT["flow"] | {"flow"}
 MAY_IMPORT["cdc"] = MAY_IMPORT["flow"] | {"flow"}
 MAY_IMPORT["tiering"] = MAY_IMPORT["cdc"] | {"cdc"}
 MAY_IMPORT["spark"] = MAY_IMPORT["tiering"] | {"tiering"}
 MAY_IMPORT["sql"] = MAY_IMPORT["spark"]  # Spark by doors
-MAY_IMPORT["cli"] = MAY_IMPORT["sql"] | {"sql", "spark", "tablestore"}  # commands use the public names, too
+MAY_IMPORT["cli"] = MAY_IMPORT["sql"] | {
+    "sql",
+    "spark",
+    "maintenance",
+    "tablestore",
+}  # commands use the public names, too
 MAY_IMPORT["doors"] = {"core"}  # what it imports in functions, and for types, is above
 DOORS = ROOT / "tablestore" / "doors.py"
 LATE = {"importlib", "importlib.import_module", "importlib.util", "pkgutil", "runpy"}

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = "core io format fluss meta catalog lsm write read insight table verbs".split()
-PACKAGES += "flow cdc tiering spark sql cli".split()
+PACKAGES += "flow maintenance cdc tiering spark sql cli".split()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -23,7 +23,21 @@ from tablestore.cli.commands import run
 
 OWN = ("demo", "cluster", "lab", "docs", "test", "bench", "doctor", "clean")
 """The verbs with a module here; `doctor` looks at the checkout, too."""
-VERBS = ("demo", "cluster", "lab", "open", "sql", "cdc", "tier", "docs", "test", "bench", "doctor", "clean")
+VERBS = (
+    "demo",
+    "cluster",
+    "lab",
+    "open",
+    "sql",
+    "cdc",
+    "tier",
+    "maintain",
+    "docs",
+    "test",
+    "bench",
+    "doctor",
+    "clean",
+)
 
 
 def main(arguments: list[str]) -> int:

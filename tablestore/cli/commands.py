@@ -24,6 +24,8 @@ COMMANDS = {
     "tier": "copy what is new in a Fluss cluster into a lake: "
     "tier --from fluss://host:port [--tables 'db.*'] --warehouse DIR [--once]; "
     "or tier --serve --warehouse DIR",
+    "maintain": "compact, expire and clean tables by policy and budget: "
+    "maintain --warehouse DIR [--tables 'db.*'] [--runs 3] [--freshness '10 min'] [--once] [--plan]",
     "doctor": "what this machine lacks, with remedies; "
     "doctor PATH [--mend]: are the tables there sound, what mends them",
 }

@@ -26,7 +26,15 @@ from tablestore.table.lake_catalog import LakeCatalog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tablestore.doors import CaptureJob, Coordinator, Repair, Result, TieringService
+    from tablestore.doors import (
+        CaptureJob,
+        Coordinator,
+        MaintenancePolicy,
+        MaintenanceService,
+        Repair,
+        Result,
+        TieringService,
+    )
     from tablestore.meta.store import Store
     from tablestore.table.table import Table
 
@@ -227,6 +235,44 @@ class Lake(LakeCatalog):
         []
         """
         return doors.coordinator(self, self._catalog.io, host=host, port=port, env=self._env)
+
+    def maintain(
+        self,
+        *,
+        tables: str | Sequence[str] = (),
+        policy: MaintenancePolicy | Mapping[str, Any] | None = None,
+        bytes_per_hour: int | str | None = None,
+        windows: str | Sequence[str] = (),
+        follow: bool = True,
+        name: str | None = None,
+        poll: Any = "5 s",
+        lease: Any = "1 min",
+    ) -> MaintenanceService:
+        """Keep tables in shape: compact buckets, the worst first, expire snapshots and partitions, mend what
+        the doctor finds, remove orphans; gives the service, which runs on. Writers can be `write-only` then.
+
+        `tables` are patterns of `database.table`: "shop.*"; without any all tables. `policy` is what is aimed
+        at, a `ts.MaintenancePolicy`; or, for tables of different needs, {pattern: policy}, of which the first
+        that fits decides. Compactions read at most `bytes_per_hour` ("10 gb") in any hour, and work is done
+        in `windows` of the day, in local time ("22:00-06:00"); what makes writers wait is done in spite of
+        both. Unless it is to `follow`, the service ends when nothing is left that may be done.
+
+        Each piece of work is one commit, all or nothing. Services share tables by leases in the warehouse: a
+        table is with one of them, and passes on when that one has not renewed its `lease` in time. What was
+        done is written down under the `name` of the service: `ts.maintenance_report`. Tables are looked at
+        every `poll`.
+
+        The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, `report()`: each piece
+        of work with why, predicted and measured. Raises InvalidRequest and NotFound before it starts.
+
+        >>> policy = ts.MaintenancePolicy(runs=3, freshness="10 min")
+        >>> service = lake.maintain(tables="shop.*", policy=policy, follow=False)
+        >>> service.wait(60), service.state
+        (True, 'ended')
+        """
+        how: dict[str, Any] = {"tables": tables, "policy": policy, "windows": windows, "follow": follow}
+        how |= {"bytes_per_hour": bytes_per_hour, "name": name, "poll": poll, "lease": lease}
+        return doors.maintain(self, self._catalog.io, **how, env=self._env)
 
     def __repr__(self) -> str:
         names = self.tables()

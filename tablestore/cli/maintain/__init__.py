@@ -1,0 +1,1 @@
+"""The command `maintain`: a maintenance service, and its picture on a terminal."""

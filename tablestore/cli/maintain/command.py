@@ -1,0 +1,101 @@
+"""A maintenance service as the options ask for it, shown until it ends or is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+import tablestore as ts
+from tablestore.cli.maintain.screen import picture
+from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.io.paths import location
+from tablestore.io.routed import file_io_for
+from tablestore.maintenance.opening import service_of
+from tablestore.maintenance.service import MaintenanceService
+
+_LOOK_SECONDS = 0.25
+
+
+def main(options: argparse.Namespace) -> int:
+    """Maintain until Ctrl-C or, with --once, until nothing is left to do."""
+    screen = Console(stderr=True, highlight=False)
+
+    def work() -> int:
+        service = service_for(options)
+        if not options.plan:
+            return show(service.start(), screen)
+        plan = service.plan()
+        for piece in plan:
+            print(piece.text)
+        if not plan:
+            screen.print("nothing is due")
+        return 0
+
+    return run("maintain", work, screen, interrupted="stopped; what is half done was not committed")
+
+
+def service_for(options: argparse.Namespace) -> MaintenanceService:
+    """The service that the options ask for, not yet started."""
+    how: dict[str, Any] = {"tables": ",".join(options.tables), "policy": policy_of(options)}
+    how |= {"bytes_per_hour": options.bytes_per_hour, "windows": options.window, "name": options.name}
+    how |= {"follow": not options.once, "poll": options.poll}
+    reach = dict(options.option)
+    lake = ts.connect(options.warehouse, **reach)
+    return service_of(lake, file_io_for(location(lake.warehouse), reach), **how)
+
+
+def policy_of(options: argparse.Namespace) -> ts.MaintenancePolicy | Mapping[str, Any]:
+    """The policy of the options, or the file of policies that they name. Raises InvalidRequest for what is
+    no TOML."""
+    if options.policy is None:
+        given = {"runs": options.runs, "freshness": options.freshness, "analyze_every": options.analyze_every}
+        return ts.MaintenancePolicy(**given)
+    try:
+        return tomllib.loads(Path(options.policy).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise ts.InvalidRequest(f"{options.policy} is no TOML: {e}") from None
+
+
+def show(service: MaintenanceService, screen: Console) -> int:
+    """Show the service until it ends or is stopped."""
+    with asked_to_stop(screen, "ending after the work under way") as asked:
+        live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
+        if live is not None:
+            live.start()
+        shown = 0
+        try:
+            while True:
+                running = service.running
+                if live is not None:
+                    live.update(picture(service.report()), refresh=True)
+                else:
+                    shown = _printed(service, shown)
+                if not running:
+                    break
+                if asked.wait(_LOOK_SECONDS):
+                    service.stop()
+        finally:
+            if live is not None:
+                live.stop()
+            service.stop()
+    if service.error is not None:
+        raise service.error
+    report = service.report()
+    screen.print(report.summary, markup=False, soft_wrap=True)
+    if any(work.error for work in service.done) or report.troubles:
+        return FAILED
+    return INTERRUPTED if asked.is_set() else 0
+
+
+def _printed(service: MaintenanceService, shown: int) -> int:
+    """Print the work that was done since; how many pieces there are."""
+    done = service.done
+    for work in done[shown:]:
+        print(work.text, flush=True)
+    return len(done)

@@ -1,0 +1,83 @@
+"""`lake.maintain`: a service from what a user says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest
+from tablestore.core.options.values import duration_ms
+from tablestore.io.fileio import FileIO
+from tablestore.io.paths import join
+from tablestore.maintenance.history import FOLDER, History
+from tablestore.maintenance.leases import LeaseBook
+from tablestore.maintenance.policy import MaintenanceLimits, MaintenancePolicy, PolicyBook
+from tablestore.maintenance.service import MaintenanceService
+from tablestore.table.lake import Lake
+
+LEAST_LEASE_MS = 1_000
+
+
+def maintain(
+    lake: Lake,
+    io: FileIO,
+    *,
+    tables: str | Sequence[str] = (),
+    policy: MaintenancePolicy | Mapping[str, Any] | None = None,
+    bytes_per_hour: int | str | None = None,
+    windows: str | Sequence[str] = (),
+    follow: bool = True,
+    name: str | None = None,
+    poll: Any = "5 s",
+    lease: Any = "1 min",
+    env: Env = SYSTEM,
+) -> MaintenanceService:
+    """The service of `Lake.maintain`, started."""
+    how: dict[str, Any] = {"policy": policy, "bytes_per_hour": bytes_per_hour, "windows": windows}
+    how |= {"follow": follow, "name": name, "poll": poll, "lease": lease, "env": env}
+    return service_of(lake, io, tables=tables, **how).start()
+
+
+def service_of(
+    lake: Lake,
+    io: FileIO,
+    *,
+    tables: str | Sequence[str] = (),
+    policy: MaintenancePolicy | Mapping[str, Any] | None = None,
+    bytes_per_hour: int | str | None = None,
+    windows: str | Sequence[str] = (),
+    follow: bool = True,
+    name: str | None = None,
+    poll: Any = "5 s",
+    lease: Any = "1 min",
+    env: Env = SYSTEM,
+) -> MaintenanceService:
+    """The service, not yet started."""
+    lake.require_there()
+    policies = PolicyBook.of(policy, tables.split(",") if isinstance(tables, str) else tables)
+    hours = [each for each in windows.split(",") if each.strip()] if isinstance(windows, str) else windows
+    limits = MaintenanceLimits.of(bytes_per_hour, hours)
+    lease_ms = _milliseconds("lease", lease)
+    if lease_ms < LEAST_LEASE_MS:
+        raise InvalidRequest(f"lease {lease!r} must be a second at least")
+    history = History(io, lake.warehouse, name)
+    holder = f"{history.name}@{env.host()}:{env.process()}:{env.uuid()[:8]}"
+    leases = LeaseBook(io, join(lake.warehouse, FOLDER, "leases"), holder, lease_ms=lease_ms, env=env)
+    return MaintenanceService(
+        lake,
+        policies,
+        limits,
+        leases,
+        history,
+        follow=follow,
+        poll_seconds=_milliseconds("poll", poll) / 1000,
+        env=env,
+    )
+
+
+def _milliseconds(what: str, given: Any) -> int:
+    try:
+        return duration_ms(str(given))
+    except ValueError:
+        raise InvalidRequest(f"{what} {given!r} must be a duration such as '5 s'") from None

@@ -1,0 +1,148 @@
+"""What a maintenance service did, does and waits for. Immutable values, stored as JSON.
+
+Times are seconds after 1970, sizes bytes. Written below the warehouse by the service, read by
+`ts.maintenance_report`, the command and views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.core.quantities import duration, many, size
+from tablestore.maintenance.card import maintenance_card
+
+SCHEMA = pa.schema(
+    {
+        "began": pa.timestamp("ms", "UTC"),
+        "seconds": pa.float64(),
+        "table": pa.string(),
+        "kind": pa.string(),
+        "where": pa.string(),
+        "why": pa.string(),
+        "predicted_read": pa.int64(),
+        "predicted_written": pa.int64(),
+        "read": pa.int64(),
+        "written": pa.int64(),
+        "runs_before": pa.int32(),
+        "runs_after": pa.int32(),
+        "result": pa.string(),
+        "error": pa.string(),
+    }
+)
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    """One piece of work that was tried: why, what was predicted, what was measured. `error` is why nothing of
+    it was committed, empty where it was."""
+
+    began: float
+    seconds: float
+    table: str
+    kind: str
+    where: str
+    why: str
+    predicted_read: int = 0
+    predicted_written: int = 0
+    read: int = 0
+    written: int = 0
+    runs_before: int = 0
+    runs_after: int = 0
+    result: str = ""
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        """`shop.orders bucket-0 compact: size ratio: …; 8 → 1 runs, read 12 MiB (predicted 12 MiB), …`."""
+        head = f"{self.table} {self.where} {self.kind}".replace("  ", " ")
+        if self.error:
+            return f"{head}: failed, nothing was committed: {self.error}"
+        parts = [self.why]
+        if self.kind == "compact":
+            runs = f"{self.runs_before} → {many(self.runs_after, 'run')}, " if self.runs_before else ""
+            wrote = f"wrote {size(self.written)} (predicted {size(self.predicted_written)})"
+            parts.append(f"{runs}read {size(self.read)}, {wrote}")
+        parts.append(duration(int(1000 * self.seconds)))
+        return f"{head}: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkWaiting:
+    """Work that is not done yet, why it is wanted, and what it waits for; empty where it comes next."""
+
+    table: str
+    kind: str
+    where: str
+    why: str
+    waits_for: str
+    size: int = 0
+
+    @property
+    def text(self) -> str:
+        """`shop.orders bucket-0 compact: … – waits for the window 22:00-06:00`."""
+        waits = f"; waits for {self.waits_for}" if self.waits_for else ""
+        return f"{self.table} {self.where} {self.kind}: {self.why}{waits}".replace("  ", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceReport:
+    """One service at one moment: what it has done lately, oldest first, what waits, the most urgent first,
+    and the tables that it could not look at, with the error."""
+
+    name: str
+    state: str
+    at: float
+    tables: int = 0
+    hour_bytes: int | None = None
+    spent_bytes: int = 0
+    done: tuple[WorkDone, ...] = ()
+    waiting: tuple[WorkWaiting, ...] = ()
+    troubles: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """`running: 12 tables, 3 done, 1 failed, 2 waiting; 1.2 GiB of 10 GiB in the last hour`."""
+        failed = sum(bool(work.error) for work in self.done)
+        counts = [many(self.tables, "table"), f"{len(self.done) - failed:,} done"]
+        counts += [f"{failed:,} failed"] if failed else []
+        counts += [f"{len(self.waiting):,} waiting"] if self.waiting else []
+        limit = "" if self.hour_bytes is None else f" of {size(self.hour_bytes)}"
+        return f"{self.state}: {', '.join(counts)}; read {size(self.spent_bytes)}{limit} in the last hour"
+
+    @property
+    def text(self) -> str:
+        """The summary, the newest work, what waits, what is in trouble."""
+        lines = [self.summary, *(work.text for work in self.done[-_SHOWN:])]
+        lines += [work.text for work in self.waiting[:_SHOWN]]
+        lines += [f"{table}: {error}" for table, error in self.troubles]
+        return "\n".join(lines)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each piece of work done (`SCHEMA`); times are timestamps."""
+        columns = {name: [getattr(work, name) for work in self.done] for name in SCHEMA.names}
+        columns["began"] = [int(1000 * work.began) for work in self.done]
+        return pa.table([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> MaintenanceReport:
+        """What `as_json` gave."""
+        parts: dict[str, Any] = dict(values)
+        parts["done"] = tuple(WorkDone(**work) for work in parts["done"])
+        parts["waiting"] = tuple(WorkWaiting(**work) for work in parts["waiting"])
+        parts["troubles"] = tuple((str(table), str(error)) for table, error in parts["troubles"])
+        return cls(**parts)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return maintenance_card(self)

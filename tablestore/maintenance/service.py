@@ -1,0 +1,299 @@
+"""MaintenanceService: looks at tables, does the most urgent work that limits and leases allow.
+
+One thread works, one renews leases. Each piece of work is one commit of the table, all or nothing; a service
+that is killed leaves at most orphan files and leases, which end by themselves. A table is looked at again
+when it has a new snapshot, or after a while, since time alone makes work, too. Work that failed rests for a
+minute, then for twice as long, for an hour at most.
+
+Memory: the metadata of one table at a time, and what a compaction of one bucket holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tablestore.core.env import Env
+from tablestore.core.errors import TablestoreError
+from tablestore.core.quantities import duration, size
+from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, RunningJob
+from tablestore.maintenance.budget import HOUR_MS, ByteBudget
+from tablestore.maintenance.history import History
+from tablestore.maintenance.leases import LeaseBook
+from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
+from tablestore.maintenance.report import MaintenanceReport, WorkDone, WorkWaiting
+from tablestore.maintenance.work import LATER, STALLED, MaintenanceWork, carried_out, due_work, predicted
+from tablestore.table.lake import Lake
+from tablestore.table.table import Table
+
+log = logging.getLogger(__name__)
+_AGAIN_MS = 60_000  # a table without a new snapshot is looked at again after that
+_REST_MS = 30_000
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What was seen of a table: its newest snapshot then, when, and the work that was due."""
+
+    snapshot: int | None
+    at_ms: int
+    work: list[MaintenanceWork]
+
+
+class MaintenanceService(RunningJob):
+    """Maintenance of the tables of a lake, in a thread of this process. Safe to share."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        policies: PolicyBook,
+        limits: MaintenanceLimits,
+        leases: LeaseBook,
+        history: History,
+        *,
+        follow: bool,
+        poll_seconds: float,
+        env: Env,
+    ) -> None:
+        super().__init__()
+        self._lake, self._policies, self._limits, self._leases = lake, policies, limits, leases
+        self._history, self._follow, self._poll_seconds, self._env = history, follow, poll_seconds, env
+        self._budget = ByteBudget(limits.hour_bytes, history.spent())
+        self._looked: dict[str, _Looked] = {}
+        self._resting: dict[
+            tuple[str, str, str], tuple[int, int]
+        ] = {}  # place → (how often it failed, until)
+        self._waiting: tuple[WorkWaiting, ...] = ()
+        self._troubles: dict[str, str] = {}
+        self._done: list[WorkDone] = []
+        self._state = RUNNING
+        self._running = threading.Event()  # cleared while it is paused
+        self._running.set()
+        self._lock = threading.Lock()  # protects `_state`, `_done`, `_waiting`, `_troubles` and the history
+
+    # ---- what a caller does
+
+    def start(self) -> MaintenanceService:
+        """Begin, in threads of its own."""
+        threading.Thread(target=self._run, name="maintenance", daemon=True).start()
+        threading.Thread(target=self._renew, name="maintenance leases", daemon=True).start()
+        return self
+
+    def stop(self, seconds: float | None = None) -> bool:
+        """End it; the piece of work under way is finished first. Waits so long; whether it has ended."""
+        self._stopping.set()
+        self._running.set()
+        return self._over.wait(seconds)
+
+    def pause(self) -> None:
+        """Begin no more work until `resume`."""
+        self._running.clear()
+        self._note(PAUSED)
+
+    def resume(self) -> None:
+        """Begin work again."""
+        self._running.set()
+        self._note(RUNNING)
+
+    @property
+    def state(self) -> str:
+        """running, paused, ended, stopped or failed."""
+        with self._lock:
+            return self._state
+
+    @property
+    def done(self) -> tuple[WorkDone, ...]:
+        """What this service has done, without that of those before it, oldest first."""
+        with self._lock:
+            return tuple(self._done)
+
+    def report(self) -> MaintenanceReport:
+        """What it did, what waits and for what."""
+        with self._lock:
+            return MaintenanceReport(
+                self._history.name,
+                self._state,
+                self._env.now_ms() / 1000,
+                len(self._looked),
+                self._limits.hour_bytes,
+                self._budget.spent(self._env.now_ms()),
+                self._history.done,
+                self._waiting,
+                tuple(sorted(self._troubles.items())),
+            )
+
+    def __repr__(self) -> str:
+        return self.report().text
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    # ---- the thread that works
+
+    def _run(self) -> None:
+        state = FAILED
+        try:
+            while not self._stopping.is_set():
+                self._running.wait()
+                worked = self.turn()
+                if not worked and not self._follow:
+                    break
+                if not worked:
+                    self._stopping.wait(self._poll_seconds)
+            state = STOPPED if self._stopping.is_set() else ENDED
+        except BaseException as e:
+            self.error = e
+            log.exception("maintenance has failed")
+        finally:
+            for table in self._leases.tables:
+                self._released(table)
+            self._note(state)
+            self._history.write(self.report())
+            self._over.set()
+
+    def _renew(self) -> None:
+        while not self._over.wait(self._leases.seconds / 4):
+            try:
+                self._leases.renew()
+            except (TablestoreError, OSError) as e:
+                log.warning("leases of maintenance: %s", e)
+
+    def plan(self) -> tuple[WorkWaiting, ...]:
+        """What would be done now, in order, and what for; nothing is done, and no lease is taken."""
+        some = sorted((work for table in self._tables() for work in self._work(table)), key=lambda w: w.order)
+        return tuple(WorkWaiting(w.table, w.kind, w.where, w.why, self._held_back(w), w.size) for w in some)
+
+    def turn(self) -> bool:
+        """Look at the tables, do the most urgent work that may be done, write down what came of it; whether
+        there was any."""
+        worked = self._worked()
+        self._history.write(self.report())
+        return worked
+
+    def _worked(self) -> bool:
+        some = sorted((work for table in self._tables() for work in self._work(table)), key=lambda w: w.order)
+        waiting = []
+        for work in some:
+            if self._stopping.is_set() or not self._running.is_set():
+                return False
+            waits_for = self._waits_for(work)
+            if not waits_for:
+                self._do(work)
+                return True
+            waiting.append(WorkWaiting(work.table, work.kind, work.where, work.why, waits_for, work.size))
+        with self._lock:
+            self._waiting = tuple(waiting)
+        busy = {work.table for work in some}
+        for table in self._leases.tables:
+            if table not in busy:
+                self._released(table)
+        return False
+
+    def _tables(self) -> Iterator[str]:
+        names = [name for name in self._lake.tables() if self._policies.policy(name) is not None]
+        for gone in self._looked.keys() - set(names):
+            del self._looked[gone]
+            self._troubles.pop(gone, None)
+        return iter(names)
+
+    def _work(self, name: str) -> list[MaintenanceWork]:
+        """The work that is due in a table, looked for again where it may have changed."""
+        policy = self._policies.policy(name)
+        assert policy is not None, "the tables of a service have one"
+        now, looked = self._env.now_ms(), self._looked.get(name)
+        try:
+            table = self._lake.table(name)
+            newest = table.store.snapshots.latest_id()
+            if looked is None or looked.snapshot != newest or now - looked.at_ms >= _AGAIN_MS:
+                work = [*due_work(table, name, policy), *self._timed(table, name, policy)]
+                looked = self._looked[name] = _Looked(newest, now, work)
+            with self._lock:
+                self._troubles.pop(name, None)
+        except (TablestoreError, OSError) as e:
+            with self._lock:
+                self._troubles[name] = str(e)
+            self._looked[name] = _Looked(None, now, [])
+            return []
+        return [work for work in looked.work if self._resting.get(work.place, (0, 0))[1] <= now]
+
+    def _timed(self, table: Table, name: str, policy: MaintenancePolicy) -> Iterator[MaintenanceWork]:
+        """What comes by time; of a table without snapshots nothing."""
+        if table.store.snapshots.latest_id() is None:
+            return
+        for kind, every in (("orphans", policy.orphans_every), ("analyze", policy.analyze_every)):
+            if every is None:
+                continue
+            last = self._history.last(name, kind)
+            if last is None or self._env.now_ms() - 1000 * last >= (
+                policy.milliseconds(f"{kind}_every") or 0
+            ):
+                why = "never yet" if last is None else f"every {every}"
+                yield MaintenanceWork(name, kind, why, LATER)  # type: ignore[arg-type]  # two of the kinds
+
+    def _waits_for(self, work: MaintenanceWork) -> str:
+        """What a piece of work waits for; empty where it may be done now, with the lease of its table."""
+        waits_for = self._held_back(work)
+        if waits_for:
+            return waits_for
+        lease = self._leases.claim(work.table)
+        if lease.holder != self._leases.holder:
+            return f"the service {lease.holder}, which has the table"
+        return ""
+
+    def _held_back(self, work: MaintenanceWork) -> str:
+        """The limit that work waits for."""
+        now = self._env.now_ms()
+        if work.urgency < STALLED:
+            minute = self._env.local_ms(now) // 60_000 % DAY_MINUTES
+            if self._limits.windows and not any(w.holds(minute) for w in self._limits.windows):
+                return f"its hours, {', '.join(str(w) for w in self._limits.windows)}"
+            if not self._budget.allows(now, work.size):
+                waits = duration(self._budget.wait_ms(now, work.size))
+                return f"{size(work.size)} of the {size(self._limits.hour_bytes or 0)} an hour, in {waits}"
+        return ""
+
+    def _do(self, work: MaintenanceWork) -> None:
+        """Carry a piece of work out and write down what came of it."""
+        began = self._env.now_ms()
+        done = WorkDone(began / 1000, 0.0, work.table, work.kind, work.where, work.why, runs_before=work.runs)
+        try:
+            table = self._lake.table(work.table)
+            read, written = predicted(table, work)
+            done = replace(done, predicted_read=read, predicted_written=written)
+            self._budget.spend(began, max(read, work.size))
+            text, read, written = carried_out(table, work)
+            runs = _runs(table.refresh(), work)
+            done = replace(done, result=text, read=read, written=written, runs_after=runs)
+            self._resting.pop(work.place, None)
+        except (TablestoreError, OSError) as e:
+            done = replace(done, error=str(e) or type(e).__name__)
+            failures = self._resting.get(work.place, (0, 0))[0] + 1
+            self._resting[work.place] = failures, began + min(_REST_MS << failures, HOUR_MS)
+            log.warning("maintenance of %s: %s", work.table, done.error)
+        self._looked.pop(work.table, None)
+        done = replace(done, seconds=(self._env.now_ms() - began) / 1000)
+        with self._lock:
+            self._done.append(done)
+            self._history.add(done)
+
+    def _released(self, table: str) -> None:
+        try:
+            self._leases.release(table)
+        except (TablestoreError, OSError) as e:
+            log.warning("the lease of %s ends by itself: %s", table, e)
+
+    def _note(self, state: str) -> None:
+        with self._lock:
+            self._state = state
+
+
+def _runs(table: Table, work: MaintenanceWork) -> int:
+    """Sorted runs of the bucket that was compacted, as it is now."""
+    if work.kind != "compact" or work.bucket < 0 or not table.store.schema.primary_keys:
+        return 0
+    buckets = table.inspect.health().buckets.to_pylist()
+    return next(
+        (b["runs"] for b in buckets if (b["partition"], b["bucket"]) == (work.partition, work.bucket)), 0
+    )

@@ -1,0 +1,187 @@
+"""What is to be done in a table now, most urgent first: buckets to compact, findings, what is due by time.
+
+Which compaction a bucket needs is the engine's own `Decision`, under the table's options and the policy's
+trigger; what else is wrong are the doctor's findings. Reads metadata alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.core.options.names import LEVELED
+from tablestore.core.quantities import duration, many
+from tablestore.insight.doctor import Finding
+from tablestore.insight.doctor.facts import Facts, Limits
+from tablestore.insight.health import health
+from tablestore.lsm.compaction import CompactionOptions
+from tablestore.maintenance.policy import MaintenancePolicy
+from tablestore.table.table import Table
+
+WorkKind = Literal["compact", "finding", "partitions", "orphans", "analyze"]
+TRIGGER = "num-sorted-run.compaction-trigger"
+LEVEL0_TRIGGER = LEVELED["level0_file_num_compaction_trigger"]
+STALLED, LATE, DUE, LATER = 3, 2, 1, 0
+"""How urgent work is: writers wait for it; it is later than the policy allows; a rule or a finding asks for
+it; its time has come."""
+BY_BUCKETS = ("sorted runs", "stop trigger", "small files", "write stalls")
+"""Findings whose remedy is the compaction of buckets, which are looked at one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceWork:
+    """One piece of work: what is done where and why. `size` is the bytes that a compaction reads; `options`
+    those of this use of the table; `runs` the sorted runs of the bucket now."""
+
+    table: str
+    kind: WorkKind
+    why: str
+    urgency: int
+    where: str = ""
+    partition: str = ""
+    bucket: int = 0
+    size: int = 0
+    runs: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+    finding: Finding | None = None
+
+    @property
+    def order(self) -> tuple[int, int, int, str, str]:
+        """The most urgent first, then the bucket with most runs, then the smallest."""
+        return -self.urgency, -self.runs, self.size, self.table, self.where
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What it is, without why."""
+        return self.table, self.kind, self.where
+
+
+def due_work(table: Table, name: str, policy: MaintenancePolicy) -> list[MaintenanceWork]:
+    """The work in a table as it is now, but for what comes by time; the most urgent first."""
+    some = [*_compactions(table, name, policy)]
+    if policy.findings:
+        some += _findings(table, name, compacts=bool(some))
+    if policy.partitions and table.partition_by and table.store.options.partition_expiration_ms is not None:
+        preview = table.expire_partitions(dry_run=True)
+        if preview.partitions:
+            why = f"{many(len(preview.partitions), 'partition')} beyond partition.expiration-time"
+            some.append(MaintenanceWork(name, "partitions", why, DUE))
+    return sorted(some, key=lambda work: work.order)
+
+
+def _compactions(table: Table, name: str, policy: MaintenancePolicy) -> Iterator[MaintenanceWork]:
+    """The buckets that a rule, the policy's runs or its freshness wants compacted."""
+    options = _with_runs(table, policy)
+    chosen = table.with_options(options) if options else table
+    store = chosen.store
+    snapshot = store.snapshots.latest()
+    if snapshot is None:
+        return
+    state = health(store, snapshot)
+    late = _waits(store, snapshot, policy)
+    for row in state.buckets.to_pylist():  # a row a bucket
+        partition, bucket, runs = row["partition"], row["bucket"], row["runs"]
+        where = "/".join(t for t in (partition, f"bucket-{bucket}") if t)
+        waited = late.get((partition, bucket))
+        stalls = state.merges and state.stop and runs > state.stop
+        if row["due"] is not None:
+            size, why, wanted = row["due_bytes"], row["reason"] or row["due"], options
+        elif waited is not None and runs > 1:
+            size, wanted = row["bytes"], {**options, **_picks_level0(table, row)}
+            why = f"level 0 waits for {duration(waited)}, freshness {policy.freshness}"
+        else:
+            continue
+        urgency = STALLED if stalls else LATE if waited is not None else DUE
+        yield MaintenanceWork(
+            name, "compact", why, urgency, where, partition, bucket, size, runs, options=wanted
+        )
+    if state.waiting:
+        why = f"{many(state.waiting, 'file')} in postponed buckets"
+        yield MaintenanceWork(name, "compact", why, DUE, "postponed buckets", bucket=-2, options=options)
+
+
+def _with_runs(table: Table, policy: MaintenancePolicy) -> dict[str, str]:
+    """The options under which the engine's rules keep to the policy's runs."""
+    store = table.store
+    if policy.runs is None or not store.schema.primary_keys:
+        return {}
+    rules = CompactionOptions.of(store.options)
+    if rules.leveled:  # each upper level is a run, too, which no trigger changes
+        return {LEVEL0_TRIGGER: str(policy.runs)} if policy.runs < rules.level0_trigger else {}
+    return {TRIGGER: str(policy.runs)} if policy.runs < rules.trigger else {}
+
+
+def _picks_level0(table: Table, row: Mapping[str, Any]) -> dict[str, str]:
+    """The trigger at which the rules take the files of level 0, and one run more where there is one file."""
+    if CompactionOptions.of(table.store.options).leveled:
+        return {LEVEL0_TRIGGER: "1"}
+    return {TRIGGER: str(max(row["runs"] - max(row["level0_files"], 2) + 1, 1))}
+
+
+def _waits(store: Any, snapshot: Any, policy: MaintenancePolicy) -> dict[tuple[str, int], int]:
+    """How long the oldest file of level 0 has waited, in milliseconds, in buckets beyond the freshness."""
+    limit = policy.milliseconds("freshness")
+    if limit is None or not store.schema.primary_keys:
+        return {}
+    facts = Facts(store, snapshot, Limits())
+    live, places = facts.live, facts.places
+    level0 = live.numbers("level") == 0
+    oldest = np.full(len(places), np.iinfo(np.int64).max)
+    np.minimum.at(oldest, facts.group[level0], live.numbers("creation_time_ms")[level0])
+    waited = store.env.local_now_ms() - oldest
+    return {
+        (store.partition_text(places.partition[p]), int(places.bucket[p])): int(waited[p])
+        for p in np.flatnonzero((oldest < np.iinfo(np.int64).max) & (waited > limit)).tolist()
+    }
+
+
+def _findings(table: Table, name: str, *, compacts: bool) -> Iterator[MaintenanceWork]:
+    """What the doctor finds and mends by itself without an ALTER, but for what buckets bring already."""
+    for finding in table.inspect.doctor():
+        covered = compacts and any(call.verb == "compact" for call in finding.calls)
+        changes = any(call.alters or call.verb in ("rescale", "log.repair") for call in finding.calls)
+        if not finding.mends or finding.asks or changes or covered or finding.kind in BY_BUCKETS:
+            continue
+        where = f"{finding.kind} · {finding.where}"
+        size = int(finding.evidence.get("bytes", 0)) if finding.calls[0].verb == "compact" else 0
+        yield MaintenanceWork(name, "finding", finding.what, DUE, where, size=size, finding=finding)
+
+
+def carried_out(table: Table, work: MaintenanceWork) -> tuple[str, int, int]:
+    """Do a piece of work: what came of it in words, and the bytes read and written. Raises what the verb
+    raises; then nothing of it was committed."""
+    if work.kind == "compact":
+        done = table.with_options(work.options).compact(**_chosen(table, work))
+        return done.text, done.bytes_read, done.bytes_written
+    if work.kind == "finding":
+        assert work.finding is not None, "the work of a finding has it"
+        return table.mend(work.finding, dry_run=False).text, work.size, 0
+    if work.kind == "partitions":
+        return repr(table.expire_partitions()), 0, 0
+    if work.kind == "orphans":
+        return repr(table.remove_orphans(dry_run=False)), 0, 0
+    return repr(table.analyze()), 0, 0
+
+
+def predicted(table: Table, work: MaintenanceWork) -> tuple[int, int]:
+    """The bytes that a compaction would read and write now, as its dry run says; 0 for other work."""
+    if work.kind != "compact":
+        return 0, 0
+    report = table.with_options(work.options).compact(dry_run=True, **_chosen(table, work)).to_arrow()
+    return tuple(_sum(report, name) for name in ("bytes_read", "bytes_written"))  # type: ignore[return-value]  # two
+
+
+def _sum(report: pa.Table, name: str) -> int:
+    return int(report[name].to_numpy().sum())
+
+
+def _chosen(table: Table, work: MaintenanceWork) -> dict[str, Any]:
+    """The bucket as `compact` takes it; all of a table whose buckets are not addressed."""
+    named: dict[str, Any] = {"partition": work.partition} if work.partition else {}
+    if work.bucket >= 0 and table.store.schema.primary_keys:
+        named["bucket"] = work.bucket
+    return named

@@ -1,0 +1,352 @@
+"""The service: what is done, in which order, within limits, by one of several, through kills."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.cli.door import Door
+from tablestore.cli.maintain import command, options
+from tablestore.io.fileio import LocalFileIO
+from tablestore.maintenance.history import maintenance_report
+from tablestore.maintenance.opening import service_of
+from tablestore.maintenance.report import MaintenanceReport
+from tablestore.maintenance.service import MaintenanceService
+from tests.faults import FaultyIO, Killed, SimEnv
+from tests.tables import KEYED, WRITE_ONLY
+
+HOUR_MS = 3_600_000
+LEVELED = {"tablestore.compaction.strategy": "leveled"}
+
+
+def rows(first: int, count: int = 200) -> pa.Table:
+    return pa.table({"k": range(first, first + count), "v": [f"v{first}"] * count})
+
+
+def filled(warehouse: Path, writes: int = 8, env: Any = None, **how: Any) -> ts.Table:
+    """d.t with a file in each of its two buckets for each write."""
+    table = KEYED.create(warehouse, {**WRITE_ONLY, "bucket": 2, **how}, env=env)
+    for number in range(writes):
+        table.write(rows(50 * number))
+    return table
+
+
+def service(warehouse: Path, env: SimEnv | None = None, **how: Any) -> MaintenanceService:
+    env = env or SimEnv()
+    lake = ts.connect(warehouse, env=env)
+    return service_of(lake, LocalFileIO(env), env=env, follow=False, **how)
+
+
+def worked(some: MaintenanceService) -> list[ts.WorkDone]:
+    """All its turns, in this thread."""
+    while some.turn():
+        pass
+    return list(some.done)
+
+
+def runs(table: ts.Table) -> list[int]:
+    return sorted(table.refresh().inspect.health().buckets["runs"].to_pylist())
+
+
+@pytest.mark.parametrize("strategy", ["universal", "leveled"])
+@pytest.mark.parametrize(
+    ("policy", "most"),
+    [(None, 5), (ts.MaintenancePolicy(runs=2), 2), (ts.MaintenancePolicy(freshness="1 h"), 2)],
+)
+def test_buckets_come_to_their_policy(
+    tmp_path: Path, strategy: str, policy: ts.MaintenancePolicy | None, most: int
+):
+    env = SimEnv()
+    how = LEVELED if strategy == "leveled" else {}
+    table = filled(tmp_path, env=env, **how)
+    before = table.scan().to_arrow().sort_by("k")
+    env.move(2 * HOUR_MS)
+    done = worked(service(tmp_path, env, policy=policy))
+    assert max(runs(table)) <= most
+    compacted = [work for work in done if work.kind == "compact"]
+    assert {work.where for work in compacted} == {"bucket-0", "bucket-1"}
+    assert all(work.runs_after < work.runs_before and not work.error and work.why for work in compacted)
+    assert all(work.read == work.predicted_read > 0 and work.written > 0 for work in compacted)
+    assert table.refresh().scan().to_arrow().sort_by("k").equals(before)
+    assert table.check() == []
+    assert worked(service(tmp_path, env, policy=policy)) == []  # nothing is left, and orphans come once a day
+
+
+def test_fresh_level_0_waits(tmp_path: Path):
+    env = SimEnv()
+    filled(tmp_path, writes=3, env=env)
+    policy = ts.MaintenancePolicy(freshness="1 h", orphans_every=None)
+    assert service(tmp_path, env, policy=policy).plan() == ()
+    env.move(HOUR_MS + 1)
+    plan = service(tmp_path, env, policy=policy).plan()
+    assert [work.where for work in plan] == ["bucket-0", "bucket-1"]
+    assert all("freshness 1 h" in work.why for work in plan)
+
+
+def test_snapshots_orphans_partitions_and_statistics_are_kept(tmp_path: Path):
+    env = SimEnv()
+    how = {"snapshot.num-retained.min": 1, "snapshot.num-retained.max": 2, "snapshot.expire.limit": 100}
+    table = filled(tmp_path, writes=14, env=env, **how)
+    orphan = Path(table.location) / "bucket-0" / "data-left.parquet"
+    orphan.write_bytes(b"left by a killed writer")
+    env.move(3 * 24 * HOUR_MS)
+    os.utime(orphan, (0, 0))
+    policy = ts.MaintenancePolicy(analyze_every="1 d")
+    done = worked(service(tmp_path, env, policy=policy))
+    assert Counter(work.kind for work in done) == {"compact": 2, "finding": 1, "orphans": 1, "analyze": 1}
+    assert not [work.error for work in done if work.error]
+    assert not orphan.exists()
+    assert table.refresh().inspect.statistics().num_rows
+    assert table.inspect.snapshots().num_rows <= 4  # two, and those that came after
+
+
+def test_partitions_beyond_their_time_go(tmp_path: Path):
+    env = SimEnv()
+    table = ts.connect(tmp_path, env=env).create_table(
+        "d.e",
+        schema={"day": ts.STRING, "v": ts.INT},
+        partition_by=["day"],
+        options={"partition.expiration-time": "7 d", "partition.timestamp-formatter": "yyyy-MM-dd"},
+    )
+    table.write([{"day": "2020-01-01", "v": 1}, {"day": "2023-11-14", "v": 2}])
+    done = worked(service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None)))
+    assert [work.kind for work in done] == ["partitions"]
+    assert table.refresh().scan().to_arrow()["v"].to_pylist() == [2]
+
+
+def test_the_worst_bucket_comes_first_and_the_rest_waits_for_the_hour(tmp_path: Path):
+    env = SimEnv()
+    table = filled(tmp_path, env=env, **{"num-sorted-run.stop-trigger": 20})
+    for _ in range(3):
+        table.write([{"k": key, "v": "new"} for key in keys_of(table, bucket=1)[:5]])
+    size = int(table.inspect.health().bytes * 0.6)
+    one = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None), bytes_per_hour=f"{size} b")
+    assert [work.where for work in worked(one)] == ["bucket-1"]
+    (waiting,) = one.report().waiting
+    assert waiting.where == "bucket-0"
+    assert "an hour, in 1:00:00" in waiting.waits_for
+    again = service(
+        tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None), bytes_per_hour=f"{size} b"
+    )
+    assert worked(again) == []  # what one spent, the next one of its name knows
+    env.move(HOUR_MS)
+    assert [work.where for work in worked(again)] == ["bucket-0"]
+
+
+def keys_of(table: ts.Table, bucket: int) -> list[int]:
+    found = [s for s in table.scan(["k"]).plan().splits if s.bucket == bucket]
+    return sorted({k for split in found for batch in table.read_split(split) for k in batch["k"].to_pylist()})
+
+
+def test_outside_its_hours_only_what_writers_wait_for_is_done(tmp_path: Path):
+    env = SimEnv()  # 22:13 by its clock
+    filled(
+        tmp_path,
+        env=env,
+        **{
+            "write-only": False,
+            "num-sorted-run.stop-trigger": 20,
+            "bucket": 1,
+            "num-sorted-run.compaction-trigger": 19,
+        },
+    )
+    policy = ts.MaintenancePolicy(runs=2, orphans_every=None)
+    one = service(tmp_path, env, policy=policy, windows="06:00-22:00")
+    assert worked(one) == []
+    assert one.report().waiting[0].waits_for == "its hours, 06:00-22:00"
+    assert worked(service(tmp_path, env, policy=policy, windows="06:00-22:00,22:00-23:00"))
+
+
+def test_services_divide_tables_and_one_goes_on_for_a_dead_one(tmp_path: Path):
+    env = SimEnv()
+    filled(tmp_path, env=env)
+    first = service(tmp_path, env, name="first", lease="10 s")
+    second = service(tmp_path, env, name="second", lease="10 s")
+    assert first.turn()
+    assert not second.turn()
+    assert "the service first@" in second.report().waiting[0].waits_for
+    env.move(10_001)  # the first one is dead
+    assert second.turn()
+    assert not first.turn()  # and would learn it
+    assert [work.where for work in (*first.done, *second.done)] == ["bucket-0", "bucket-1"]
+
+
+def test_work_that_fails_rests_for_longer_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    env = SimEnv()
+    table = filled(tmp_path, env=env)
+    (broken,) = (
+        f for f in table.inspect.files().to_pylist() if f["bucket"] == 0 and f["min_sequence_number"] == 0
+    )
+    path = Path(broken["file_path"])
+    rest = path.rename(tmp_path / "aside")
+    one = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None))
+    done = worked(one)
+    assert [bool(work.error) for work in done if work.where == "bucket-0"] == [True]
+    assert path.name in done[0].error
+    assert runs(table)[0] == 1  # the other bucket did not wait for it
+    env.move(59_000)
+    assert worked(one) == done
+    env.move(1_000)
+    assert worked(one)[-1].error
+    rest.rename(path)
+    env.move(60_000)
+    assert worked(one)[-1].error  # it rests for twice as long now
+    env.move(60_000)
+    assert [work.error for work in worked(one)[len(done) + 1 :]] == [""]
+
+
+def test_a_table_that_cannot_be_opened_is_in_trouble_and_others_go_on(tmp_path: Path):
+    env = SimEnv()
+    table = filled(tmp_path, env=env)
+    broken = ts.connect(tmp_path).create_table("d.broken", schema={"k": ts.INT})
+    (Path(broken.location) / "schema" / "schema-0").write_text("{")
+    one = service(tmp_path, env)
+    worked(one)
+    assert runs(table) == [1, 1]
+    assert [name for name, _ in one.report().troubles] == ["d.broken"]
+
+
+def test_reports_are_read_by_others_as_they_are(tmp_path: Path):
+    filled(tmp_path)
+    one = service(tmp_path)
+    worked(one)
+    report = one.report()
+    assert MaintenanceReport.from_json(json.loads(json.dumps(report.as_json()))) == report
+    assert report.to_arrow().num_rows == len(report.done)
+    with pytest.raises(ts.NotFound, match="no maintenance service"):
+        maintenance_report(tmp_path, "nobody")
+    running = ts.connect(tmp_path).maintain(follow=False)
+    assert running.wait(120)
+    assert maintenance_report(tmp_path).state == "ended"
+    html = running._repr_html_()
+    assert "<td" in html
+    assert "d.t" in html
+
+
+def test_pause_lets_nothing_begin_and_stop_ends_it(tmp_path: Path):
+    table = filled(tmp_path)
+    lake = ts.connect(tmp_path)
+    running = lake.maintain(poll="10 ms")
+    running.pause()
+    assert running.state == "paused"
+    running.resume()
+    table.write(rows(0))
+    assert running.stop(120)
+    assert (running.state, running.running) == ("stopped", False)
+
+
+def test_any_failure_of_the_store_leaves_the_table_sound(tmp_path: Path, seeds: tuple[int, ...]):
+    for seed in seeds:
+        draw = random.Random(seed)
+        for mode in ("kill before", "kill after", "error before", "error after"):
+            warehouse = tmp_path / f"{seed}-{mode}"
+            table = filled(warehouse, writes=6)
+            before = table.scan().to_arrow().sort_by("k")
+            faulty = FaultyIO(draw.randrange(150), mode)
+            env = SimEnv(seed)
+            broken = service_of(ts.connect(warehouse, io=faulty, env=env), faulty, follow=False, env=env)
+            with contextlib.suppress(Killed, ts.TablestoreError, OSError):
+                worked(broken)
+            env.move(HOUR_MS)
+            done = worked(service(warehouse, env, name="after"))
+            assert not [work.error for work in done if work.error]
+            assert table.refresh().scan().to_arrow().sort_by("k").equals(before)
+            assert table.check() == []
+            assert max(runs(table)) <= 5
+
+
+def test_two_services_beside_a_writer_lose_and_double_nothing(tmp_path: Path, seeds: tuple[int, ...]):
+    for seed in seeds:
+        warehouse, draw = tmp_path / str(seed), random.Random(seed)
+        table = KEYED.create(warehouse, {**WRITE_ONLY, "bucket": 2, "snapshot.num-retained.min": 1000})
+        policy, expected = ts.MaintenancePolicy(runs=1, orphans_every=None), dict[int, str]()
+        lakes = [ts.connect(warehouse) for _ in range(2)]
+        services = [
+            lake.maintain(policy=policy, name=name, poll="1 ms", lease="1 s")
+            for lake, name in zip(lakes, ("first", "second"), strict=True)
+        ]
+        for number in range(25):
+            batch = {draw.randrange(300): f"{number}" for _ in range(20)}
+            table.write([{"k": key, "v": value} for key, value in batch.items()])
+            expected |= batch
+        for one in services:
+            assert one.stop(120)
+            assert one.error is None
+        done = [work for one in services for work in one.done]
+        assert any(work.kind == "compact" and not work.error for work in done)
+        seen = table.refresh().scan().to_arrow().to_pylist()
+        assert {row["k"]: row["v"] for row in seen} == expected
+        assert len(seen) == len(expected)
+        assert table.check() == []
+
+
+# ---- the command
+
+
+def maintain(*arguments: str) -> int:
+    return command.main(options.parsed(arguments, Door()))
+
+
+def test_the_plan_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    table = filled(tmp_path)
+    newest = table.inspect.snapshots().num_rows
+    assert maintain("--warehouse", str(tmp_path), "--plan") == 0
+    assert "d.t bucket-0 compact: " in capsys.readouterr().out
+    assert table.refresh().inspect.snapshots().num_rows == newest
+    assert not (tmp_path / "tablestore-maintenance" / "leases").exists()
+
+
+def test_once_by_a_file_of_policies(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    table = filled(tmp_path, writes=4)
+    policies = tmp_path / "policies.toml"
+    policies.write_text('["d.*"]\nruns = 1\norphans_every = "7 d"\n')
+    assert maintain("--warehouse", str(tmp_path), "--policy", str(policies), "--once") == 0
+    assert "4 → 1 run, read" in capsys.readouterr().out
+    assert runs(table) == [1, 1]
+    policies.write_text("runs =")
+    assert maintain("--warehouse", str(tmp_path), "--policy", str(policies), "--once") == 2
+    assert "no TOML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(["--policy", "p.toml", "--runs", "2"], "leave --runs out"), (["--plan", "--once"], "leave --once out")],
+)
+def test_options_that_do_not_go_together(given: list[str], words: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        options.parsed(given, Door())
+    assert words in capsys.readouterr().err
+
+
+def test_the_command_follows_until_it_is_stopped(tmp_path: Path):
+    filled(tmp_path)
+    words = [
+        sys.executable,
+        "-m",
+        "tablestore.cli",
+        "maintain",
+        "--warehouse",
+        str(tmp_path),
+        "--poll",
+        "50 ms",
+    ]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert "d.t bucket-" in process.stdout.readline()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=120)
+    assert (process.returncode, "stopped: 1 table" in err) == (130, True), err
