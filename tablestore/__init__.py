@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from tablestore.maintenance.history import maintenance_report as maintenance_report
     from tablestore.maintenance.policy import MaintenancePolicy as MaintenancePolicy
     from tablestore.maintenance.report import MaintenanceReport as MaintenanceReport
+    from tablestore.maintenance.report import TableHealth as TableHealth
     from tablestore.maintenance.report import WorkDone as WorkDone
     from tablestore.maintenance.report import WorkWaiting as WorkWaiting
     from tablestore.sql import sql_session as sql_session
@@ -135,7 +136,7 @@ _NAMES = {
     "lsm.compaction.settings": "CompactionSettings compaction_settings",
     "maintenance.history": "maintenance_report",
     "maintenance.policy": "MaintenancePolicy",
-    "maintenance.report": "MaintenanceReport WorkDone WorkWaiting",
+    "maintenance.report": "MaintenanceReport TableHealth WorkDone WorkWaiting",
     "sql": "sql_session",
     "table.engine": "compact_bucket",
     "table.lake": "Lake connect mend open",

@@ -22,7 +22,10 @@ def snippets(readme: Path, language: str) -> list[str]:
 
 
 def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
-    pages = [README, *(GUIDE / f"{name}.md" for name in ("tables", "sql", "operations", "maintenance", "logs"))]
+    pages = [
+        README,
+        *(GUIDE / f"{name}.md" for name in ("tables", "sql", "operations", "maintenance", "logs")),
+    ]
     with_spark = {GUIDE / f"{name}.md" for name in ("cluster", "spark")}  # tests/demo/test_cluster.py,
     # tests/spark/test_lake_catalog.py
     assert {page for page in GUIDES if snippets(page, "python")} == {*pages[1:], *with_spark}

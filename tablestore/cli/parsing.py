@@ -40,6 +40,15 @@ def add_store_options(p: argparse._ActionsContainer, text: str) -> None:
     p.add_argument("--option", type=pair, action="append", default=[], metavar="KEY=VALUE", help=text)
 
 
+def add_metrics(p: argparse._ActionsContainer) -> None:
+    """`--metrics`."""
+    p.add_argument(
+        "--metrics",
+        metavar="ADDRESS",
+        help="answer Prometheus at http://ADDRESS/metrics, and /healthz: 127.0.0.1:9200 (default: nobody)",
+    )
+
+
 def pair(text: str) -> tuple[str, str]:
     """KEY=VALUE of the command line."""
     key, equals, value = text.partition("=")

@@ -24,6 +24,7 @@ EXTRA_OF = {
     "obstore": "s3",
     "pandas": "pandas",
     "polars": "polars",
+    "prometheus_client": "metrics",
     "psycopg": "postgres",
     "pymysql": "mysql",
     "pyorc": "orc",

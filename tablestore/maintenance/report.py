@@ -90,6 +90,21 @@ class WorkWaiting:
 
 
 @dataclass(frozen=True, slots=True)
+class TableHealth:
+    """How a table stood when it was last looked at; the numbers of `inspect.health()`."""
+
+    table: str
+    snapshot: int | None = None
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    buckets: int = 0
+    due_buckets: int = 0
+    most_runs: int = 0
+    opened_runs: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceReport:
     """One service at one moment: what it has done lately, oldest first, what waits, the most urgent first,
     and the tables that it could not look at, with the error."""
@@ -97,7 +112,7 @@ class MaintenanceReport:
     name: str
     state: str
     at: float
-    tables: int = 0
+    tables: tuple[TableHealth, ...] = ()
     hour_bytes: int | None = None
     spent_bytes: int = 0
     done: tuple[WorkDone, ...] = ()
@@ -108,7 +123,7 @@ class MaintenanceReport:
     def summary(self) -> str:
         """`running: 12 tables, 3 done, 1 failed, 2 waiting; 1.2 GiB of 10 GiB in the last hour`."""
         failed = sum(bool(work.error) for work in self.done)
-        counts = [many(self.tables, "table"), f"{len(self.done) - failed:,} done"]
+        counts = [many(len(self.tables), "table"), f"{len(self.done) - failed:,} done"]
         counts += [f"{failed:,} failed"] if failed else []
         counts += [f"{len(self.waiting):,} waiting"] if self.waiting else []
         limit = "" if self.hour_bytes is None else f" of {size(self.hour_bytes)}"
@@ -136,6 +151,7 @@ class MaintenanceReport:
     def from_json(cls, values: Mapping[str, Any]) -> MaintenanceReport:
         """What `as_json` gave."""
         parts: dict[str, Any] = dict(values)
+        parts["tables"] = tuple(TableHealth(**table) for table in parts["tables"])
         parts["done"] = tuple(WorkDone(**work) for work in parts["done"])
         parts["waiting"] = tuple(WorkWaiting(**work) for work in parts["waiting"])
         parts["troubles"] = tuple((str(table), str(error)) for table, error in parts["troubles"])

@@ -19,11 +19,12 @@ from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError
 from tablestore.core.quantities import duration, size
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, RunningJob
+from tablestore.insight.health import Health
 from tablestore.maintenance.budget import HOUR_MS, ByteBudget
 from tablestore.maintenance.history import History
 from tablestore.maintenance.leases import LeaseBook
 from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
-from tablestore.maintenance.report import MaintenanceReport, WorkDone, WorkWaiting
+from tablestore.maintenance.report import MaintenanceReport, TableHealth, WorkDone, WorkWaiting
 from tablestore.maintenance.work import LATER, STALLED, MaintenanceWork, carried_out, due_work, predicted
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
@@ -35,10 +36,11 @@ _REST_MS = 30_000
 
 @dataclass(slots=True)
 class _Looked:
-    """What was seen of a table: its newest snapshot then, when, and the work that was due."""
+    """What was seen of a table: its newest snapshot then, when, how it stood, and the work that was due."""
 
     snapshot: int | None
     at_ms: int
+    health: TableHealth
     work: list[MaintenanceWork]
 
 
@@ -71,7 +73,9 @@ class MaintenanceService(RunningJob):
         self._state = RUNNING
         self._running = threading.Event()  # cleared while it is paused
         self._running.set()
-        self._lock = threading.Lock()  # protects `_state`, `_done`, `_waiting`, `_troubles` and the history
+        self._lock = (
+            threading.Lock()
+        )  # protects `_state`, `_done`, `_looked`, `_waiting`, `_troubles` and the history
 
     # ---- what a caller does
 
@@ -116,7 +120,7 @@ class MaintenanceService(RunningJob):
                 self._history.name,
                 self._state,
                 self._env.now_ms() / 1000,
-                len(self._looked),
+                tuple(looked.health for _, looked in sorted(self._looked.items())),
                 self._limits.hour_bytes,
                 self._budget.spent(self._env.now_ms()),
                 self._history.done,
@@ -193,9 +197,10 @@ class MaintenanceService(RunningJob):
 
     def _tables(self) -> Iterator[str]:
         names = [name for name in self._lake.tables() if self._policies.policy(name) is not None]
-        for gone in self._looked.keys() - set(names):
-            del self._looked[gone]
-            self._troubles.pop(gone, None)
+        with self._lock:
+            for gone in self._looked.keys() - set(names):
+                del self._looked[gone]
+                self._troubles.pop(gone, None)
         return iter(names)
 
     def _work(self, name: str) -> list[MaintenanceWork]:
@@ -207,14 +212,16 @@ class MaintenanceService(RunningJob):
             table = self._lake.table(name)
             newest = table.store.snapshots.latest_id()
             if looked is None or looked.snapshot != newest or now - looked.at_ms >= _AGAIN_MS:
-                work = [*due_work(table, name, policy), *self._timed(table, name, policy)]
-                looked = self._looked[name] = _Looked(newest, now, work)
+                state = table.inspect.health()
+                work = [*due_work(table, state, name, policy), *self._timed(table, name, policy)]
+                looked = _Looked(newest, now, _numbers(name, state), work)
             with self._lock:
+                self._looked[name] = looked
                 self._troubles.pop(name, None)
         except (TablestoreError, OSError) as e:
             with self._lock:
                 self._troubles[name] = str(e)
-            self._looked[name] = _Looked(None, now, [])
+                self._looked[name] = _Looked(None, now, TableHealth(name), [])
             return []
         return [work for work in looked.work if self._resting.get(work.place, (0, 0))[1] <= now]
 
@@ -272,7 +279,7 @@ class MaintenanceService(RunningJob):
             failures = self._resting.get(work.place, (0, 0))[0] + 1
             self._resting[work.place] = failures, began + min(_REST_MS << failures, HOUR_MS)
             log.warning("maintenance of %s: %s", work.table, done.error)
-        self._looked.pop(work.table, None)
+        self._looked[work.table].snapshot = None  # look at it again
         done = replace(done, seconds=(self._env.now_ms() - began) / 1000)
         with self._lock:
             self._done.append(done)
@@ -287,6 +294,12 @@ class MaintenanceService(RunningJob):
     def _note(self, state: str) -> None:
         with self._lock:
             self._state = state
+
+
+def _numbers(name: str, state: Health) -> TableHealth:
+    buckets = state.buckets.num_rows
+    sums = (state.files, state.bytes, state.rows, buckets, state.due, state.most_runs, state.opened)
+    return TableHealth(name, state.snapshot, *sums)
 
 
 def _runs(table: Table, work: MaintenanceWork) -> int:

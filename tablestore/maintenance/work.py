@@ -17,7 +17,7 @@ from tablestore.core.options.names import LEVELED
 from tablestore.core.quantities import duration, many
 from tablestore.insight.doctor import Finding
 from tablestore.insight.doctor.facts import Facts, Limits
-from tablestore.insight.health import health
+from tablestore.insight.health import Health, health
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.maintenance.policy import MaintenancePolicy
 from tablestore.table.table import Table
@@ -60,9 +60,9 @@ class MaintenanceWork:
         return self.table, self.kind, self.where
 
 
-def due_work(table: Table, name: str, policy: MaintenancePolicy) -> list[MaintenanceWork]:
-    """The work in a table as it is now, but for what comes by time; the most urgent first."""
-    some = [*_compactions(table, name, policy)]
+def due_work(table: Table, state: Health, name: str, policy: MaintenancePolicy) -> list[MaintenanceWork]:
+    """The work in a table, whose own health is `state`, but for what comes by time; the most urgent first."""
+    some = [*_compactions(table, state, name, policy)]
     if policy.findings:
         some += _findings(table, name, compacts=bool(some))
     if policy.partitions and table.partition_by and table.store.options.partition_expiration_ms is not None:
@@ -73,16 +73,16 @@ def due_work(table: Table, name: str, policy: MaintenancePolicy) -> list[Mainten
     return sorted(some, key=lambda work: work.order)
 
 
-def _compactions(table: Table, name: str, policy: MaintenancePolicy) -> Iterator[MaintenanceWork]:
+def _compactions(
+    table: Table, state: Health, name: str, policy: MaintenancePolicy
+) -> Iterator[MaintenanceWork]:
     """The buckets that a rule, the policy's runs or its freshness wants compacted."""
-    options = _with_runs(table, policy)
-    chosen = table.with_options(options) if options else table
-    store = chosen.store
-    snapshot = store.snapshots.latest()
-    if snapshot is None:
+    if state.snapshot is None:
         return
-    state = health(store, snapshot)
-    late = _waits(store, snapshot, policy)
+    options, snapshot = _with_runs(table, policy), table.store.snapshots.get(state.snapshot)
+    if options:
+        state = health(table.with_options(options).store, snapshot)
+    late = _waits(table.store, snapshot, policy)
     for row in state.buckets.to_pylist():  # a row a bucket
         partition, bucket, runs = row["partition"], row["bucket"], row["runs"]
         where = "/".join(t for t in (partition, f"bucket-{bucket}") if t)

@@ -20,6 +20,8 @@ from tablestore.cdc.capture.state import CaptureModel, capture_model
 from tablestore.cli.cdc.plan import print_plan
 from tablestore.cli.cdc.screen import picture, plain_lines, summary
 from tablestore.cli.engines import running
+from tablestore.cli.metrics.capture import CaptureMetrics
+from tablestore.cli.metrics.server import serving
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 
 SOURCE = (
@@ -126,13 +128,19 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
             given[name] = getattr(options, name)
     given |= {"interval": options.interval, "compact_every": options.compact_every}
     with running("cdc", options.engine, options.cores) as (engine, log):
-        fresh: list[BatchReport] = []
-        job = lake.ingest(options.source, **given, **engine, on_batch=fresh.append)
-        try:
-            return show(job, fresh, screen, log)
-        except Exception:
-            job.stop()
-            raise
+        fresh, metrics = list[BatchReport](), CaptureMetrics()
+
+        def on_batch(report: BatchReport) -> None:
+            metrics.add(report)
+            fresh.append(report)
+
+        with serving(options.metrics, metrics):
+            job = metrics.job = lake.ingest(options.source, **given, **engine, on_batch=on_batch)
+            try:
+                return show(job, fresh, screen, log)
+            except Exception:
+                job.stop()
+                raise
 
 
 def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) -> int:

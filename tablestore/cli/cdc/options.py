@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_warehouse, command_parser, pair
+from tablestore.cli.parsing import add_metrics, add_warehouse, command_parser, pair
 
 BAD_ROWS = ("fail", "dead-letter")
 ENGINES = ("spark", "local")
@@ -121,6 +121,7 @@ def _message_options(p: Any) -> None:
 
 def _target_options(p: Any, door: Door) -> None:
     add_warehouse(p, door)
+    add_metrics(p)
     p.add_argument(
         "--into",
         default="",

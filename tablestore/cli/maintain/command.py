@@ -13,6 +13,8 @@ from rich.live import Live
 
 import tablestore as ts
 from tablestore.cli.maintain.screen import picture
+from tablestore.cli.metrics.maintenance import MaintenanceMetrics
+from tablestore.cli.metrics.server import serving
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
@@ -29,7 +31,8 @@ def main(options: argparse.Namespace) -> int:
     def work() -> int:
         service = service_for(options)
         if not options.plan:
-            return show(service.start(), screen)
+            with serving(options.metrics, MaintenanceMetrics(service)):
+                return show(service.start(), screen)
         plan = service.plan()
         for piece in plan:
             print(piece.text)

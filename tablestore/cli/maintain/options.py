@@ -24,7 +24,7 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_warehouse, command_parser
+from tablestore.cli.parsing import add_metrics, add_warehouse, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
@@ -76,5 +76,6 @@ def _parser(door: Door) -> argparse.ArgumentParser:
     p.add_argument("--once", action="store_true", help="end when nothing is left that may be done")
     p.add_argument("--plan", action="store_true", help="say what would be done and why, and do nothing")
     p.add_argument("--name", metavar="NAME", help="of the service, under which it writes down what it does")
+    add_metrics(p)
     p.add_argument("--poll", default="5 s", metavar="TIME", help="between two looks (default %(default)s)")
     return p

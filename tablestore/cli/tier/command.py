@@ -11,6 +11,8 @@ from rich.live import Live
 
 import tablestore as ts
 from tablestore.cli.engines import running
+from tablestore.cli.metrics.server import serving
+from tablestore.cli.metrics.tiering import TieringMetrics
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
 from tablestore.cli.tier.serve import serve
@@ -26,11 +28,12 @@ def main(options: argparse.Namespace) -> int:
     def work() -> int:
         if options.serve:
             lake = ts.connect(options.warehouse, **dict(options.option))
-            return serve(lake, options.host or HOST, options.port or 0, screen)
+            place = options.host or HOST, options.port or 0
+            return serve(lake, *place, screen, metrics=options.metrics)
         if options.engine is None:
-            return show(started(options, {"threads": options.threads}), screen, once=options.once)
+            return observed(started(options, {"threads": options.threads}), screen, options)
         with running("tier", options.engine, options.cores) as (engine, log):
-            code = show(started(options, {**engine, "threads": options.threads}), screen, once=options.once)
+            code = observed(started(options, {**engine, "threads": options.threads}), screen, options)
         if log is not None and code == FAILED:
             screen.print(f"Spark's own words are in {log}", markup=False)
         elif log is not None:
@@ -58,6 +61,12 @@ def started(options: argparse.Namespace, engine: dict[str, Any]) -> Any:
         hold=options.hold,
         **engine,
     )
+
+
+def observed(service: Any, screen: Console, options: argparse.Namespace) -> int:
+    """Show the service, and answer who asks for its metrics."""
+    with serving(options.metrics, TieringMetrics(service.report)):
+        return show(service, screen, once=options.once)
 
 
 def show(service: Any, screen: Console, *, once: bool) -> int:

@@ -15,6 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 import tablestore as ts
+from tablestore.cli.metrics.server import serving
+from tablestore.cli.metrics.tiering import CoordinatorMetrics
 from tablestore.cli.running import INTERRUPTED, asked_to_stop
 from tablestore.cli.tier.screen import MOST_TABLES, STYLES
 from tablestore.core.quantities import duration, many
@@ -24,10 +26,14 @@ NONE = "no table is tiered yet: it needs 'log.system' = 'embedded' and 'tablesto
 _LOOK_SECONDS = 0.25
 
 
-def serve(lake: ts.Lake, host: str, port: int, screen: Console) -> int:
+def serve(lake: ts.Lake, host: str, port: int, screen: Console, *, metrics: str | None = None) -> int:
     """Coordinate until Ctrl-C; the exit code. Raises OSError where the port is taken, InvalidRequest for a
     host that other machines reach."""
-    with lake.coordinator(host=host, port=port) as coordinator, asked_to_stop(screen, "ending") as asked:
+    with (
+        lake.coordinator(host=host, port=port) as coordinator,
+        serving(metrics, CoordinatorMetrics(coordinator)),
+        asked_to_stop(screen, "ending") as asked,
+    ):
         print(f"fluss://{coordinator.address}", flush=True)
         live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
         before: dict[int, TableStatus] = {}

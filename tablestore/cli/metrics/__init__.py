@@ -1,0 +1,1 @@
+"""`--metrics` of commands that run for long: what they report, as Prometheus reads it."""

@@ -1,0 +1,85 @@
+"""Metrics of a capture: rows, freshness, how far it is behind its source, what it had to leave behind."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tablestore.cdc.capture.job import CaptureJob
+from tablestore.cdc.capture.report import BatchReport
+from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
+from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
+
+_STATES = (RUNNING, PAUSED, WAITING, ENDED, STOPPED, FAILED)
+_ROWS = {
+    "snapshot_rows": "Rows of the first reading of tables.",
+    "changes": "Row images of the log.",
+    "bad_rows": "Rows that could not be taken.",
+}
+
+
+class CaptureMetrics:
+    """A capture as a source of metrics; `add` is called with each batch. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self.job: CaptureJob | None = None
+        self._newest: BatchReport | None = None
+        self._rows: dict[str, dict[Labels, float]] = {field: defaultdict(float) for field in _ROWS}
+        self._batches = self._log_bytes = self._commits = 0
+        self._lock = threading.Lock()
+
+    def add(self, report: BatchReport) -> None:
+        """Count a batch that is committed."""
+        with self._lock:
+            self._newest = report
+            self._batches += 1
+            self._log_bytes += report.log_bytes
+            self._commits += sum(table.snapshot is not None for table in report.tables)
+            for table in report.tables:
+                for field, sums in self._rows.items():
+                    sums[table.table,] += getattr(table, field)
+
+    def families(self) -> Iterator[MetricFamily]:
+        """What this process has captured, and the newest batch."""
+        name = "tablestore_capture_"
+        if self.job is not None:
+            yield states(f"{name}state", "State of the capture.", self.job.state, _STATES)
+        with self._lock:
+            newest = self._newest
+            counts = {"batches": self._batches, "commits": self._commits, "log_bytes": self._log_bytes}
+            rows = {field: dict(sums) for field, sums in self._rows.items()}
+        texts = {
+            "batches": "Batches.",
+            "commits": "Commits of tables.",
+            "log_bytes": "Bytes of the log read.",
+        }
+        for field, count in counts.items():
+            yield MetricFamily(f"{name}{field}_total", "counter", texts[field], samples={(): float(count)})
+        for field, text in _ROWS.items():
+            yield MetricFamily(f"{name}{field}_total", "counter", text, ("table",), rows[field])
+        if newest is None:
+            return
+        yield one(
+            f"{name}newest_batch_timestamp_seconds", "When the newest batch became visible.", newest.ended
+        )
+        yield one(f"{name}behind_bytes", "Bytes of the log behind the newest batch.", newest.bytes_behind)
+        yield one(f"{name}snapshotting_tables", "Tables still to be read.", len(newest.snapshotting))
+        yield one(f"{name}paused_tables", "Tables that it could not follow.", len(newest.paused))
+        if newest.worst_freshness is not None and newest.median_freshness is not None:
+            quantiles: dict[Labels, float] = {
+                ("0.5",): newest.median_freshness,
+                ("1",): newest.worst_freshness,
+            }
+            text = "From a commit in the source to its snapshot, of the newest batch."
+            yield MetricFamily(f"{name}freshness_seconds", "gauge", text, ("quantile",), quantiles)
+
+    def health(self) -> HealthAnswer:
+        """Ill where it has failed, waits to be started again, or left tables behind."""
+        with self._lock:
+            newest = self._newest
+        state = "starting" if self.job is None else self.job.state
+        ill = [f"the capture is {state}: {self.job}"] if self.job and state in (FAILED, WAITING) else []
+        if newest is not None and newest.paused:
+            ill.append(f"not followed any more: {', '.join(newest.paused)}")
+        return HealthAnswer(not ill, "\n".join(ill) or state)

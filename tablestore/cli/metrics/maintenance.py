@@ -1,0 +1,78 @@
+"""Metrics of a maintenance service: what it did and spent, and how the tables stand that it looks at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
+from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED
+from tablestore.maintenance.service import MaintenanceService
+
+_STATES = (RUNNING, PAUSED, ENDED, STOPPED, FAILED)
+_WORK: Labels = ("table", "kind", "outcome")
+_OF_TABLES = {
+    "files": "Live data files.",
+    "bytes": "Bytes of the live data files.",
+    "rows": "Rows stored in the live data files.",
+    "buckets": "Buckets with files.",
+    "due_buckets": "Buckets in which a compaction is due by the table's own rules.",
+    "most_runs": "Sorted runs of the fullest bucket.",
+    "opened_runs": "Sorted runs that a read of one key opens, on average over the rows.",
+}
+
+
+class MaintenanceMetrics:
+    """A service as a source of metrics."""
+
+    def __init__(self, service: MaintenanceService) -> None:
+        self._service = service
+
+    def families(self) -> Iterator[MetricFamily]:
+        """Work, bytes, limits, and the numbers of tables as they were last looked at."""
+        report, done = self._service.report(), self._service.done
+        name = "tablestore_maintenance_"
+        yield states(f"{name}state", "State of the service.", report.state, _STATES)
+        work, seconds = _counts(), _counts()
+        for w in done:
+            work[w.table, w.kind, "failed" if w.error else "done"] += 1
+            seconds[w.table, w.kind] += w.seconds
+        yield MetricFamily(f"{name}work_total", "counter", "Pieces of work.", _WORK, work)
+        for field, text in (
+            ("read", "Bytes that compactions read."),
+            ("written", "Bytes that compactions wrote."),
+            ("predicted_written", "Bytes that compactions were to write by their dry runs."),
+        ):
+            sums = _counts()
+            for w in done:
+                sums[w.table,] += getattr(w, field)
+            yield MetricFamily(f"{name}{field}_bytes_total", "counter", text, ("table",), sums)
+        yield MetricFamily(
+            f"{name}work_seconds_total", "counter", "Time of work.", ("table", "kind"), seconds
+        )
+        yield one(
+            f"{name}waiting_work", "Pieces of work that wait for a limit or a lease.", len(report.waiting)
+        )
+        yield one(
+            f"{name}hour_read_bytes", "Bytes that compactions read in the last hour.", report.spent_bytes
+        )
+        if report.hour_bytes is not None:
+            yield one(f"{name}hour_limit_bytes", "Bytes that they may read in an hour.", report.hour_bytes)
+        yield one(f"{name}troubled_tables", "Tables that could not be looked at.", len(report.troubles))
+        for field, text in _OF_TABLES.items():
+            samples: dict[Labels, float] = {(t.table,): float(getattr(t, field)) for t in report.tables}
+            yield MetricFamily(f"tablestore_table_{field}", "gauge", text, ("table",), samples)
+
+    def health(self) -> HealthAnswer:
+        """Ill where the service has failed, a table is in trouble, or the newest work in a table failed."""
+        report = self._service.report()
+        newest = {w.table: w for w in self._service.done}
+        ill = [f"{table}: {error}" for table, error in report.troubles]
+        ill += [w.text for w in newest.values() if w.error]
+        if report.state == FAILED:
+            ill.insert(0, f"the service has failed: {self._service.error}")
+        return HealthAnswer(not ill, "\n".join(ill) or report.summary)
+
+
+def _counts() -> defaultdict[Labels, float]:
+    return defaultdict(float)

@@ -1,0 +1,98 @@
+"""The server of `--metrics`: /metrics for Prometheus, /healthz for who restarts what is ill; on 127.0.0.1."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from tablestore.cli.metrics.family import MetricFamily, MetricsSource
+from tablestore.core.errors import InvalidRequest
+from tablestore.core.extras import required
+
+HOST = "127.0.0.1"
+_HEALTHZ = "/healthz"
+
+
+@contextmanager
+def serving(address: str | None, source: MetricsSource) -> Iterator[str | None]:
+    """Answer at `address`, "127.0.0.1:9200", while the block runs; gives the URL, None without an address.
+
+    Port 0 is any that is free. Raises InvalidRequest for an address that other machines reach or that is
+    taken, MissingPackage without prometheus-client.
+    """
+    if address is None:
+        yield None
+        return
+    app = application(source)
+    try:
+        server = make_server(HOST, _port(address), app, server_class=_Server, handler_class=_Silent)
+    except OSError as e:
+        raise InvalidRequest(f"--metrics {address}: {e.strerror or e}") from None
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{HOST}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def application(source: MetricsSource) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+    """The answers as an application of WSGI."""
+    prometheus = required("prometheus_client", by="--metrics")
+    core = required("prometheus_client.core", by="--metrics")
+
+    class Collector:
+        """What is measured when somebody asks."""
+
+        def collect(self) -> Iterator[Any]:
+            """Families as the client has them."""
+            return (_as_client(core, family) for family in source.families())
+
+    registry = prometheus.CollectorRegistry(auto_describe=False)
+    registry.register(Collector())
+    prometheus.ProcessCollector(registry=registry)
+    metrics = prometheus.make_wsgi_app(registry)
+
+    def answer(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") != _HEALTHZ:
+            return metrics(environ, start)
+        health = source.health()
+        status = "200 OK" if health.healthy else "503 Service Unavailable"
+        start(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{health.text}\n".encode()]
+
+    return answer
+
+
+def _as_client(core: Any, family: MetricFamily) -> Any:
+    kinds = {"gauge": core.GaugeMetricFamily, "counter": core.CounterMetricFamily}
+    metric = kinds[family.kind](family.name, family.text, labels=family.labels)
+    for labels, value in family.samples.items():
+        metric.add_metric(labels, value)
+    return metric
+
+
+def _port(address: str) -> int:
+    host, _, port = address.rpartition(":")
+    if host not in ("", HOST, "localhost"):
+        raise InvalidRequest(f"--metrics {address}: it listens on {HOST} alone; a proxy may pass it on")
+    if not port.isdigit() or int(port) > 65_535:
+        raise InvalidRequest(f"--metrics {address!r} must be an address such as {HOST}:9200")
+    return int(port)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Each request in a thread, so that one that is slow keeps nobody waiting."""
+
+    daemon_threads = True
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the terminal shows the command."""

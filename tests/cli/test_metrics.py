@@ -1,0 +1,216 @@
+"""`--metrics`: figures as Prometheus's own parser reads them, equal to what `inspect` and reports say."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablestore as ts
+from tablestore.cdc.capture.report import BatchReport, TableReport
+from tablestore.cli.metrics.capture import CaptureMetrics
+from tablestore.cli.metrics.family import HealthAnswer, MetricFamily
+from tablestore.cli.metrics.maintenance import MaintenanceMetrics
+from tablestore.cli.metrics.server import serving
+from tablestore.cli.metrics.tiering import TieringMetrics
+from tablestore.tiering.report import RoundReport, SplitReport, TableState, TieringReport
+from tests.maintenance.test_service import filled, service, worked
+
+parser = pytest.importorskip("prometheus_client.parser")
+ROOT = Path(__file__).parents[2]
+ENDS = "total bytes seconds rows state files runs buckets tables work epoch warning".split()
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read().decode()
+
+
+def parsed(text: str) -> dict[tuple[str, ...], float]:
+    """{(name, label values by the names of labels…): number} of our metrics."""
+    families = list(parser.text_string_to_metric_families(text))
+    samples = [s for family in families for s in family.samples if s.name.startswith("tablestore_")]
+    return {(s.name, *(s.labels[key] for key in sorted(s.labels))): s.value for s in samples}
+
+
+def plain(families: Iterable[MetricFamily]) -> dict[tuple[str, ...], float]:
+    return {(f.name, *labels): value for f in families for labels, value in f.samples.items()}
+
+
+class Fixed:
+    """A source that says what it is given."""
+
+    def __init__(self, *families: MetricFamily, healthy: bool = True) -> None:
+        self._families, self._healthy = families, healthy
+
+    def families(self) -> Iterable[MetricFamily]:
+        return self._families
+
+    def health(self) -> HealthAnswer:
+        return HealthAnswer(self._healthy, "ill" if not self._healthy else "well")
+
+
+def test_tables_are_as_inspect_says_and_work_is_as_reported(tmp_path: Path):
+    table = filled(tmp_path)
+    one = service(tmp_path)
+    with serving("127.0.0.1:0", MaintenanceMetrics(one)) as url:
+        assert url is not None
+        worked(one)
+        seen = parsed(read(url))
+        assert read(url.replace("/metrics", "/healthz")).startswith("running: 1 table")
+        health = table.refresh().inspect.health()
+        for name, number in {
+            "files": health.files,
+            "bytes": health.bytes,
+            "rows": health.rows,
+            "buckets": health.buckets.num_rows,
+            "due_buckets": health.due,
+            "most_runs": health.most_runs,
+            "opened_runs": health.opened,
+        }.items():
+            assert seen[f"tablestore_table_{name}", "d.t"] == number
+        compacted = [work for work in one.done if work.kind == "compact"]
+        assert seen["tablestore_maintenance_work_total", "compact", "done", "d.t"] == len(compacted) == 2
+        assert seen["tablestore_maintenance_read_bytes_total", "d.t"] == sum(w.read for w in compacted)
+        assert seen["tablestore_maintenance_written_bytes_total", "d.t"] == sum(w.written for w in compacted)
+        assert seen["tablestore_maintenance_state", "running"] == 1
+        (Path(table.location) / "snapshot" / "LATEST").unlink()
+        for path in (Path(table.location) / "schema").iterdir():
+            path.write_text("{")
+        worked(one)
+        with pytest.raises(urllib.error.HTTPError, match="503") as ill:
+            read(url.replace("/metrics", "/healthz"))
+        assert "d.t: " in ill.value.read().decode()
+        assert parsed(read(url))["tablestore_maintenance_troubled_tables",] == 1
+
+
+def test_batches_of_a_capture_add_up():
+    metrics = CaptureMetrics()
+    first = BatchReport(
+        1, 10.0, 10.5, 12.0, "pos 1", log_bytes=100, bytes_behind=7, commits=((9, 3), (11, 1)),
+        tables=(TableReport("ods.a", 5, 2, 1, 4), TableReport("ods.b", 0, 1)),
+    )  # fmt: skip
+    metrics.add(first)
+    metrics.add(replace(first, number=2, ended=13.0, bytes_behind=0, paused=("ods.b",)))
+    seen = plain(metrics.families())
+    assert seen["tablestore_capture_changes_total", "ods.a"] == 4
+    assert seen["tablestore_capture_snapshot_rows_total", "ods.a"] == 10
+    assert seen["tablestore_capture_bad_rows_total", "ods.a"] == 2
+    assert seen["tablestore_capture_commits_total",] == 2
+    assert seen["tablestore_capture_log_bytes_total",] == 200
+    assert seen["tablestore_capture_behind_bytes",] == 0
+    assert seen["tablestore_capture_freshness_seconds", "1"] == 4
+    assert seen["tablestore_capture_paused_tables",] == 1
+    assert metrics.health() == HealthAnswer(False, "not followed any more: ods.b")
+
+
+def test_a_round_counts_once_however_often_one_looks():
+    split = SplitReport(None, 0, 0, 70, offset=70, rows=70, bytes=700)
+    done = RoundReport(
+        1, "shop.a", 1, 1, 0, 8.0, phase="ended", ended=9.0, splits=(split,), outcome="committed"
+    )
+    under_way = replace(done, number=2, ended=None, outcome="")
+    later = replace(done, number=3, outcome="failed")
+    state = TableState("shop.a", 1, "Tiered", 9.0, 3, 5.0, 8.0, lag_rows=12, kept=100.0)
+    reports = [
+        TieringReport((state,), (done, under_way), (), "running"),
+        TieringReport((state,), (done, under_way, later), (), "running"),
+        TieringReport((state,), (replace(under_way, ended=10.0, outcome="committed"), later), (), "running"),
+    ]
+    at = iter(reports)
+    metrics = TieringMetrics(lambda: next(at), now=lambda: 20.0)
+    seen = [plain(metrics.families()) for _ in reports][-1]
+    assert seen["tablestore_tiering_rounds_total", "shop.a", "committed"] == 2
+    assert seen["tablestore_tiering_rounds_total", "shop.a", "failed"] == 1
+    assert seen["tablestore_tiering_rows_total", "shop.a"] == 140
+    assert seen["tablestore_tiering_bytes_total", "shop.a"] == 1_400
+    assert seen["tablestore_tiering_age_seconds", "shop.a"] == 12
+    assert seen["tablestore_tiering_lag_rows", "shop.a"] == 12
+    assert seen["tablestore_tiering_table_state", "shop.a", "Tiered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"tiered_at": -40.0}, "half of the time is over for which its log keeps 12 rows"),
+        ({"warning": "rows may go"}, "rows may go"),
+        ({"reason": "bucket 0 stalls"}, "bucket 0 stalls"),
+    ],
+)
+def test_tables_whose_logs_may_lose_rows_are_ill(changes: dict[str, Any], words: str):
+    state = TableState("shop.a", 1, "Tiered", 9.0, 3, 5.0, 8.0, lag_rows=12, kept=100.0)
+    report = TieringReport((replace(state, **changes),), (), (), "running")
+    health = TieringMetrics(lambda: report, now=lambda: 20.0).health()
+    assert (health.healthy, words in health.text) == (not words, True)
+
+
+def test_names_have_their_units(tmp_path: Path):
+    report = TieringReport((TableState("shop.a", 1, "Tiered", 9.0),), (), (), "running")
+    captured = CaptureMetrics()
+    captured.add(BatchReport(1, 10.0, 10.5, 12.0, "pos 1", commits=((9, 3),)))
+    filled(tmp_path)
+    sources = [MaintenanceMetrics(service(tmp_path)), TieringMetrics(lambda: report), captured]
+    families = [family for source in sources for family in source.families()]
+    assert len(families) > 30
+    for family in families:
+        assert re.fullmatch(f"tablestore_[a-z_]+_({'|'.join(ENDS)})", family.name)
+        assert (family.kind == "counter") == family.name.endswith("_total"), family.name
+        assert family.text.endswith("."), family.name
+
+
+def test_labels_are_escaped():
+    hostile = 'a"b\\c\nd'
+    family = MetricFamily("tablestore_table_files", "gauge", "Files.", ("table",), {(hostile,): 3.0})
+    with serving("localhost:0", Fixed(family)) as url:
+        assert url is not None
+        assert parsed(read(url)) == {("tablestore_table_files", hostile): 3.0}
+
+
+@pytest.mark.parametrize(
+    "address", ["0.0.0.0:9200", "example.org:80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"]
+)
+def test_other_addresses_are_refused(address: str):
+    with pytest.raises(ts.InvalidRequest, match="--metrics"), serving(address, Fixed()):
+        pass
+
+
+def test_a_port_that_is_taken_is_named():
+    with serving("127.0.0.1:0", Fixed()) as url:
+        assert url is not None
+        port = url.split(":")[2].split("/")[0]
+        with pytest.raises(ts.InvalidRequest, match=f"{port}.*in use"), serving(f"127.0.0.1:{port}", Fixed()):
+            pass
+
+
+def test_a_coordinator_is_asked_while_it_runs(tmp_path: Path):
+    pytest.importorskip("google.protobuf")
+    how = {"log.system": "embedded", "tablestore.tiering.enabled": True}
+    ts.connect(tmp_path).create_table("shop.a", schema={"id": ts.BIGINT}, primary_key=["id"], options=how)
+    with serving("127.0.0.1:0", Fixed()) as free:  # a port that nobody has
+        assert free is not None
+    address = free.removeprefix("http://").removesuffix("/metrics")
+    command = [sys.executable, "-m", "tablestore.cli", "tier", "--serve", "--warehouse", str(tmp_path)]
+    with subprocess.Popen([*command, "--metrics", address], stdout=subprocess.PIPE, text=True) as served:
+        try:
+            assert served.stdout is not None
+            assert served.stdout.readline().startswith("fluss://")
+            seen = parsed(read(f"http://{address}/metrics"))
+            assert read(f"http://{address}/healthz") == "coordinating\n"
+        finally:
+            served.send_signal(signal.SIGINT)
+            served.communicate(timeout=120)
+    assert (
+        seen["tablestore_coordinator_tables", "Scheduled"] + seen["tablestore_coordinator_tables", "New"] == 1
+    )
+    assert seen["tablestore_coordinator_epoch",] >= 0
+    assert served.returncode == 130
