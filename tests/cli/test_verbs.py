@@ -42,7 +42,7 @@ def test_an_unknown_verb_names_the_nearest_one():
     assert "did you mean `doctor`?" in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["demo", "docs"])
+@pytest.mark.parametrize("verb", ["demo", "docs", "test"])
 def test_help_of_a_verb_loads_neither_spark_nor_jupyter(verb: str):
     command = [sys.executable, "-P", "-X", "importtime", "-m", "notebooks.cli", verb, "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
