@@ -1,4 +1,4 @@
-"""The tests of the checkout, from any directory.
+"""usage: ./workbench test [OPTIONS] [PATHS]
 
     ./workbench test                   every part of the project once, in about ten minutes on two cores
     ./workbench test --all             everything; --rest: what the last bare call left out of it
@@ -7,9 +7,9 @@
     ./workbench test --prepare         only make what tests compare with: servers, other programs
     ./workbench test --campaign 30m    attacks on tables for that long
 
---seed N repeats the run that printed it, --rounds N gives each seeded test N seeds, --rewrite writes what text
-cases give, --coverage says which branches are taken, --record notes which tests enter which modules. All other
-options are pytest's: ./workbench python -m pytest --help.
+--seed N repeats the run that printed it, --rounds N gives each seeded test N seeds, --rewrite writes what
+text cases give, --coverage says which branches are taken, --record notes which tests enter which modules.
+All other options are pytest's: ./workbench python -m pytest --help.
 """
 
 from __future__ import annotations
