@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tablestore.core.env import Env
-from tablestore.core.errors import TablestoreError
+from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.core.quantities import duration, size
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, RunningJob
 from tablestore.insight.health import Health
+from tablestore.maintenance.advice import OptionAdvice, advise_options
 from tablestore.maintenance.budget import HOUR_MS, ByteBudget
 from tablestore.maintenance.history import History
 from tablestore.maintenance.leases import LeaseBook
@@ -168,6 +169,15 @@ class MaintenanceService(RunningJob):
         """What would be done now, in order, and what for; nothing is done, and no lease is taken."""
         some = sorted((work for table in self._tables() for work in self._work(table)), key=lambda w: w.order)
         return tuple(WorkWaiting(w.table, w.kind, w.where, w.why, self._held_back(w), w.size) for w in some)
+
+    def advice(self, table: str) -> OptionAdvice:
+        """Which compaction options the history of a table recommends under its policy, and what they would
+        have saved: each candidate is replayed over its metadata. Raises NotFound for a table that the service
+        leaves alone, InvalidRequest for one without sorted runs."""
+        policy = self._policies.policy(table)
+        if policy is None:
+            raise NotFound(f"no policy of this service is for {table}")
+        return advise_options(self._lake.table(table), table, policy)
 
     def turn(self) -> bool:
         """Look at the tables, do the most urgent work that may be done, write down what came of it; whether

@@ -30,6 +30,9 @@ def main(options: argparse.Namespace) -> int:
 
     def work() -> int:
         service = service_for(options)
+        if options.advise is not None:
+            print(service.advice(options.advise))
+            return 0
         if not options.plan:
             with serving(options.metrics, MaintenanceMetrics(service)):
                 return show(service.start(), screen)

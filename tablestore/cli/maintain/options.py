@@ -3,6 +3,7 @@
     PROGRAM maintain --warehouse lake --tables 'shop.*' --runs 3 --freshness '10 min'
     PROGRAM maintain --warehouse lake --policy policies.toml --bytes-per-hour '10 gb' --window 22:00-06:00
     PROGRAM maintain --warehouse lake --plan
+    PROGRAM maintain --warehouse lake --advise shop.orders --runs 3
 
 The worst bucket comes first. Each piece of work is one commit; services in other processes or on other
 machines share the tables by leases in the warehouse. --policy is a file of TOML: a table for each pattern, of
@@ -40,8 +41,10 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
         given["--tables"] = options.tables or None
         for name in (name for name, value in given.items() if value is not None):
             p.error(f"--policy says it for each table: leave {name} out")
-    if options.plan and options.once:
-        p.error("--plan does nothing: leave --once out")
+    if options.plan and options.advise:
+        p.error("--plan and --advise are two questions: ask one")
+    for name in (name for name in ("plan", "advise") if getattr(options, name) and options.once):
+        p.error(f"--{name} does nothing: leave --once out")
     return options
 
 
@@ -75,6 +78,11 @@ def _parser(door: Door) -> argparse.ArgumentParser:
     )
     p.add_argument("--once", action="store_true", help="end when nothing is left that may be done")
     p.add_argument("--plan", action="store_true", help="say what would be done and why, and do nothing")
+    p.add_argument(
+        "--advise",
+        metavar="TABLE",
+        help="replay the history of a table under other options: which are cheapest under its policy",
+    )
     p.add_argument("--name", metavar="NAME", help="of the service, under which it writes down what it does")
     add_metrics(p)
     p.add_argument("--poll", default="5 s", metavar="TIME", help="between two looks (default %(default)s)")
