@@ -23,6 +23,8 @@ from tablestore.cli.commands import run
 
 OWN = ("demo", "cluster", "lab", "docs", "test", "bench", "doctor", "clean")
 """The verbs with a module here; `doctor` looks at the checkout, too."""
+PASSING_ON = ("test",)
+"""The verbs whose other options are those of another program."""
 VERBS = (
     "demo",
     "cluster",
@@ -51,7 +53,8 @@ def main(arguments: list[str]) -> int:
         print(f"workbench: `{verb}` is not part of this checkout", file=sys.stderr)
         return 2
     if importlib.util.find_spec(f"{module}_options") is not None:  # ends here after --help and for wrong ones
-        importlib.import_module(f"{module}_options").parser().parse_args(rest)
+        parser = importlib.import_module(f"{module}_options").parser()
+        parser.parse_known_args(rest) if verb in PASSING_ON else parser.parse_args(rest)
     return int(importlib.import_module(module).main(rest))
 
 

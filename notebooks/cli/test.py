@@ -1,16 +1,4 @@
-"""usage: ./workbench test [OPTIONS] [PATHS]
-
-    ./workbench test                   every part of the project once, in about ten minutes on two cores
-    ./workbench test --all             everything; --rest: what the last bare call left out of it
-    ./workbench test PATH, -k WORD     all of what is named
-    ./workbench test --of MODULE       the tests of a module
-    ./workbench test --prepare         only make what tests compare with: servers, other programs
-    ./workbench test --campaign 30m    attacks on tables for that long
-
---seed N repeats the run that printed it, --rounds N gives each seeded test N seeds, --rewrite writes what
-text cases give, --coverage says which branches are taken, --record notes which tests enter which modules.
-All other options are pytest's: ./workbench python -m pytest --help.
-"""
+"""`test`: pytest over `tests/`, from any directory. Its options: `test_options`; all others are pytest's."""
 
 from __future__ import annotations
 
@@ -20,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from notebooks.cli.places import ROOT
+from tests.suite import counterparts, entered
 
 TAKE_A_VALUE = ("-k", "-m", "-p", "-n", "-o", "-W", "-c")
 THREE_PROCESSES = ("-n3", "--dist=loadfile", "--no-loadscope-reorder", "-oconsole_output_style=classic")
@@ -30,14 +19,9 @@ ONE_PROCESS = ("-n", "-k", "-s", "-x", "--pdb", "--rewrite", "--collect-only", "
 
 
 def main(arguments: list[str]) -> int:
-    if {"-h", "--help"}.intersection(arguments) and CAMPAIGN not in arguments:
-        print(__doc__)
-        return 0
     if CAMPAIGN in arguments:
         os.chdir(ROOT)
         os.execv(sys.executable, [sys.executable, "-m", "tests.campaign", *without_word(arguments, CAMPAIGN)])
-    from tests.suite import counterparts, entered  # which load Spark
-
     if PREPARE in arguments:
         return 1 if counterparts.prepare() else 0
     try:
