@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from tablestore.cdc.capture.dead_letters import is_dead_letters
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.report import (
     BatchProgress,
@@ -137,7 +137,7 @@ class CaptureSink:
         source: CaptureSource,
         rules: CaptureRules,
         settings: SinkSettings,
-        journal: Journal,
+        journal: CaptureJournal,
         *,
         env: Env = SYSTEM,
     ) -> None:

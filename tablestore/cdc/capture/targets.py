@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture import dead_letters, schema_change
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.report import EventReport
 from tablestore.cdc.capture.rules import EVOLVE, FAIL, IGNORE, CaptureRules
@@ -73,7 +73,7 @@ def name_refusal(rules: CaptureRules, source: SourceName) -> str:
 class Targets:
     """The tables that rows go to. Not thread-safe."""
 
-    def __init__(self, lake: Lake, rules: CaptureRules, journal: Journal, *, user: str) -> None:
+    def __init__(self, lake: Lake, rules: CaptureRules, journal: CaptureJournal, *, user: str) -> None:
         self._lake, self._rules, self._user = lake, rules, user
         self._policy = rules.schema_change
         self._tables: dict[str, Table] = {}
