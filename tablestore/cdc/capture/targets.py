@@ -33,7 +33,7 @@ from tablestore.cdc.capture.source import (
     TableShape,
 )
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
-from tablestore.flow.sink import write_kinds
+from tablestore.flow.writing import write_kinds
 from tablestore.format.predicates.predicate import Predicate, col
 from tablestore.format.rowkind import DELETE, INSERT
 from tablestore.table.identifier import Identifier
