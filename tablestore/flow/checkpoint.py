@@ -17,14 +17,13 @@ from typing import Any
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import Corrupt, InvalidRequest
+from tablestore.flow.journal import JournalFiles, NumberedFiles
 from tablestore.flow.source import Offset
-from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join, location
-from tablestore.io.routed import file_io_for
+from tablestore.io.paths import location
 
 log = logging.getLogger(__name__)
 KEPT = 100  # batches, as many as Spark keeps
-_OFFSETS, _COMMITS, _VERSION = "offsets", "commits", "v1"
+_OFFSETS, _COMMITS, _METADATA, _VERSION = "offsets", "commits", "metadata", "v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +39,18 @@ class Checkpoint:
 
     def planned(self) -> int | None:
         """The number of the newest batch whose end is written; None without one."""
-        return max(self._numbers(_OFFSETS), default=None)
+        return max(self._states(_OFFSETS).numbers(), default=None)
 
     def pending(self) -> int | None:
         """The newest planned batch, where it is not noted as carried out."""
         number = self.planned()
-        return None if number is None or self._io.exists(self._place(_COMMITS, number)) else number
+        done = number is None or self._files.read(self._states(_COMMITS).name(number)) is not None
+        return None if done else number
 
     def end(self, number: int) -> Offset:
         """Where a batch ends. Raises Corrupt for a file that does not say so."""
-        path = self._place(_OFFSETS, number)
-        text = self._io.read(path).decode()
+        path = self._files.place(_OFFSETS, str(number))
+        text = self._files.io.read(path).decode()
         try:
             end = json.loads(text.splitlines()[2])  # version, facts of Spark, the offset of the one source
         except (IndexError, ValueError):
@@ -67,10 +67,8 @@ class Checkpoint:
         """Make the directory fit for a query of Spark, too: its id, and no remains of a first batch that was
         being planned as its process was killed."""
         self.remove_remains()
-        path = join(self.directory, "metadata")
-        if not self._io.exists(path):
-            self._io.make_dir(self.directory)
-            self._io.write_new(path, json.dumps({"id": SYSTEM.uuid()}).encode())
+        if self._files.read(_METADATA) is None:
+            self._files.claim(_METADATA, {"id": SYSTEM.uuid()})
 
     def note_planned(self, number: int, end: Offset) -> None:
         """Write where a batch ends. Raises InvalidRequest where another process has done so."""
@@ -83,9 +81,8 @@ class Checkpoint:
         self._note(_COMMITS, number, [{"nextBatchWatermarkMs": 0}])
         if number and number % KEPT == 0:
             for which in (_COMMITS, _OFFSETS):
-                for old in [n for n in self._numbers(which) if n < number - KEPT]:
-                    self._io.delete(self._place(which, old))
-                    self._io.delete(self._sum(which, old))
+                for old in self._states(which).sweep(number - 1):
+                    self._files.io.delete(self._sum(which, old))
 
     def remove_remains(self) -> None:
         """Where no batch was recorded: remove the temporary file of a query that was killed while it recorded
@@ -93,30 +90,26 @@ class Checkpoint:
         if self.planned() is not None:
             return
         for which in (_OFFSETS, _COMMITS):
-            for remains in self._io.list(join(self.directory, which), hidden=True):
+            for remains in self._files.io.list(self._files.place(which), hidden=True):
                 if remains.name.startswith("."):
                     log.info("removed %s, which a killed first batch left", remains.name)
-                    self._io.delete(join(self.directory, which, remains.name))
+                    self._files.io.delete(self._files.place(which, remains.name))
 
     def _note(self, which: str, number: int, lines: list[dict[str, Any]]) -> None:
         texts = [_VERSION, *(json.dumps(line, separators=(",", ":")) for line in lines)]
-        self._io.delete(self._sum(which, number))
-        if not self._io.write_new(self._place(which, number), "\n".join(texts).encode()):
+        self._files.io.delete(self._sum(which, number))
+        if not self._files.claim(self._states(which).name(number), "\n".join(texts).encode()):
             raise InvalidRequest(
                 f"batch {number} of {self.directory} is another process's: a checkpoint has one at a time; "
                 "stop the other, or use another checkpoint="
             )
 
-    def _numbers(self, which: str) -> list[int]:
-        entries = self._io.list(join(self.directory, which))
-        return [int(entry.name) for entry in entries if entry.name.isdigit()]
-
-    def _place(self, which: str, number: int) -> str:
-        return join(self.directory, which, str(number))
+    def _states(self, which: str) -> NumberedFiles:
+        return NumberedFiles(self._files, which, KEPT)
 
     def _sum(self, which: str, number: int) -> str:
-        return join(self.directory, which, f".{number}.crc")
+        return self._files.place(which, f".{number}.crc")
 
     @property
-    def _io(self) -> FileIO:
-        return file_io_for(self.directory)
+    def _files(self) -> JournalFiles:
+        return JournalFiles(self.directory)

@@ -16,15 +16,13 @@ from typing import Any
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.names import UUID
+from tablestore.flow.checkpoint import Checkpoint
+from tablestore.flow.journal import JournalFiles
 from tablestore.flow.source import Offset
-from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join, location
-from tablestore.io.routed import file_io_for
-from tablestore.io.syncing import Sync
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
 
-_TABLE = "table"
+_FILE, _TABLE = "tablestore-origin.json", "table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def origin_of(checkpoint: str, table: Table, user: str) -> Origin:
     Raises InvalidRequest for a checkpoint of another stream, and for one older than the table's commits.
     """
     mine = {"v": 1, "user": user, _TABLE: table.options.get(UUID, table.location)}
-    file = _OriginFile(checkpoint, table.store.io.inner, mine, "position", durable=table.store.durable)
+    file = _OriginFile(JournalFiles.at(checkpoint, durable=table.store.durable), mine, "position")
     return file.origin(table.position(user), lambda position: position)
 
 
@@ -51,7 +49,7 @@ def origin_in_lake(checkpoint: str, lake: Lake, *, user: str, source: str) -> Or
     position is an offset. Raises as `origin_of`."""
     newest = max(_positions(lake, user), default=None, key=lambda position: position[0])
     mine = {"v": 1, "user": user, "source": source}
-    file = _OriginFile(checkpoint, file_io_for(location(checkpoint)), mine, "start")
+    file = _OriginFile(JournalFiles.at(checkpoint), mine, "start")
     return file.origin(newest, partial(_start, user))
 
 
@@ -59,32 +57,30 @@ def origin_in_lake(checkpoint: str, lake: Lake, *, user: str, source: str) -> Or
 class _OriginFile:
     """The file of a checkpoint; `mine` says whose it is, and `field` is what its position is called there."""
 
-    checkpoint: str
-    io: FileIO
+    files: JournalFiles
     mine: dict[str, Any]
     field: str
-    durable: bool = False
+
+    @property
+    def checkpoint(self) -> str:
+        """The directory of the checkpoint."""
+        return self.files.directory
 
     def origin(self, known: tuple[int, str | None] | None, start: Callable[[str | None], Any]) -> Origin:
         """The origin, by the newest commit (identifier, position) that is known; `start` says where the batch
         of that position begins."""
-        folder = location(self.checkpoint)
-        path = join(folder, "tablestore-origin.json")
-        planned = [int(s.name) for s in self.io.list(join(folder, "offsets")) if s.name.isdigit()]
-        there = json.loads(self.io.read(path)) if self.io.exists(path) else None
+        planned, there = Checkpoint(self.checkpoint).planned(), self.files.fields(_FILE)
         if there is not None:
-            self._require_mine(there, planned=bool(planned))
-        if not planned:
+            self._require_mine(there, planned=planned is not None)
+        if planned is None:
             fresh = Origin(0, None) if known is None else Origin(known[0] + 1, start(known[1]))
-            self.io.make_dir(folder)
-            text = json.dumps({**self.mine, "identifier": fresh.identifier, self.field: fresh.position})
-            self.io.replace(path, text.encode(), after=Sync(folder) if self.durable else None)
+            self.files.put(_FILE, {**self.mine, "identifier": fresh.identifier, self.field: fresh.position})
             return fresh
         if there is None:
             raise InvalidRequest(
                 f"{self.checkpoint} is the checkpoint of another query; use a fresh directory"
             )
-        if known is not None and known[0] > there["identifier"] + max(planned):
+        if known is not None and known[0] > there["identifier"] + planned:
             raise InvalidRequest(
                 f"there are commits of {self.mine['user']!r} that {self.checkpoint} did not plan: they went "
                 "on under another checkpoint; use that one or a fresh directory"

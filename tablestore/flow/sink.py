@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.core.errors import CommitConflict
 from tablestore.flow.batch import Batch, Work
 from tablestore.flow.source import Changes
-from tablestore.format import commit_message, rowkind
+from tablestore.flow.writing import (
+    BatchWriting,
+    RowsWritten,
+    TableChanges,
+    TableTarget,
+    Takes,
+    WriteTask,
+    commit_messages,
+    has_batch,
+    takes_one_writer,
+)
+from tablestore.format import rowkind
 from tablestore.table.engine import compact_bucket
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
-from tablestore.table.writer import EngineWriter, Writer
 from tablestore.write import full_compaction
-from tablestore.write.commit.commit_or_discard import discarded_if_refused
-from tablestore.write.commit.committer import Committed
-from tablestore.write.routing.bucket_mode import BucketMode
 
-SEQUENCE_SPAN = 1 << 32  # sequence numbers of one piece
-_KIND = "__kind"
 Computation = Callable[[Work], Changes]
 
 
@@ -45,100 +49,6 @@ class SinkBatch:
     identifier: int
     position: str
     job_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RowsWritten:
-    """What a piece of work holds for a table: messages to commit, changes, rows of a snapshot of the source,
-    rows that do not fit, and when the newest change was committed in the source (seconds after 1970)."""
-
-    messages: tuple[bytes, ...] = ()
-    changes: int = 0
-    snapshot_rows: int = 0
-    bad_rows: int = 0
-    newest: int | None = None
-
-    @property
-    def rows(self) -> int:
-        """Rows of snapshots and changes."""
-        return self.snapshot_rows + self.changes
-
-    @classmethod
-    def sum(cls, parts: Iterable[RowsWritten]) -> RowsWritten:
-        """All parts as one."""
-        parts = tuple(parts)
-        return cls(
-            tuple(message for part in parts for message in part.messages),
-            sum(part.changes for part in parts),
-            sum(part.snapshot_rows for part in parts),
-            sum(part.bad_rows for part in parts),
-            max((part.newest for part in parts if part.newest is not None), default=None),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class TableTarget:
-    """A table that a batch goes into. Tasks write it, numbering rows from `sequence_base` on (None: above
-    what is there), unless it has the batch already (`committed`) or takes one writer only, which the driver
-    is (`one_writer`). `buffer_bytes` is its `write-buffer-size`, None where it says none; `options` replace
-    those of the table.
-    """
-
-    place: TablePlace
-    sequence_base: int | None = None
-    buffer_bytes: int | None = None
-    one_writer: bool = False
-    committed: bool = False
-    options: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def by_tasks(self) -> bool:
-        return not self.one_writer and not self.committed
-
-    def opened(self) -> Table:
-        """The table."""
-        table = self.place.opened()
-        return table.with_options(dict(self.options)) if self.options else table
-
-
-class Writers:
-    """The writers of one task, which write level 0: those of a later `ordinal` win. Each is opened when it is
-    first asked for, with `buffer_bytes` for all of them; leaving the block closes them."""
-
-    def __init__(self, user: str, ordinal: int, *, buffer_bytes: int | None = None) -> None:
-        self._user, self._ordinal, self._buffer_bytes = user, ordinal, buffer_bytes
-        self._writers: dict[str, EngineWriter] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        for writer in self._writers.values():
-            with contextlib.suppress(OSError):
-                writer.close()
-
-    def of(
-        self, name: str, target: TableTarget, *, changelog: Callable[[Table], bool] = lambda _: True
-    ) -> EngineWriter:
-        """The writer of a table; whether it writes a changelog is asked where it is opened."""
-        if name not in self._writers:
-            table = target.opened()
-            base = target.sequence_base
-            base = None if base is None else base + self._ordinal * SEQUENCE_SPAN
-            self._writers[name] = table.open_writer(
-                user=self._user,
-                sequence_base=base,
-                compact=False,
-                changelog=changelog(table),
-                buffer_bytes=self._buffer_bytes,
-            )
-        return self._writers[name]
-
-    def prepared(self) -> dict[str, tuple[bytes, ...]]:
-        """The messages of each table."""
-        return {name: tuple(writer.prepare()) for name, writer in self._writers.items()}
 
 
 class StreamSink(Protocol):
@@ -168,39 +78,43 @@ class TableSink:
 
     def write(self, batch: SinkBatch) -> int:
         """Commit a batch with its position, and compact what is due."""
-        table = self.opened()
-        asked: dict[str, Any] = {"user": batch.user, "identifier": batch.identifier}
-        if has_batch(table, **asked):
-            rows = 0
-        elif takes_one_writer(table):
-            rows = self._write_here(table, batch)
-        else:
-            target = TableTarget(self.place, table.max_sequence() + 1, options=self.options)
-            task = TableTask(self, target, batch.changes, batch.user)
-            written = RowsWritten.sum(batch.batch.over(task, batch.batch.works()))
-            commit_messages(table, written.messages, **asked, position=batch.position)
-            rows = written.rows
+        table, rows = self.opened(), 0
+        if not has_batch(table, user=batch.user, identifier=batch.identifier):
+            target = TableTarget(self.place, one_writer=takes_one_writer(table), options=self.options)
+            if target.by_tasks:
+                target = replace(target, sequence_base=table.max_sequence() + 1)
+            task = WriteTask(_OfOneTable(batch.changes, self.before), {_ONLY: target}, batch.user)
+            writing = BatchWriting(
+                *(batch.batch, batch.batch.works(), task),
+                identifier=batch.identifier,
+                position=batch.position,
+            )
+            writing.by_tasks()
+            commit = writing.commit if target.by_tasks else writing.write_here
+            rows = commit(_ONLY, table, lambda _: {})[0].rows
         compact_tables(batch.batch, [(table, batch.batch.number)], every=self.compact_every)
         return rows
 
-    def _write_here(self, table: Table, batch: SinkBatch) -> int:
-        rows = 0
-        with table.writer(user=batch.user, identifier=batch.identifier, position=batch.position) as w:
-            for work in batch.batch.works():
-                for values, kinds in self.wanted(batch.changes(work)):
-                    rows += values.num_rows
-                    write_kinds(w, values, kinds)
-        return rows
 
-    def wanted(self, changes: Changes) -> Changes:
-        """The changes that the table takes."""
-        for values, kinds in changes:
+_ONLY = ""  # what the one table is called in its task
+
+
+@dataclass(frozen=True)
+class _OfOneTable:
+    """The changes of the only table of a stream: `PieceChanges`. `before` as in `TableSink`."""
+
+    changes: Computation
+    before: bool
+
+    def of(self, work: Work, takes: Takes) -> Iterator[TableChanges]:
+        for rows, kinds in self.changes(work):
             if not self.before:
-                keep = kinds.to_numpy(zero_copy_only=False) != rowkind.UPDATE_BEFORE
-                if not keep.all():
-                    mask = pa.array(keep)
-                    values, kinds = values.filter(mask), kinds.filter(mask)
-            yield values, kinds
+                keep = pc.not_equal(kinds, rowkind.UPDATE_BEFORE)
+                rows, kinds = rows.filter(keep), kinds.filter(keep)
+            yield TableChanges(_ONLY, RowsWritten(changes=rows.num_rows), rows, kinds)
+
+    def are_logged(self, work: Work, table: Table) -> bool:
+        return True
 
 
 def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
@@ -231,50 +145,6 @@ def compact_tables(batch: Batch, tables: Sequence[tuple[Table, int]], *, every: 
     for table in {table.location: table for table in of_items}.values():
         with contextlib.suppress(CommitConflict):  # somebody else compacted one of its buckets meanwhile
             commit_messages(table, messages[table.location], user=table.store.fresh_user())
-
-
-def commit_messages(table: Table, messages: Sequence[bytes], **how: Any) -> Committed:
-    """Commit messages that nobody commits again, with what `Table.commit` takes."""
-    with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
-        return table.commit(messages, **how)
-
-
-def has_batch(table: Table, *, user: str, identifier: int) -> bool:
-    """Whether the rows of a batch are in a table; compacts what a kill between the two left."""
-    position = table.position(user)
-    if position is None or position[0] < identifier:
-        return False
-    table.commit([], user=user, identifier=identifier)
-    return True
-
-
-def takes_one_writer(table: Table) -> bool:
-    """Whether only one writer may be at work: one that assigns buckets must know all keys."""
-    mode = BucketMode.of(table.store.schema, table.store.options)
-    return mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
-
-
-def write_kinds(writer: Writer, values: pa.RecordBatch, kinds: pa.Array) -> None:
-    """Write rows of these row kinds."""
-    writer.write(values.append_column(_KIND, kinds), row_kind_column=_KIND)
-
-
-@dataclass(frozen=True)
-class TableTask:
-    """The task that writes the changes of one piece to level 0 of a table."""
-
-    sink: TableSink
-    target: TableTarget
-    changes: Computation
-    user: str
-
-    def __call__(self, work: Work) -> RowsWritten:
-        with Writers(self.user, work.ordinal) as writers:
-            writer = writers.of("", self.target)
-            for values, kinds in self.sink.wanted(self.changes(work)):
-                writer.write(values, kinds=kinds)
-            rows = writer.rows
-            return RowsWritten(writers.prepared()[""], rows)
 
 
 def compact_one(item: tuple[TablePlace, bytes]) -> bytes | None:

@@ -39,7 +39,7 @@ from pyspark.sql.types import StringType, StructType
 from tablestore.cdc.change_feed import ChangeFeed, SnapshotPiece
 from tablestore.cdc.log_pieces import LogPiece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.flow.sink import SEQUENCE_SPAN
+from tablestore.flow.writing import SEQUENCE_SPAN
 from tablestore.format import rowkind
 from tablestore.io.confined import roots_in
 from tablestore.read.scan.data_split import DataSplit

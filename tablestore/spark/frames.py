@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore.core.errors import NotFound
-from tablestore.flow.sink import SEQUENCE_SPAN
+from tablestore.flow.writing import SEQUENCE_SPAN
 from tablestore.format.predicates.predicate import Predicate, bind
 from tablestore.io.fileio import FileIO
 from tablestore.io.routed import reach_of

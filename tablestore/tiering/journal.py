@@ -11,6 +11,7 @@ them sees one moment of each. Losing them loses nothing but what was seen. Safe 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -21,18 +22,17 @@ from typing import Any, Protocol
 
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import Corrupt
+from tablestore.flow.journal import JournalFiles
 from tablestore.fluss.heartbeat import TableEpoch
-from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join, location
-from tablestore.io.routed import file_io_for
+from tablestore.io.paths import location
 from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringEvent, TieringReport
 
 KEPT_ROUNDS, KEPT_HEARTBEATS, KEPT_EVENTS = 200, 200, 200
 _SECONDS = 0.25
 _TIMES_AS_LONG = 10
 """How many times as long as writing takes it is not done again."""
-_ASSIGNED = "assigned.json"
+_ASSIGNED, _STATE = "assigned.json", "state.json"
 
 
 class _Report(Protocol):
@@ -148,26 +148,19 @@ class TieringJournal:
         back."""
         assigned = tuple(epochs)
         if self.directory is not None and assigned != self._assigned:
-            _io(self.directory).make_dir(location(self.directory))
-            text = json.dumps([asdict(epoch) for epoch in assigned])
-            _io(self.directory).replace(_file(self.directory, _ASSIGNED), text.encode())
+            JournalFiles.at(self.directory).put(_ASSIGNED, [asdict(epoch) for epoch in assigned])
             self._assigned = assigned
 
     def assigned_before(self) -> tuple[TableEpoch, ...]:
         """What a service of this journal held when it ended."""
-        try:
-            data = (
-                b"[]"
-                if self.directory is None
-                else _io(self.directory).read(_file(self.directory, _ASSIGNED))
-            )
-            return tuple(TableEpoch(**epoch) for epoch in json.loads(data))
-        except (FileNotFoundError, ValueError, TypeError):  # none was there, or a loss of power emptied it
-            return ()
+        epochs = None
+        if self.directory is not None:
+            with contextlib.suppress(Corrupt):  # a loss of power emptied it
+                epochs = JournalFiles.at(self.directory).value(_ASSIGNED)
+        return tuple(TableEpoch(**epoch) for epoch in epochs or ())
 
     def _write(self, directory: str) -> None:
-        report, io = self.report(), _io(directory)
-        io.make_dir(location(directory))
+        report, files = self.report(), JournalFiles.at(directory)
         for name, reports in (
             ("tables", report.tables),
             ("rounds", report.rounds),
@@ -177,10 +170,9 @@ class TieringJournal:
             before = self._files.get(name)
             lines = _lines(reports, before or {})
             if before is None or lines.keys() != before.keys():
-                io.replace(_file(directory, f"{name}.jsonl"), b"".join(line for _, line in lines.values()))
+                files.put(f"{name}.jsonl", b"".join(line for _, line in lines.values()))
             self._files[name] = lines
-        state = json.dumps({"state": report.state, "reason": report.reason})
-        io.replace(_file(directory, "state.json"), state.encode())
+        files.put(_STATE, {"state": report.state, "reason": report.reason})
 
 
 @checked
@@ -195,34 +187,23 @@ def tiering_report(journal: str | os.PathLike[str]) -> TieringReport:
 
 
 def read_report(directory: str) -> TieringReport:
-    """The report of a service by the directory of its journal; empty parts where there is none yet."""
-    try:
-        state = json.loads(_io(directory).read(_file(directory, "state.json")))
-    except FileNotFoundError:
-        state = {"state": "", "reason": ""}
-    except ValueError:
-        raise InvalidRequest(f"{directory} holds no journal of a service") from None
+    """The report of a service by the directory of its journal; empty parts where there is none yet. Raises
+    Corrupt for files of something else."""
+    files = JournalFiles.at(directory)
+    state = files.fields(_STATE) or {"state": "", "reason": ""}
     return TieringReport(
-        tuple(TableState.from_json(item) for item in _read(directory, "tables")),
-        tuple(RoundReport.from_json(item) for item in _read(directory, "rounds")),
-        tuple(Heartbeat.from_json(item) for item in _read(directory, "heartbeats")),
+        tuple(TableState.from_json(item) for item in _read(files, "tables")),
+        tuple(RoundReport.from_json(item) for item in _read(files, "rounds")),
+        tuple(Heartbeat.from_json(item) for item in _read(files, "heartbeats")),
         state["state"],
         state["reason"],
-        tuple(TieringEvent.from_json(item) for item in _read(directory, "events")),
+        tuple(TieringEvent.from_json(item) for item in _read(files, "events")),
     )
 
 
 def _idle(heartbeat: Heartbeat) -> bool:
     named = heartbeat.finished or heartbeat.failed or heartbeat.errors or heartbeat.reason
     return not (named or heartbeat.assigned or heartbeat.tiering or heartbeat.registers)
-
-
-def _io(directory: str) -> FileIO:
-    return file_io_for(location(directory))
-
-
-def _file(directory: str, name: str) -> str:
-    return join(location(directory), name)
 
 
 def _lines(
@@ -236,12 +217,9 @@ def _line(one: _Report) -> bytes:
     return json.dumps(one.to_json(), ensure_ascii=False).encode() + b"\n"
 
 
-def _read(directory: str, name: str) -> list[dict[str, Any]]:
-    try:
-        data = _io(directory).read(_file(directory, f"{name}.jsonl"))
-    except FileNotFoundError:
-        return []
+def _read(files: JournalFiles, name: str) -> list[dict[str, Any]]:
+    data = files.read(f"{name}.jsonl") or b""
     try:
         return [json.loads(line) for line in data.splitlines()]
-    except ValueError:
-        raise InvalidRequest(f"{directory}: {name}.jsonl holds no reports") from None
+    except ValueError as e:
+        raise Corrupt(files.place(f"{name}.jsonl"), f"no reports: {e}") from None

@@ -15,8 +15,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.flow.batch import Streams, Work
-from tablestore.flow.sink import RowsWritten, SinkBatch, TableSink
+from tablestore.flow.sink import SinkBatch, TableSink
 from tablestore.flow.source import Changes, RowsStream
+from tablestore.flow.writing import RowsWritten
 from tablestore.table.place import TablePlace
 
 
@@ -69,6 +70,17 @@ def test_of_two_pieces_with_a_key_the_later_one_wins(lake: ts.Lake):
     assert write(table, [(2, 9)]) == 0, "the batch is there"
     assert write(table, [(2, 9)], identifier=1) == 1
     assert table.refresh().scan().to_arrow().column("v").to_pylist() == [3, 9]
+    assert table.position("job") == (1, "batch 1")
+    assert table.check() == []
+
+
+def test_a_table_with_dynamic_buckets_is_written_here_and_has_each_batch_once(lake: ts.Lake):
+    schema = {"k": ts.BIGINT, "v": ts.BIGINT}
+    table = lake.create_table("shop.t", schema=schema, primary_key=["k"], options={"bucket": -1})
+    assert write(table, [(1, 1), (2, 1)], [(1, 2)]) == 3
+    assert write(table, [(1, 9)]) == 0, "the batch is there"
+    assert write(table, [(2, 3)], identifier=1) == 1
+    assert sorted(table.refresh().scan().to_arrow().to_pydict()["v"]) == [2, 3]
     assert table.position("job") == (1, "batch 1")
     assert table.check() == []
 

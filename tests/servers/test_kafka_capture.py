@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.report import BatchReport, EventReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
@@ -74,7 +74,7 @@ class Job:
             source,
             source.chosen.rules,
             SinkSettings("job"),
-            Journal(str(self.folder / "checkpoint")),
+            CaptureJournal(str(self.folder / "checkpoint")),
         )
         return sink.write(FakeBatch(source, number, *self.batches[number]), number)
 

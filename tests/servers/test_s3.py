@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.core.env import SYSTEM, Env
@@ -135,7 +135,7 @@ def test_a_store_travels_to_workers_with_its_keys_hidden(options: dict[str, Any]
 def test_tasks_of_a_capture_reach_the_store_by_the_keys_of_its_lake(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
-    lake, source, journal = ts.connect(**options), FakeSource(), Journal(str(tmp_path / "checkpoint"))
+    lake, source, journal = ts.connect(**options), FakeSource(), CaptureJournal(str(tmp_path / "checkpoint"))
     values = [("+I", n, n) for n in range(9)]
     source.steps = [Step([captured("item")], [piece(rows("item", values))])]
     source.steps += [Step((), [piece(rows("item", [("+U", 1, n)], seconds=n))]) for n in range(20, 24)]

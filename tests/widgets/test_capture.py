@@ -11,7 +11,7 @@ import pytest
 
 import tablestore as ts
 import widgets
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.report import (
     BatchProgress,
@@ -171,7 +171,7 @@ def test_the_batch_under_way_counts_as_read_until_its_report_comes() -> None:
 
 
 def test_a_checkpoint_is_read_as_it_grows(tmp_path: Path) -> None:
-    journal, given = Journal(str(tmp_path / "shop")), captures.reports(batches=5)
+    journal, given = CaptureJournal(str(tmp_path / "shop")), captures.reports(batches=5)
     for report in given[:3]:
         journal.note(report)
     view = widgets.CaptureProgress(tmp_path / "shop")

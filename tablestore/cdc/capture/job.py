@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
@@ -57,7 +57,7 @@ class CaptureJob(FlowJob):
         self.checkpoint, self.lake = settings.checkpoint, lake
         self._source, self._rules, self._settings = source, rules, settings
         self._runner, self._on_batch = runner, on_batch
-        self._journal = Journal(settings.checkpoint)
+        self._journal = CaptureJournal(settings.checkpoint)
         self._sink: CaptureSink | None = None
 
     def start(self) -> CaptureJob:

@@ -13,7 +13,6 @@ that was created anew under a name that another one was renamed from in the same
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,10 +20,8 @@ from typing import Any
 
 from tablestore.cdc.capture.report import BatchReport, EventReport
 from tablestore.core.arguments import checked
-from tablestore.core.errors import InvalidRequest
-from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join, location
-from tablestore.io.routed import file_io_for
+from tablestore.flow.journal import JournalFiles, NumberedFiles
+from tablestore.io.paths import location
 
 KEPT = 2_000
 _PROGRESS, _EVENTS, _TARGETS = "tablestore-progress", "tablestore-events.json", "tablestore-targets.json"
@@ -32,80 +29,55 @@ _SWEEP = 100  # batches between two removals of old reports
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
-    """The reports and events of a checkpoint."""
+class CaptureJournal:
+    """The reports and events of a checkpoint. Reading raises Corrupt for a file that holds none."""
 
     checkpoint: str
 
     @property
-    def _io(self) -> FileIO:
-        return file_io_for(location(self.checkpoint))
+    def _files(self) -> JournalFiles:
+        return JournalFiles.at(self.checkpoint)
 
-    def _place(self, *parts: str) -> str:
-        return join(location(self.checkpoint), *parts)
+    @property
+    def _progress(self) -> NumberedFiles:
+        return NumberedFiles(self._files, _PROGRESS, KEPT, ".json")
 
     def note(self, report: BatchReport) -> None:
         """Write the report of a batch; one of the same number is replaced."""
-        self._io.make_dir(self._place(_PROGRESS))
-        path = self._place(_PROGRESS, f"{report.number}.json")
-        self._io.replace(path, json.dumps(report.to_json(), ensure_ascii=False).encode())
+        self._files.put(self._progress.name(report.number), report.to_json())
         if report.number % _SWEEP == 0:
-            for number in self.numbers():
-                if number <= report.number - KEPT:
-                    self._io.delete(self._place(_PROGRESS, f"{number}.json"))
+            self._progress.sweep(report.number)
 
     def numbers(self) -> list[int]:
         """The batches that have reports, in rising order."""
-        names = (s.name.removesuffix(".json") for s in self._io.list(self._place(_PROGRESS)))
-        return sorted(int(name) for name in names if name.isdigit())
+        return self._progress.numbers()
 
     def reports(self, newest: int = KEPT, *, after: int = -1) -> list[BatchReport]:
         """The newest reports of batches `after` one, in order. A report that is being removed is left out."""
-        reports = []
-        for number in [n for n in self.numbers() if n > after][-newest:] if newest > 0 else ():
-            try:
-                reports.append(BatchReport.from_json(self._read(_PROGRESS, f"{number}.json")))
-            except FileNotFoundError:
-                continue
-        return reports
+        numbers = [n for n in self.numbers() if n > after][-newest:] if newest > 0 else []
+        items = (self._files.fields(self._progress.name(number)) for number in numbers)
+        return [BatchReport.from_json(item) for item in items if item is not None]
 
     def events_done(self, identifier: int) -> list[EventReport]:
         """The events of a batch that were carried out, in order."""
-        try:
-            item = self._read(_EVENTS)
-        except FileNotFoundError:
-            return []
+        item: Mapping[str, Any] = self._files.fields(_EVENTS) or {}
         if item.get("identifier") != identifier:
             return []
         return [EventReport(**event) for event in item["events"]]
 
     def note_events(self, identifier: int, done: Sequence[EventReport]) -> None:
         """Write that these events of a batch are carried out."""
-        text = json.dumps({"v": 1, "identifier": identifier, "events": [asdict(event) for event in done]})
-        self._io.make_dir(location(self.checkpoint))
-        self._io.replace(self._place(_EVENTS), text.encode())
+        events = [asdict(event) for event in done]
+        self._files.put(_EVENTS, {"v": 1, "identifier": identifier, "events": events})
 
     def targets(self) -> dict[str, str]:
         """The identity of each table that was opened, by its name in the lake."""
-        try:
-            return {str(name): str(digest) for name, digest in self._read(_TARGETS)["targets"].items()}
-        except FileNotFoundError:
-            return {}
+        item = self._files.fields(_TARGETS) or {"targets": {}}
+        return {str(name): str(digest) for name, digest in item["targets"].items()}
 
     def note_targets(self, targets: Mapping[str, str]) -> None:
         """Write which tables the names stand for."""
-        self._io.make_dir(location(self.checkpoint))
-        self._io.replace(self._place(_TARGETS), json.dumps({"v": 1, "targets": dict(targets)}).encode())
-
-    def _read(self, *parts: str) -> dict[str, Any]:
-        path = self._place(*parts)
-        try:
-            item = json.loads(self._io.read(path))
-        except ValueError:
-            item = None
-        if not isinstance(item, dict):
-            raise InvalidRequest(f"{path} is no report of a batch")
-        return item
+        self._files.put(_TARGETS, {"v": 1, "targets": dict(targets)})
 
 
 @checked
@@ -118,4 +90,4 @@ def capture_reports(
     >>> ts.capture_reports("a/checkpoint/without/batches")
     []
     """
-    return Journal(location(checkpoint)).reports(newest, after=after)
+    return CaptureJournal(location(checkpoint)).reports(newest, after=after)

@@ -13,17 +13,18 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from tablestore.cdc.capture.dead_letters import is_dead_letters
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.piece_changes import CaptureChanges
 from tablestore.cdc.capture.report import (
     BatchProgress,
     BatchReport,
+    ChunkReport,
     EventReport,
     PieceProgress,
     TableReport,
@@ -38,36 +39,29 @@ from tablestore.cdc.capture.source import (
     TableEvent,
 )
 from tablestore.cdc.capture.targets import Targets
-from tablestore.cdc.capture.tasks import (
-    CaptureTask,
-    PieceWritten,
-    Write,
-    rows_written,
-)
 from tablestore.cdc.phase import CHANGES_PHASE, FULL_PHASE, PHASE, ROWS, SOURCE_TIME, STARTED, STATEMENT
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.flow.batch import Batch, WorkOf
-from tablestore.flow.sink import (
+from tablestore.flow.sink import compact_tables
+from tablestore.flow.source import Offset
+from tablestore.flow.writing import (
     SEQUENCE_SPAN,
+    BatchWriting,
+    PieceRefused,
     RowsWritten,
     TableTarget,
-    commit_messages,
-    compact_tables,
+    WriteTask,
     has_batch,
     takes_one_writer,
-    write_kinds,
 )
-from tablestore.flow.source import Offset
-from tablestore.format import commit_message
 from tablestore.table.lake import Lake
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
-from tablestore.write.commit.commit_or_discard import discard
-from tablestore.write.commit.committer import Committed
 
 log = logging.getLogger(__name__)
 _LONGEST_STATEMENT = 4_000
+POOL_BYTES = 128 << 20  # of the writers of a task, where no table says how much
 WRITE_BUFFER = "write-buffer-size"
 
 
@@ -104,28 +98,19 @@ class SinkSettings:
 
 
 @dataclass(slots=True)
-class _BatchWriting:
-    """A batch while it is written: the tables of its sources, what was committed."""
+class _CaptureBatch:
+    """A batch while it is carried out: the statements that its tables followed, what was committed."""
 
     batch: Batch
     identifier: int
-    position: str
     started: float
     statements: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    done: list[PieceWritten] = field(default_factory=list)
     reports: dict[str, TableReport] = field(default_factory=dict)
 
-    def written(self, name: str) -> RowsWritten:
-        """What tasks have written of a table."""
-        return RowsWritten.sum(done.tables.get(name, RowsWritten()) for done in self.done)
-
-
-class _TableRefused(Exception):
-    """Ends the writing of a table of which a row does not fit; nothing of it is committed."""
-
-    def __init__(self, tables: Mapping[SourceName, str]) -> None:
-        super().__init__()
-        self.tables = tables
+    @property
+    def position(self) -> str:
+        """What commits of it say of the offsets."""
+        return json.dumps({"v": 1, "start": self.batch.start, "end": self.batch.end}, separators=(",", ":"))
 
 
 class CaptureSink:
@@ -137,7 +122,7 @@ class CaptureSink:
         source: CaptureSource,
         rules: CaptureRules,
         settings: SinkSettings,
-        journal: Journal,
+        journal: CaptureJournal,
         *,
         env: Env = SYSTEM,
     ) -> None:
@@ -169,36 +154,34 @@ class CaptureSink:
             self._under_way = None
 
     def _write(self, batch: Batch, identifier: int) -> BatchReport:
-        position = json.dumps({"v": 1, "start": batch.start, "end": batch.end}, separators=(",", ":"))
-        now = _BatchWriting(batch, identifier, position, self._seconds())
+        now = _CaptureBatch(batch, identifier, self._seconds())
         events = self._carry_out(now)
         works = batch.works()
-        task = self._task(now, works)
+        changes = self._changes(now, works)
+        task = WriteTask(changes, changes.targets, self._settings.user, self._pool_bytes(changes.targets))
+        writing = BatchWriting(batch, works, task, identifier=identifier, position=now.position)
         pieces = tuple(PieceProgress(work.piece.chunk) for work in works)
         self._under_way = batch, BatchProgress(batch.number, now.started, batch.start, batch.end, pieces)
-        if any(target.by_tasks for target in task.targets.values()):
-            now.done = batch.over(task, works, count=rows_written)
-        refused = {name: reason for piece in now.done for name, reason in piece.refused.items()}
+        writing.by_tasks()
+        refused = {name: reason for piece in writing.done for name, reason in piece.refused.items()}
         if refused:
-            self._pausing.add(now.batch.end, refused)
-        passed_over = {task.routes[name] for name in refused}
-        for name, target in task.targets.items():
+            self._pausing.add(batch.end, refused)
+        passed_over = {changes.routes[name] for name in refused}
+        for name, target in changes.targets.items():
             if name in passed_over:
-                self._discard(now, name)
-            elif target.by_tasks:
-                self._commit(now, name)
+                writing.discard(name, self._targets.opened(name))
             elif not target.committed:
-                self._write_here(now, task, works, name)
+                self._commit(now, writing, name, here=target.one_writer)
         for name in now.statements:
             if name not in now.reports:
-                self._commit(now, name)
-        report = self._report(now, events)
+                self._commit(now, writing, name)
+        report = self._report(now, writing, events)
         self._journal.note(report)
         self._under_way = None
         self._compact(now)
         return report
 
-    def _carry_out(self, now: _BatchWriting) -> list[EventReport]:
+    def _carry_out(self, now: _CaptureBatch) -> list[EventReport]:
         """Carry out the events, each once."""
         events = self._source.events(now.batch.start, now.batch.end)
         self._rules.require_own_targets([event.table for event in events if event.kind == CAPTURED])
@@ -211,7 +194,7 @@ class CaptureSink:
                 now.statements[event_report.table].append(event_report.statement)
         return done
 
-    def _carried_out(self, now: _BatchWriting, event: TableEvent) -> EventReport:
+    def _carried_out(self, now: _CaptureBatch, event: TableEvent) -> EventReport:
         """Carry out an event. A table that cannot follow it is paused, and what else comes for it in the
         batch is passed over; in the first batch of all, and where the rules ask to stop, it is an error."""
         paused = self._pausing.tables(now.batch.end)
@@ -228,8 +211,8 @@ class CaptureSink:
             self._pausing.add(now.batch.end, dict.fromkeys(names, str(e)))
             return self._targets.reported(event, "", f"not carried out: {e}")
 
-    def _task(self, now: _BatchWriting, works: Sequence[WorkOf[CapturePiece]]) -> CaptureTask:
-        """The task over the pieces, with all tables that they may have rows for."""
+    def _changes(self, now: _CaptureBatch, works: Sequence[WorkOf[CapturePiece]]) -> CaptureChanges:
+        """What the pieces change, with all tables that they may have rows for."""
         sources = sorted(
             {name for work in works for name in work.piece.tables} - {*self._pausing.tables(now.batch.end)}
         )
@@ -239,17 +222,16 @@ class CaptureSink:
         if self._letters:
             names |= dict.fromkeys([self._targets.letters(name) for name in names])
         targets = {name: self._target(now, name) for name in names}
-        return CaptureTask(
-            self._rules,
-            routes,
-            targets,
-            self._settings.user,
-            self._settings.pool_bytes,
-            self._letters,
-            self._pausing.allowed(now.batch.start),
-        )
+        pausing = self._pausing.allowed(now.batch.start)
+        return CaptureChanges(self._rules, routes, targets, self._letters, pausing)
 
-    def _target(self, now: _BatchWriting, name: str) -> TableTarget:
+    def _pool_bytes(self, targets: Mapping[str, TableTarget]) -> int:
+        """The memory of all writers of a task: when it is full the largest buffer flushes, so a piece with
+        hundreds of tables needs no more than one with one."""
+        said = [target.buffer_bytes for target in targets.values() if target.buffer_bytes is not None]
+        return self._settings.pool_bytes or max(said, default=POOL_BYTES)
+
+    def _target(self, now: _CaptureBatch, name: str) -> TableTarget:
         """A table with the sequence numbers from which it takes rows, unless it has the batch already."""
         table = self._targets.opened(name)
         place = TablePlace.of(table)
@@ -263,7 +245,7 @@ class CaptureSink:
         said = options.write_buffer_bytes if WRITE_BUFFER in table.options else None
         return TableTarget(place, base, said, one_writer=takes_one_writer(table))
 
-    def _require_next(self, now: _BatchWriting, name: str, table: Table) -> None:
+    def _require_next(self, now: _CaptureBatch, name: str, table: Table) -> None:
         """Raise InvalidRequest for a batch that a table without a key has under another identifier: a
         capture that lost a part of its checkpoint begins with it again."""
         position = table.position(self._settings.user)
@@ -286,60 +268,29 @@ class CaptureSink:
             height = self._heights[name] = latest.id, table.max_sequence()
         return height[1]
 
-    def _commit(self, now: _BatchWriting, name: str) -> None:
-        """Commit what tasks have written of a table, and the statements that it followed."""
-        written = now.written(name)
-        if not written.messages and name not in now.statements:
+    def _commit(self, now: _CaptureBatch, writing: BatchWriting, name: str, *, here: bool = False) -> None:
+        """Commit what tasks have written of a table, and the statements that it followed; `here`: what this
+        process writes of it."""
+        if not (here or name in now.statements or writing.written(name).messages):
             return
         table = self._targets.opened(name)
-        height = self._height(name, table) + len(now.done) * SEQUENCE_SPAN
-        committed = commit_messages(
-            table,
-            written.messages,
-            user=self._settings.user,
-            identifier=now.identifier,
-            position=now.position,
-            properties=self._properties(now, name, written),
-        )
-        self._targets.note_committed(name)
-        now.reports[name] = _report_of(name, written, committed)
-        if committed.snapshot is not None:
-            self._heights[name] = committed.snapshot, height
-
-    def _discard(self, now: _BatchWriting, name: str) -> None:
-        """Delete what tasks have written of a table that is paused."""
-        messages = [commit_message.decode(m) for m in now.written(name).messages]
-        discard(self._targets.opened(name).store, messages)
-
-    def _write_here(
-        self, now: _BatchWriting, task: CaptureTask, works: Sequence[WorkOf[CapturePiece]], name: str
-    ) -> None:
-        """Write and commit a table that takes one writer, in this process."""
-        properties: dict[str, str] = {}  # filled when all is counted, before the commit
-        asked: dict[str, Any] = {"user": self._settings.user, "identifier": now.identifier}
-        table, parts = self._targets.opened(name), list[RowsWritten]()
+        height = self._height(name, table) + len(writing.done) * SEQUENCE_SPAN
+        properties = partial(self._properties, now, name, writing.started(now.started))
         try:
-            with table.writer(**asked, position=now.position, properties=properties) as writer:
-
-                def write(target: str) -> Write | None:
-                    return partial(write_kinds, writer) if target == name else None
-
-                for work in works:
-                    if any(task.routes.get(source) == name for source in work.piece.tables):
-                        done = task.carry_out(work, write)
-                        if done.refused:
-                            raise _TableRefused(done.refused)
-                        parts.append(done.tables.get(name, RowsWritten()))
-                written = RowsWritten.sum(parts)
-                properties |= self._properties(now, name, written)
-        except _TableRefused as e:
+            commit = writing.write_here if here else writing.commit
+            written, committed = commit(name, table, properties)
+        except PieceRefused as e:
             self._pausing.add(now.batch.end, e.tables)
             return
         self._targets.note_committed(name)
-        now.reports[name] = _report_of(name, written, writer.committed or Committed())
+        counts = written.snapshot_rows, written.changes, written.bad_rows
+        now.reports[name] = TableReport(name, *counts, committed.snapshot)
+        if committed.snapshot is not None and not here:
+            self._heights[name] = committed.snapshot, height
 
-    def _properties(self, now: _BatchWriting, name: str, written: RowsWritten) -> dict[str, str]:
-        started = min((done.started for done in now.done), default=now.started)
+    def _properties(
+        self, now: _CaptureBatch, name: str, started: float, written: RowsWritten
+    ) -> dict[str, str]:
         phase = FULL_PHASE if written.snapshot_rows else CHANGES_PHASE
         properties = {PHASE: phase, ROWS: str(written.rows), STARTED: f"{started:.3f}"}
         if written.newest is not None:
@@ -348,13 +299,15 @@ class CaptureSink:
             properties[STATEMENT] = "; ".join(now.statements[name])[:_LONGEST_STATEMENT]
         return properties
 
-    def _report(self, now: _BatchWriting, events: Sequence[EventReport]) -> BatchReport:
+    def _report(
+        self, now: _CaptureBatch, writing: BatchWriting, events: Sequence[EventReport]
+    ) -> BatchReport:
         batch = now.batch
         facts = self._source.facts(batch.start, batch.end)
         return BatchReport(
             batch.number,
             facts.planned,
-            min((piece.started for piece in now.done), default=now.started),
+            writing.started(now.started),
             self._seconds(),
             facts.position,
             log_bytes=facts.log_bytes,
@@ -362,12 +315,12 @@ class CaptureSink:
             commits=tuple(facts.commits),
             snapshotting=tuple(str(name) for name in facts.snapshotting),
             tables=tuple(now.reports.values()),
-            chunks=tuple(piece.chunk for piece in now.done if piece.chunk is not None),
+            chunks=tuple(_chunks(writing)),
             events=tuple(events),
             paused=tuple(str(name) for name in facts.paused),
         )
 
-    def _compact(self, now: _BatchWriting) -> None:
+    def _compact(self, now: _CaptureBatch) -> None:
         """Compact the tables whose turn it is, all buckets at once; also after a repeated batch, since a kill
         may have come before its compaction."""
         tables: list[tuple[Table, int]] = []
@@ -380,8 +333,14 @@ class CaptureSink:
         return self._env.now_ms() / 1000
 
 
-def _report_of(name: str, written: RowsWritten, committed: Committed) -> TableReport:
-    return TableReport(name, written.snapshot_rows, written.changes, written.bad_rows, committed.snapshot)
+def _chunks(writing: BatchWriting) -> Iterator[ChunkReport]:
+    """The ranges of keys that tasks have read."""
+    for work, done in zip(writing.works, writing.done, strict=False):  # nothing is done where no task wrote
+        facts = work.piece.chunk
+        if facts is not None:
+            rows = sum(written.snapshot_rows for written in done.tables.values())
+            ends = facts.low, facts.high, facts.last
+            yield ChunkReport(str(facts.table), *ends, rows, done.started, done.ended)
 
 
 @dataclass(frozen=True, slots=True)

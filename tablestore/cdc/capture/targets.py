@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture import dead_letters, schema_change
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.report import EventReport
 from tablestore.cdc.capture.rules import EVOLVE, FAIL, IGNORE, CaptureRules
@@ -33,7 +33,7 @@ from tablestore.cdc.capture.source import (
     TableShape,
 )
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
-from tablestore.flow.sink import write_kinds
+from tablestore.flow.writing import write_kinds
 from tablestore.format.predicates.predicate import Predicate, col
 from tablestore.format.rowkind import DELETE, INSERT
 from tablestore.table.identifier import Identifier
@@ -73,7 +73,7 @@ def name_refusal(rules: CaptureRules, source: SourceName) -> str:
 class Targets:
     """The tables that rows go to. Not thread-safe."""
 
-    def __init__(self, lake: Lake, rules: CaptureRules, journal: Journal, *, user: str) -> None:
+    def __init__(self, lake: Lake, rules: CaptureRules, journal: CaptureJournal, *, user: str) -> None:
         self._lake, self._rules, self._user = lake, rules, user
         self._policy = rules.schema_change
         self._tables: dict[str, Table] = {}

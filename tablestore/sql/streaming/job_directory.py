@@ -8,17 +8,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tablestore.core.errors import Corrupt, NotFound, Unsupported
-from tablestore.io.fileio import FileIO
+from tablestore.flow.journal import JournalFiles
 from tablestore.io.paths import checked_name, is_object_location, join, location
-from tablestore.io.routed import file_io_for
 
 VERSION = 1
 DEFAULT_ROOT = ".tablestore/jobs"
+_RECORD, _STATUS = "job.json", "status.json"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,8 @@ class JobRecord:
         return json.dumps(fields, indent=1, ensure_ascii=False).encode()
 
     @staticmethod
-    def of(data: bytes, path: str) -> JobRecord:
-        """What the bytes say. Raises Corrupt."""
-        fields = _read(data, path)
+    def of(fields: Mapping[str, Any]) -> JobRecord:
+        """What `job.json` says."""
         statements, parts = tuple(fields["statements"]), tuple(fields["parts"])
         return JobRecord(fields["name"], fields["id"], fields["createdMs"], statements, parts)
 
@@ -64,28 +64,17 @@ class JobStatus:
     parts: tuple[PartStatus, ...]
     error: str = ""
 
-    def to_json(self) -> bytes:
-        """The bytes of `status.json`."""
+    def to_json(self) -> dict[str, Any]:
+        """What is in `status.json`."""
         parts = [{"batches": p.batches, "rows": p.rows, "offset": p.offset} for p in self.parts]
         fields = {"v": VERSION, "state": self.state, "startedMs": self.started_ms, "error": self.error}
-        return json.dumps({**fields, "parts": parts}, ensure_ascii=False).encode()
+        return {**fields, "parts": parts}
 
     @staticmethod
-    def of(data: bytes, path: str) -> JobStatus:
-        """What the bytes say. Raises Corrupt."""
-        fields = _read(data, path)
+    def of(fields: Mapping[str, Any]) -> JobStatus:
+        """What `status.json` says."""
         parts = tuple(PartStatus(p["batches"], p["rows"], p["offset"]) for p in fields["parts"])
         return JobStatus(fields["state"], fields["startedMs"], parts, fields["error"])
-
-
-def _read(data: bytes, path: str) -> dict[str, Any]:
-    try:
-        fields: dict[str, Any] = json.loads(data)
-    except ValueError as e:
-        raise Corrupt(path, f"no JSON: {e}") from None
-    if fields.get("v") != VERSION:
-        raise Corrupt(path, f"version {fields.get('v')!r}; version {VERSION} is known")
-    return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +95,8 @@ class JobDirectories:
         return JobDirectories(join(warehouse, DEFAULT_ROOT))
 
     @property
-    def _io(self) -> FileIO:
-        return file_io_for(self.root)
+    def _files(self) -> JournalFiles:
+        return JournalFiles(self.root)
 
     def place(self, name: str, *parts: str) -> str:
         """The directory of a job, or something in it."""
@@ -115,33 +104,37 @@ class JobDirectories:
 
     def names(self) -> list[str]:
         """The jobs that there are, sorted."""
-        paths = [
-            join(self.root, entry.name, "job.json") for entry in self._io.list(self.root) if entry.is_dir
-        ]
-        return sorted(JobRecord.of(self._io.read(path), path).name for path in paths if self._io.exists(path))
+        folders = [entry.name for entry in self._files.io.list(self.root) if entry.is_dir]
+        records = (self._read(f"{folder}/{_RECORD}", JobRecord.of) for folder in folders)
+        return sorted(record.name for record in records if record is not None)
 
     def record(self, name: str) -> JobRecord | None:
         """What a job is, None if there is none of that name."""
-        path = self.place(name, "job.json")
-        return JobRecord.of(self._io.read(path), path) if self._io.exists(path) else None
+        return self._read(f"{checked_name(name, 'job')}/{_RECORD}", JobRecord.of)
 
     def status(self, name: str) -> JobStatus | None:
         """How a job was when it last said so, None before."""
-        path = self.place(name, "status.json")
-        return JobStatus.of(self._io.read(path), path) if self._io.exists(path) else None
+        return self._read(f"{checked_name(name, 'job')}/{_STATUS}", JobStatus.of)
 
     def keep(self, record: JobRecord) -> None:
         """Write what a job is."""
-        self._io.make_dir(self.place(record.name))
-        self._io.replace(self.place(record.name, "job.json"), record.to_json())
+        self._files.put(f"{checked_name(record.name, 'job')}/{_RECORD}", record.to_json())
 
     def note(self, name: str, status: JobStatus) -> None:
         """Write how a job is."""
-        self._io.replace(self.place(name, "status.json"), status.to_json())
+        self._files.put(f"{checked_name(name, 'job')}/{_STATUS}", status.to_json())
 
     def forget(self, name: str) -> None:
         """Remove the directory of a job. Raises NotFound."""
         if self.record(name) is None:
             raise NotFound.among("job", name, self.names())
-        self._io.delete(self.place(name, "job.json"))  # from here on there is no such job
-        self._io.delete_tree(self.place(name))
+        self._files.io.delete(self.place(name, _RECORD))  # from here on there is no such job
+        self._files.io.delete_tree(self.place(name))
+
+    def _read(self, name: str, of: Callable[[Mapping[str, Any]], T]) -> T | None:
+        """What a file says. Raises Corrupt."""
+        fields = self._files.fields(name)
+        if fields is not None and fields.get("v") != VERSION:
+            why = f"version {fields.get('v')!r}; version {VERSION} is known"
+            raise Corrupt(self._files.place(name), why)
+        return None if fields is None else of(fields)

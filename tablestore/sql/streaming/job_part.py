@@ -11,12 +11,12 @@ from typing import Any
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.flow.batch import Batch, Streams
+from tablestore.flow.journal import JournalFiles
 from tablestore.flow.origin import Origin, origin_of
 from tablestore.flow.sink import SinkBatch, StreamSink, TableSink
 from tablestore.flow.source import Offset
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import is_object_location, join
-from tablestore.io.routed import file_io_for
 from tablestore.sql.filling import Filling
 from tablestore.sql.streaming.computation import StepChanges, View
 from tablestore.sql.streaming.group_state import GroupState
@@ -24,6 +24,7 @@ from tablestore.sql.streaming.group_tasks import GroupBatches
 from tablestore.sql.streaming.plan import StreamPlan
 
 _LOCAL_CHECKPOINTS = "tablestore-workbench/checkpoints"
+_FOLLOWED = "followed.json"  # the offset of groups that a sink without positions has reached
 _STATE_BUCKETS = 2
 
 
@@ -107,7 +108,7 @@ class PartBatches:
         if self._groups is not None:
             rows, reached = self._groups.carry_out(batch, identifier)
             if not isinstance(part.sink, TableSink):
-                file_io_for(self._followed).replace(self._followed, json.dumps(reached).encode())
+                JournalFiles.at(self._directory).put(_FOLLOWED, reached)
         else:
             at = batch.end.get("lookups", {})
             changes = StepChanges(part.plan.step, self._views, part.filling, at, part.schema)
@@ -130,19 +131,13 @@ class PartBatches:
             self._groups_reached,
         )
 
-    @property
-    def _followed(self) -> str:
-        """The file of the offset of groups that a sink without positions has reached."""
-        return join(self._directory, "followed.json")
-
     def _groups_reached(self) -> Offset | None:
         """The offset of the groups that the sink has reached."""
         position = self._position()
         if position is not None:
             reached: Offset = position["groups"]
             return reached
-        io = file_io_for(self._followed)
-        return json.loads(io.read(self._followed)) if io.exists(self._followed) else None
+        return JournalFiles.at(self._directory).fields(_FOLLOWED)
 
     def _position(self) -> dict[str, Any] | None:
         """What the target remembers of commits of the user; None where there are none."""

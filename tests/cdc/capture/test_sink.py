@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
@@ -52,8 +52,8 @@ class World:
         return ts.connect(str(self.path / "lake"))
 
     @property
-    def journal(self) -> Journal:
-        return Journal(str(self.path / "checkpoint"))
+    def journal(self) -> CaptureJournal:
+        return CaptureJournal(str(self.path / "checkpoint"))
 
     def sink(self) -> CaptureSink:
         rules = CaptureRules.of("shop.*", **{"into": "ods", **self.rules})

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import Patterns
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.rules import CaptureRules
@@ -105,7 +105,11 @@ class LocalCapture:
         )
         self.plan = pickle.loads(pickle.dumps(CapturePlan(source)))
         self.sink = CaptureSink(
-            self.lake, source, rules, SinkSettings(USER, pool_bytes=self.pool_bytes), Journal(checkpoint)
+            self.lake,
+            source,
+            rules,
+            SinkSettings(USER, pool_bytes=self.pool_bytes),
+            CaptureJournal(checkpoint),
         )
 
     @property
@@ -135,7 +139,7 @@ class LocalCapture:
         return True
 
     def reports(self) -> list[BatchReport]:
-        return Journal(str(self.checkpoint)).reports()
+        return CaptureJournal(str(self.checkpoint)).reports()
 
     def catch_up(self) -> None:
         until = time.monotonic() + 300

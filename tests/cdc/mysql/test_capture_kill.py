@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import Journal
+from tablestore.cdc.capture.journal import CaptureJournal
 from tests.cdc.mysql.local_capture import USER, LocalCapture, run
 from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
 from tests.servers.mariadb import MariaDb
@@ -84,7 +84,7 @@ def await_batches(checkpoint: Path, process: Any, wanted: int) -> None:
 
 
 def newest(checkpoint: Path) -> int:
-    return max(Journal(str(checkpoint)).numbers(), default=-1)
+    return max(CaptureJournal(str(checkpoint)).numbers(), default=-1)
 
 
 def restart(server: MariaDb, r: random.Random) -> None:
