@@ -115,12 +115,14 @@ def _padded(shown: str, flags: str, width: int, *, numeric: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnFunction:
-    """Types of the arguments and the result as DuckDB names them; `strict`: NULL where an argument is."""
+    """Types of the arguments and the result as DuckDB names them; `strict`: NULL where an argument is;
+    `columns`: it takes and gives whole columns."""
 
     arguments: tuple[str, ...]
     result: str
     value: Callable[..., Any]
     strict: bool = True
+    columns: bool = False
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
@@ -139,6 +141,8 @@ def register(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, function: OwnFunction) -> None:
     def column(*arguments: pa.ChunkedArray) -> pa.Array:
+        if function.columns:
+            return function.value(*(argument.combine_chunks() for argument in arguments))
         rows = zip(*(argument.to_pylist() for argument in arguments), strict=True)
         strict, value = function.strict, function.value
         found = (None if strict and None in row else value(*row) for row in rows)
@@ -339,7 +343,9 @@ OWN: Mapping[str, OwnFunction] = MappingProxyType(
         "own_json_kind": OwnFunction((_TEXT,), _TEXT, json_functions.kind),
         "own_json_quote": OwnFunction((_TEXT,), _TEXT, json_functions.quoted),
         "own_json_unquote": OwnFunction((_TEXT,), _TEXT, json_functions.unquoted),
-        "own_date_format": OwnFunction(("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted),
+        "own_date_format": OwnFunction(
+            ("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted, columns=True
+        ),
         "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_patterns.parsed),
         "own_convert_tz": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, converted),
     }

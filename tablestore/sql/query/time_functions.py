@@ -8,8 +8,10 @@ import re
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, Unsupported
+from tablestore.format.time_pattern import read_by
+from tablestore.format.time_text import pieces_of
 from tablestore.sql.query.function import Rows, text_of
-from tablestore.sql.query.time_patterns import read_by, strftime_pattern, strptime_pattern, written_by
+from tablestore.sql.query.time_patterns import strftime_pattern, strptime_pattern
 from tablestore.sql.text import literal_text
 
 EXTRACTED = frozenset(
@@ -57,7 +59,7 @@ def _date_format(arguments: list[str]) -> str:
         letters = strftime_pattern(java)
         if letters:
             return f"strftime({moment}, {literal_text(letters)})"
-        written_by(java)
+        pieces_of(java)
     fraction = f"strftime(TRY_CAST({value} AS TIMESTAMP_NS), '%n')"
     fraction = f"CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {fraction} ELSE strftime({moment}, '%n') END"
     return f"own_date_format({moment}, {pattern}, {fraction})"
