@@ -75,7 +75,7 @@ class ScanResult:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedQuery:
+class BoundQuery:
     """A tree whose tables are `sources`; `direct` where no engine is needed. `columns` are those of its rows,
     with their types where these are known."""
 
@@ -85,7 +85,7 @@ class PlannedQuery:
     columns: Columns = ()
 
 
-def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = False) -> PlannedQuery:
+def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = False) -> BoundQuery:
     """The query, ready to run; `tree` is not changed. For a `stream` the scans say which columns there are,
     and no snapshot is chosen. Raises what a query may not have, and NotFound, with their places in the text.
     """
@@ -115,7 +115,7 @@ def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = Fa
     direct = None if stream else _direct(tree, sources, schemas)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=places[0].table)
-    return PlannedQuery(tree, sources, direct, columns)
+    return BoundQuery(tree, sources, direct, columns)
 
 
 def is_lookup(node: exp.Table) -> bool:

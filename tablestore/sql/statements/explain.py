@@ -15,7 +15,7 @@ from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
 from tablestore.sql.form import Form, Statement
 from tablestore.sql.query.embedded import duck_plan
-from tablestore.sql.query.planning import PlannedQuery, TableOccurrence, prepared
+from tablestore.sql.query.planning import BoundQuery, TableOccurrence, prepared
 from tablestore.sql.query.sources import Feed, feeds
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -107,7 +107,7 @@ def _table(source: TableOccurrence, feed: Feed) -> Iterator[str]:
     yield f"  {feed.text}" + (", once for all its places in the query" if len(feed.views) > 1 else "")
 
 
-def _engine(session: Session, query: PlannedQuery, fed: list[Feed]) -> Iterator[str]:
+def _engine(session: Session, query: BoundQuery, fed: list[Feed]) -> Iterator[str]:
     yield "DuckDB"
     for line in duck_plan(session, query, fed).splitlines():
         yield "  " + line.rstrip()
