@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.capture.checked_cast import attempted, checked, without
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import hashing
 from tablestore.format.binary_row import decimal_words
 from tablestore.format.time_text import pieces_of, written
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import BIGINT, DATE, INT, STRING, TIMESTAMP
+from tablestore.format.types.checked_cast import attempted, checked, without
 from tablestore.format.types.data_type import DataType, to_arrow
 from tablestore.format.types.type_text import parse_type
 
