@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 import tablestore as ts
 from tablestore.core import extras
 from tablestore.format.manifests import manifest_columns
-from tablestore.log.kafka.cluster import Cluster
+from tablestore.log.kafka.cluster import BrokerCluster
 from tablestore.table import lake
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -139,7 +139,7 @@ def test_what_needs_a_missing_package_is_refused(without: pytest.MonkeyPatch, tm
         "sketches": lambda: lake.create_table("d.s", schema=sketches, primary_key=["id"], options=theta),
         "s3": lambda: ts.connect("s3://bucket/lake").databases(),
         "postgres": lambda: ts.connect(tmp_path, metastore="jdbc", uri="postgresql://h/d").databases(),
-        "kafka": lambda: Cluster((("bootstrap.servers", "127.0.0.1:9"),)).topics(["t"]),
+        "kafka": lambda: BrokerCluster((("bootstrap.servers", "127.0.0.1:9"),)).topics(["t"]),
         "hive": lambda: ts.connect(tmp_path, metastore="hive", uri="thrift://127.0.0.1:9").databases(),
     }
     for extra, use in needs.items():

@@ -25,7 +25,7 @@ from notebooks.demo.private_servers import PrivateServers
 from tablestore.core.errors import TablestoreError, Unavailable, Unsupported
 from tablestore.core.extras import available
 from tablestore.fluss import apis
-from tablestore.fluss.connection import Connection
+from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.messages import pb
 from tablestore.fluss.sign_in import MECHANISM, Credentials
 
@@ -177,7 +177,7 @@ class FlussCluster(PrivateServers):
         if server == "zookeeper":
             return True
         port = self._ports["coordinator"]
-        connection = Connection("127.0.0.1", port, timeout=5, sign_in=self._sign_in)
+        connection = FlussConnection("127.0.0.1", port, timeout=5, sign_in=self._sign_in)
         with contextlib.closing(connection), contextlib.suppress(TablestoreError):
             metadata = connection.call(apis.METADATA, pb.MetadataRequest(), again=False)
             if server != "coordinator":

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable
 from tablestore.fluss.apis import METADATA, Api, version_of
-from tablestore.fluss.connection import TIMEOUT, Connection
+from tablestore.fluss.connection import TIMEOUT, FlussConnection
 from tablestore.fluss.coordinator_token import sign_in_at
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.messages import pb
@@ -60,7 +60,7 @@ class Cluster:
         self._sign_in(*self.bootstrap[0])  # without its password a user is refused at once
         self.timeout, self.env = timeout, env
         self._lock = threading.Lock()
-        self._connections: dict[tuple[str, int], Connection] = {}
+        self._connections: dict[tuple[str, int], FlussConnection] = {}
         self._coordinator: ServerNode | None = None
         self._servers: dict[int, ServerNode] = {}
         self._leaders: dict[TableBucket, int] = {}
@@ -112,7 +112,7 @@ class Cluster:
         if not self._servers:
             raise Unavailable(f"{self} has no tablet server yet")
 
-    def coordinator(self) -> Connection:
+    def coordinator(self) -> FlussConnection:
         """The connection to the coordinator. Raises Unavailable where no server of `bootstrap` knows it."""
         if self._coordinator is None:
             self.refresh()
@@ -120,7 +120,7 @@ class Cluster:
             raise Unavailable(f"{self} has no coordinator now")
         return self.connection_to(self._coordinator.host, self._coordinator.port)
 
-    def connection(self, server: ServerNode) -> Connection:
+    def connection(self, server: ServerNode) -> FlussConnection:
         """The connection to a server."""
         return self.connection_to(server.host, server.port)
 
@@ -132,14 +132,14 @@ class Cluster:
             self._coordinator = None
             raise
 
-    def leader(self, table: FlussTable, bucket: TableBucket) -> Connection:
+    def leader(self, table: FlussTable, bucket: TableBucket) -> FlussConnection:
         """The connection to the server that leads a bucket now. Raises FlussError LEADER_NOT_AVAILABLE
         where there is none yet, Unavailable where the cluster does not answer."""
         return next(iter(self.by_leader(table, [bucket])))
 
     def by_leader(
         self, table: FlussTable, buckets: Iterable[TableBucket]
-    ) -> dict[Connection, list[TableBucket]]:
+    ) -> dict[FlussConnection, list[TableBucket]]:
         """The buckets by the server that leads them; raises as `leader`."""
         led, leaderless = self.led(table, buckets)
         for bucket in leaderless:
@@ -149,14 +149,14 @@ class Cluster:
 
     def led(
         self, table: FlussTable, buckets: Iterable[TableBucket]
-    ) -> tuple[dict[Connection, list[TableBucket]], list[TableBucket]]:
+    ) -> tuple[dict[FlussConnection, list[TableBucket]], list[TableBucket]]:
         """The buckets by the server that leads them, and those that nobody leads now. Raises Unavailable
         where the cluster does not answer, FlussError where the table or a partition is gone."""
         wanted = list(buckets)
         unknown = [bucket for bucket in wanted if self._leaders.get(bucket, -1) not in self._servers]
         if unknown:
             self.refresh(table, {b.partition_id for b in unknown if b.partition_id is not None})
-        by_leader: dict[Connection, list[TableBucket]] = {}
+        by_leader: dict[FlussConnection, list[TableBucket]] = {}
         leaderless = []
         for bucket in wanted:
             server = self._servers.get(self._leaders.get(bucket, -1))
@@ -244,7 +244,7 @@ class Cluster:
                 failures.append(str(e))
         raise Unavailable(f"no server of {self} answers: {'; '.join(failures)}")
 
-    def connection_to(self, host: str, port: int) -> Connection:
+    def connection_to(self, host: str, port: int) -> FlussConnection:
         """The connection to a server by its place; one each, opened by its first call."""
         with self._lock:
             if self._closed:
@@ -252,7 +252,7 @@ class Cluster:
             connection = self._connections.get((host, port))
             if connection is None:
                 sign_in = self._sign_in(host, port)
-                connection = Connection(host, port, timeout=self.timeout, sign_in=sign_in, env=self.env)
+                connection = FlussConnection(host, port, timeout=self.timeout, sign_in=sign_in, env=self.env)
                 self._connections[host, port] = connection
             return connection
 

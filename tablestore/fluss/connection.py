@@ -77,7 +77,7 @@ class Pending:
         return self._answer.done() or self._link.env.monotonic() >= self._deadline
 
 
-class Connection:
+class FlussConnection:
     """The calls of one server. Safe to share between threads; opened by the first call.
 
     `timeout`: seconds that a call waits for its answer, by default. `sign_in`: the user, None for a server

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from tablestore.fluss.connection import Connection, Pending
+from tablestore.fluss.connection import FlussConnection, Pending
 from tablestore.fluss.log_records import BatchHead, BatchMark
 from tablestore.fluss.tables import TableBucket
 from tablestore.io.fileio import FileIO
@@ -58,7 +58,7 @@ class BucketGroup:
     """Buckets of one leader that are asked for together; asked for again in another order, so that none
     waits for ever behind a full answer."""
 
-    connection: Connection
+    connection: FlussConnection
     buckets: list[TableBucket]
     pending: Pending | None = None
 

@@ -45,7 +45,7 @@ class LevelInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MergeShape:
     """Files to merge as counts by level, in the order of their runs, and the level they go to."""
 
     output_level: int
@@ -70,7 +70,7 @@ class Trial:
     state: str
     numbers: Numbers = ()
     steps: tuple[tuple[Any, ...], ...] = ()
-    unit: Shape | None = None
+    unit: MergeShape | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ class CompactionRecord:
     partition: str = ""
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> MergeShape:
         """The input files by level, and the output level."""
-        return Shape(self.output_level, self.inputs)
+        return MergeShape(self.output_level, self.inputs)
 
 
 def inputs_of(files: Iterable[DataFileMeta]) -> tuple[LevelInput, ...]:
@@ -311,5 +311,5 @@ def _trial(trial: Trial) -> list[Any]:
 
 def _trial_of(values: Sequence[Any]) -> Trial:
     rule, state, numbers, steps, unit = values
-    shape = None if unit is None else Shape(_small(unit[0]), tuple(_input_of(i) for i in unit[1]))
+    shape = None if unit is None else MergeShape(_small(unit[0]), tuple(_input_of(i) for i in unit[1]))
     return Trial(str(rule), str(state), tuple(numbers.items()), tuple(tuple(s) for s in steps), shape)

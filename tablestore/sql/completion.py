@@ -46,7 +46,7 @@ _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CompletionCandidate:
     """What may stand there: `kind` is word, catalog, database, table, column, function, procedure, argument,
     option, setting or value; `note` says more of it, in a few words."""
 
@@ -60,7 +60,7 @@ class Completion:
     """Candidates for the text from `start` to the cursor, the best first."""
 
     start: int
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[CompletionCandidate, ...] = ()
 
 
 class Names(Protocol):
@@ -93,8 +93,8 @@ def complete(text: str, at: int, names: Names) -> Completion:
         return Completion(at)
     if opened == "'":
         return Completion(start, tuple(_matching(_in_text(tokens), fragment, raw=False)))
-    found = _Place(tokens, _rest(text, at), names).candidates(fragment)
-    return Completion(start, tuple(_matching(found, fragment, raw=bool(opened))))
+    candidates = _Place(tokens, _rest(text, at), names).candidates(fragment)
+    return Completion(start, tuple(_matching(candidates, fragment, raw=bool(opened))))
 
 
 def _is_word(text: str) -> bool:
@@ -106,21 +106,23 @@ def _rest(text: str, at: int) -> list[Token]:
     return begun(text[at:].partition(";")[0])[0]
 
 
-def _matching(found: Iterable[Candidate], fragment: str, *, raw: bool) -> Iterator[Candidate]:
+def _matching(
+    found: Iterable[CompletionCandidate], fragment: str, *, raw: bool
+) -> Iterator[CompletionCandidate]:
     """Those that begin with the fragment, each once; words in the case of what is typed. `raw`: names as they
     are, as they stand within quotes already, and nothing else."""
     lower = fragment.islower()
     seen = set()
-    for one in found:
-        name = one.kind in ("catalog", "database", "table", "column")
-        if (raw and not name) or not one.text.casefold().startswith(fragment.casefold()):
+    for candidate in found:
+        name = candidate.kind in ("catalog", "database", "table", "column")
+        if (raw and not name) or not candidate.text.casefold().startswith(fragment.casefold()):
             continue
-        text = one.text.lower() if lower and one.kind in ("word", "function") else one.text
+        text = candidate.text.lower() if lower and candidate.kind in ("word", "function") else candidate.text
         if name and not raw and not _is_plain(text):
             text = name_text(text)
         if text not in seen:
             seen.add(text)
-            yield Candidate(text, one.kind, one.note)
+            yield CompletionCandidate(text, candidate.kind, candidate.note)
 
 
 def _is_plain(name: str) -> bool:
@@ -137,7 +139,7 @@ def _reserved() -> frozenset[str]:
 # ------------------------------------------------------------------------------------------ within 'text'
 
 
-def _in_text(tokens: list[Token]) -> list[Candidate]:
+def _in_text(tokens: list[Token]) -> list[CompletionCandidate]:
     """Keys of options and settings, and their values."""
     if not tokens:
         return []
@@ -147,7 +149,9 @@ def _in_text(tokens: list[Token]) -> list[Candidate]:
         return _values(tokens[-2].text, of_session=of_session)
     if of_session:
         return (
-            [Candidate(one.name, "setting", one.text) for one in SETTINGS.values()] if len(words) == 1 else []
+            [CompletionCandidate(setting.name, "setting", setting.text) for setting in SETTINGS.values()]
+            if len(words) == 1
+            else []
         )
     opening = _open_parenthesis(tokens)
     if opening and words[opening - 1] in ("WITH", "SET", "RESET", "OPTIONS", "TBLPROPERTIES"):
@@ -168,19 +172,19 @@ def _open_parenthesis(tokens: list[Token]) -> int:
     return 0
 
 
-def _options() -> list[Candidate]:
-    return [Candidate(f.metadata["key"], "option", f.metadata["meaning"]) for f in _fields()]
+def _options() -> list[CompletionCandidate]:
+    return [CompletionCandidate(f.metadata["key"], "option", f.metadata["meaning"]) for f in _fields()]
 
 
-def _values(key: str, *, of_session: bool) -> list[Candidate]:
+def _values(key: str, *, of_session: bool) -> list[CompletionCandidate]:
     """What an option or a setting may be, where it is one of a few words."""
     if of_session:
-        return [Candidate(v, "value") for v in SETTINGS[key].values] if key in SETTINGS else []
+        return [CompletionCandidate(v, "value") for v in SETTINGS[key].values] if key in SETTINGS else []
     for f in _fields():
         if f.metadata["key"] == key and isinstance(f.default, Enum):
-            return [Candidate(str(one.value), "value") for one in type(f.default)]
+            return [CompletionCandidate(str(member.value), "value") for member in type(f.default)]
         if f.metadata["key"] == key and isinstance(f.default, bool):
-            return [Candidate("true", "value"), Candidate("false", "value")]
+            return [CompletionCandidate("true", "value"), CompletionCandidate("false", "value")]
     return []
 
 
@@ -205,7 +209,7 @@ class _Place:
         self._before = before
         self._words = [t.text.upper() if t.token_type is not TokenType.STRING else "" for t in before]
 
-    def candidates(self, fragment: str) -> Iterator[Candidate]:
+    def candidates(self, fragment: str) -> Iterator[CompletionCandidate]:
         """What fits, the best first; not yet by how it begins."""
         words = self._words
         last = words[-1] if words else ""
@@ -228,19 +232,19 @@ class _Place:
             yield from self._expression()
             yield from self._statement_words()
 
-    def _of_call(self) -> Iterator[Candidate]:
+    def _of_call(self) -> Iterator[CompletionCandidate]:
         opening = _open_parenthesis(self._before)
         if not opening:
             if not self._qualifier:
-                yield Candidate("sys.", "procedure")
-            for one in PROCEDURES.values() if self._qualifier[-1:] == ["sys"] else ():
-                yield Candidate(f"{one.name}(", "procedure", one.text)
+                yield CompletionCandidate("sys.", "procedure")
+            for called in PROCEDURES.values() if self._qualifier[-1:] == ["sys"] else ():
+                yield CompletionCandidate(f"{called.name}(", "procedure", called.text)
         elif self._words[-1] in ("(", ",") and (procedure := PROCEDURES.get(self._before[opening - 1].text)):
             given = {t.text for t in self._before[opening:]}
             for argument in procedure.arguments:
                 if argument.name not in given:
                     note = "" if argument.required else "may be left out"
-                    yield Candidate(f"{argument.name} => ", "argument", note)
+                    yield CompletionCandidate(f"{argument.name} => ", "argument", note)
 
     def _wants_database(self) -> bool:
         words = self._words
@@ -248,7 +252,7 @@ class _Place:
         of_show = words[0] == "SHOW" and words[1:2] in (["TABLES"], ["VIEWS"]) and last in ("FROM", "IN")
         return of_show or last == "USE" or (last == "DATABASE" and words[0] != "CREATE")
 
-    def _databases(self) -> Iterator[Candidate]:
+    def _databases(self) -> Iterator[CompletionCandidate]:
         catalog = self._qualifier[-1] if self._qualifier else None
         yield from _all(self._names.databases(catalog), "database")
         if catalog is None:
@@ -267,10 +271,12 @@ class _Place:
             return next(clauses, "") == "FROM"
         return last in _TABLE_FOLLOWS and not (last == "DESC" and len(words) > 1)
 
-    def _tables(self, fragment: str) -> Iterator[Candidate]:
+    def _tables(self, fragment: str) -> Iterator[CompletionCandidate]:
         base = fragment.rpartition("$")[0] if "$" in fragment else ""
         if base:
-            yield from (Candidate(f"{base}${name}", "table", "system table") for name in SYSTEM_TABLES)
+            yield from (
+                CompletionCandidate(f"{base}${name}", "table", "system table") for name in SYSTEM_TABLES
+            )
         elif len(self._qualifier) > 1:
             yield from _all(self._names.tables(self._qualifier[1], self._qualifier[0]), "table")
         elif self._qualifier:
@@ -280,25 +286,27 @@ class _Place:
             yield from _all(self._names.tables(), "table")
             yield from self._databases()
 
-    def _columns(self, qualifier: list[str]) -> Iterator[Candidate]:
+    def _columns(self, qualifier: list[str]) -> Iterator[CompletionCandidate]:
         """Of the table with this name or alias."""
         for table, alias in self._mentioned():
             if qualifier == [alias] or qualifier == list(table[-len(qualifier) :]):
                 yield from self._columns_of(table)
 
-    def _columns_of(self, table: tuple[str, ...]) -> Iterator[Candidate]:
-        yield from (Candidate(name, "column", kind) for name, kind in self._names.columns(table))
+    def _columns_of(self, table: tuple[str, ...]) -> Iterator[CompletionCandidate]:
+        yield from (CompletionCandidate(name, "column", kind) for name, kind in self._names.columns(table))
 
-    def _expression(self) -> Iterator[Candidate]:
+    def _expression(self) -> Iterator[CompletionCandidate]:
         mentioned = list(self._mentioned())
         for table, _ in mentioned:
             yield from self._columns_of(table)
         for table, alias in mentioned if len(mentioned) > 1 else ():
-            yield Candidate(alias or table[-1], "table")
+            yield CompletionCandidate(alias or table[-1], "table")
         if any(form.family in _READS for form in _forms_of(self._words)):
             for function in FUNCTIONS.values():
                 call = "(" if "(" in function.syntax else ""
-                yield Candidate(function.name + call, "function", f"{function.syntax}: {function.text}")
+                yield CompletionCandidate(
+                    function.name + call, "function", f"{function.syntax}: {function.text}"
+                )
 
     def _mentioned(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Tables that the statement names, each with its alias."""
@@ -314,36 +322,38 @@ class _Place:
             if parts:
                 yield tuple(parts), _alias_at(tokens, end)
 
-    def _statement_words(self) -> Iterator[Candidate]:
+    def _statement_words(self) -> Iterator[CompletionCandidate]:
         if self._qualifier:
             return
         yield from _first_words(tuple(self._words))
         forms = _forms_of(self._words)
         for form in forms:
-            yield from (Candidate(word, "word") for word in _words_of(form.syntax))
+            yield from (CompletionCandidate(word, "word") for word in _words_of(form.syntax))
         if any("query" in form.syntax or form.family in _READS for form in forms):
-            yield from (Candidate(word, "word") for word in _QUERY_WORDS)
+            yield from (CompletionCandidate(word, "word") for word in _QUERY_WORDS)
 
 
-def _all(names: Iterable[str], kind: str) -> Iterator[Candidate]:
-    return (Candidate(name, kind) for name in names)
+def _all(names: Iterable[str], kind: str) -> Iterator[CompletionCandidate]:
+    return (CompletionCandidate(name, kind) for name in names)
 
 
-def _first_words(words: tuple[str, ...]) -> Iterator[Candidate]:
+def _first_words(words: tuple[str, ...]) -> Iterator[CompletionCandidate]:
     """The word that comes next in the words with which a statement begins."""
     for form in FORMS:
         parts = tuple(form.words.split())
         if form.family == "refused":
             continue
         if parts[: len(words)] == words and len(parts) > len(words):
-            yield Candidate(parts[len(words)], "word", form.text if len(parts) == len(words) + 1 else "")
+            yield CompletionCandidate(
+                parts[len(words)], "word", form.text if len(parts) == len(words) + 1 else ""
+            )
 
 
 def _forms_of(words: Sequence[str]) -> list[Form]:
     """The forms that a statement which begins so can be."""
-    found = [form for form in FORMS if list(words[: len(form.words.split())]) == form.words.split()]
-    longest = max((len(form.words.split()) for form in found), default=0)
-    return [form for form in found if len(form.words.split()) == longest]
+    forms = [form for form in FORMS if list(words[: len(form.words.split())]) == form.words.split()]
+    longest = max((len(form.words.split()) for form in forms), default=0)
+    return [form for form in forms if len(form.words.split()) == longest]
 
 
 @cache

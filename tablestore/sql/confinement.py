@@ -40,16 +40,16 @@ def require_inside(roots: Roots | None, options: Mapping[str, str | None]) -> No
 
 def catalog_inside(roots: Roots, options: Mapping[str, str]) -> dict[str, str]:
     """The options of a catalog, its places resolved. Raises OutsideRoots."""
-    found = dict(options)
-    if "warehouse" in found:
-        found["warehouse"] = roots.inside(found["warehouse"], "option 'warehouse'")
-    if found.get("metastore") == "hive":
+    inside = dict(options)
+    if "warehouse" in inside:
+        inside["warehouse"] = roots.inside(inside["warehouse"], "option 'warehouse'")
+    if inside.get("metastore") == "hive":
         raise roots.refusal("a Hive metastore says where its tables lie")
-    if "uri" in found:
-        server = server_of(found["uri"])
+    if "uri" in inside:
+        server = server_of(inside["uri"])
         if not isinstance(server, Sqlite):
             raise roots.refusal("option 'uri' names a database server")
-        found["uri"] = "sqlite:" + quote(roots.inside(server.path, "option 'uri'"))
-    defaults = dict(of_new_tables(k, v) for k, v in found.items() if k.startswith(TABLE_DEFAULTS))
+        inside["uri"] = "sqlite:" + quote(roots.inside(server.path, "option 'uri'"))
+    defaults = dict(of_new_tables(k, v) for k, v in inside.items() if k.startswith(TABLE_DEFAULTS))
     require_inside(roots, defaults)
-    return found
+    return inside

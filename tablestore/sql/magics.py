@@ -52,8 +52,8 @@ class CellProgress:
         if self._shell is None or now - self._began < _QUIET_SECONDS or now - self._drawn < _PAUSE_SECONDS:
             return
         self._drawn, self._shown, passed = now, True, f"{now - self._began:.0f} s"
-        known = 0 <= percent <= 100
-        value, share = (f' value="{percent:.0f}"', f"{percent:.0f} % · ") if known else ("", "")
+        has_end = 0 <= percent <= 100
+        value, share = (f' value="{percent:.0f}"', f"{percent:.0f} % · ") if has_end else ("", "")
         bar = f'<progress max="100"{value} style="vertical-align:middle"></progress> {share}{passed}'
         self._publish({"text/plain": f"{share}{passed}", "text/html": bar})
 
@@ -173,11 +173,11 @@ class Cells:
         session as it is now."""
         with _ShortErrors():
             place, rest = _word(line.strip())
-            found = self._shell.user_ns.get(place)
-            if not place or (isinstance(found, Lake | Session) and not rest):
+            lake = self._shell.user_ns.get(place)
+            if not place or (isinstance(lake, Lake | Session) and not rest):
                 if place:
                     self._open(place)
-                return found if isinstance(found, Lake) else self._session
+                return lake if isinstance(lake, Lake) else self._session
             self._open(place, named=_variable(rest))
             return self._shell.user_ns[_variable(rest)]
 
@@ -190,10 +190,10 @@ class Cells:
                 raise InvalidRequest(
                     "%cockpit is followed by the name of a table, or by a variable that holds one"
                 )
-            found = self._shell.user_ns.get(text)
-            if isinstance(found, Lake):
-                return doors.cockpit_of_lake(found)
-            table = found if isinstance(found, Table) else self._session.writable(name_in(text))
+            named = self._shell.user_ns.get(text)
+            if isinstance(named, Lake):
+                return doors.cockpit_of_lake(named)
+            table = named if isinstance(named, Table) else self._session.writable(name_in(text))
             return doors.cockpit_of_table(table)
 
     def _link(self, statement: str) -> str:
@@ -210,7 +210,7 @@ class Cells:
     def completions(self, context: Any) -> dict[str, Any]:
         """What IPython asks for while somebody types in a cell."""
         lines = context.full_text.split("\n")
-        at = sum(len(one) + 1 for one in lines[: context.cursor_line]) + context.cursor_position
+        at = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
         if context.full_text.startswith(_CELL):
             start = len(lines[0]) + 1
         else:
@@ -221,11 +221,11 @@ class Cells:
         text = context.full_text[start:]
         if not context.full_text.startswith(_CELL):
             text = text.partition("\n")[0]
-        found = complete(text, at - start, self._names)
-        made = [SimpleNamespace(text=one.text, type=one.kind) for one in found.candidates]
+        completion = complete(text, at - start, self._names)
+        shown = [SimpleNamespace(text=c.text, type=c.kind) for c in completion.candidates]
         return {
-            "completions": made,
-            "matched_fragment": text[found.start : at - start],
+            "completions": shown,
+            "matched_fragment": text[completion.start : at - start],
             "suppress": True,
             "ordered": True,
         }
@@ -239,11 +239,11 @@ class Cells:
             raise InvalidRequest(
                 f"the variable {named} holds a {kind}: %lake {place} as NAME opens the lake as another one"
             )
-        found = variables.get(place)
-        if isinstance(found, Session):
-            self._use(found)
+        named_lake = variables.get(place)
+        if isinstance(named_lake, Session):
+            self._use(named_lake)
             return
-        lake = found if isinstance(found, Lake) else connect(place)
+        lake = named_lake if isinstance(named_lake, Lake) else connect(place)
         self._use(sql_session(lake))
         if named:
             variables[named] = lake
@@ -252,8 +252,8 @@ class Cells:
         """Values of the notebook's variables that the text asks for by `:name`."""
         variables = self._shell.user_ns
         names = parameter_names(text)
-        found = {name: _plain(variables[name]) for name in names if name in variables}
-        return found if names else None
+        parameters = {name: _plain(variables[name]) for name in names if name in variables}
+        return parameters if names else None
 
     def _live(self, result: Result) -> Any:
         """A table of a stream that moves, where its package is installed. The same statement again stops the

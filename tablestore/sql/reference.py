@@ -50,24 +50,24 @@ def _statements() -> Iterator[str]:
 
 def _procedures() -> Iterator[str]:
     yield from ("", "## Procedures", "", "| call | |", "|---|---|")
-    for one in PROCEDURES.values():
-        yield f"| `{_cell(one.syntax)}` | {_cell(one.text)} |"
+    for procedure in PROCEDURES.values():
+        yield f"| `{_cell(procedure.syntax)}` | {_cell(procedure.text)} |"
 
 
 def _functions() -> Iterator[str]:
     yield from ("", "## Functions")
     for kind, title in _KINDS.items():
         yield from ("", f"### {title}", "", "| function | |", "|---|---|")
-        for one in FUNCTIONS.values():
-            if one.kind == kind:
-                yield f"| `{_cell(one.syntax)}` | {_cell(one.text)} |"
+        for function in FUNCTIONS.values():
+            if function.kind == kind:
+                yield f"| `{_cell(function.syntax)}` | {_cell(function.text)} |"
 
 
 def _settings() -> Iterator[str]:
     yield from ("", "## Settings", "", "`SET 'key' = 'value'`.", "", "| key | default | |", "|---|---|---|")
-    for one in SETTINGS.values():
-        values = f" ({', '.join(one.values)})" if one.values else ""
-        yield f"| `{one.name}` | {_cell(one.default)} | {_cell(one.text + values)} |"
+    for setting in SETTINGS.values():
+        values = f" ({', '.join(setting.values)})" if setting.values else ""
+        yield f"| `{setting.name}` | {_cell(setting.default)} | {_cell(setting.text + values)} |"
 
 
 def _connectors() -> Iterator[str]:
@@ -77,15 +77,21 @@ def _connectors() -> Iterator[str]:
         "",
         "Of temporary tables: `WITH ('connector' = 'name', 'key' = 'value', …)`.",
     )
-    for one in CONNECTORS.values():
-        yield from ("", f"### `{one.name}`", "", f"{one.text[:1].upper()}{one.text[1:]}.", "")
+    for connector in CONNECTORS.values():
+        yield from (
+            "",
+            f"### `{connector.name}`",
+            "",
+            f"{connector.text[:1].upper()}{connector.text[1:]}.",
+            "",
+        )
         yield from ("| option | default | |", "|---|---|---|")
-        for option in one.options:
+        for option in connector.options:
             default = "" if option.default is None else str(option.default)
             needed = "needed: " if option.required else ""
             text = f"refused: {option.refused}" if option.refused else needed + option.text
             yield f"| `{_cell(option.key)}` | {_cell(default)} | {_cell(text)} |"
-        if one.metadata:
+        if connector.metadata:
             yield from (
                 "",
                 "Columns `name type METADATA FROM 'key' VIRTUAL`:",
@@ -93,7 +99,7 @@ def _connectors() -> Iterator[str]:
                 "| key | type | |",
                 "|---|---|---|",
             )
-            yield from (f"| `{key}` | {t} | {_cell(text)} |" for key, (text, t) in one.metadata.items())
+            yield from (f"| `{key}` | {t} | {_cell(text)} |" for key, (text, t) in connector.metadata.items())
 
 
 def _cell(text: str) -> str:

@@ -55,9 +55,9 @@ def texts(column: pa.Array) -> pa.Array:
     if pa.types.is_boolean(kind):
         return pc.if_else(column, "TRUE", "FALSE")
     if pa.types.is_floating(kind):
-        found = column.cast(pa.string())
-        whole = pc.match_substring_regex(found, r"^-?\d+$")
-        return pc.if_else(whole, pc.binary_join_element_wise(found, ".0", ""), found)
+        cells = column.cast(pa.string())
+        whole = pc.match_substring_regex(cells, r"^-?\d+$")
+        return pc.if_else(whole, pc.binary_join_element_wise(cells, ".0", ""), cells)
     if pa.types.is_decimal128(kind):
         return cast_text.of(column, from_arrow(kind))
     if pa.types.is_decimal(kind):
@@ -138,8 +138,8 @@ def text_table(rows: pa.Table, *, width: int | None = 120) -> str:
 
     Long values are cut; columns that have no room are counted below. With `width` None all is there.
     """
-    made = TextRows(rows.schema, width=width)
-    return "\n".join([*made.lines(rows), *made.omitted()])
+    table = TextRows(rows.schema, width=width)
+    return "\n".join([*table.lines(rows), *table.omitted()])
 
 
 class TextRows:
@@ -157,9 +157,9 @@ class TextRows:
         if self._width is not None:
             sizes = _narrowed([min(size, _CELL) for size in sizes], self._width)
         self._sizes = sizes
-        found = [] if self._begun else [self._line(self._names), "─┼─".join("─" * size for size in sizes)]
+        lines = [] if self._begun else [self._line(self._names), "─┼─".join("─" * size for size in sizes)]
         self._begun = True
-        return [*found, *(self._line(row) for row in zip(*cells, strict=True))]
+        return [*lines, *(self._line(row) for row in zip(*cells, strict=True))]
 
     def omitted(self) -> list[str]:
         """A line about the columns that have no room, if there are some."""
@@ -175,21 +175,21 @@ class TextRows:
 
 def _narrowed(sizes: list[int], width: int) -> list[int]:
     """Sizes that fit into the width: the widest give way first; what has no room at the end is left out."""
-    found = list(sizes)
-    while sum(found) + len(_GAP) * (len(found) - 1) > width:
-        widest = max(found)
+    narrowed = list(sizes)
+    while sum(narrowed) + len(_GAP) * (len(narrowed) - 1) > width:
+        widest = max(narrowed)
         if widest > _LEAST:
-            found[found.index(widest)] -= 1
-        elif len(found) > 1:
-            found.pop()
+            narrowed[narrowed.index(widest)] -= 1
+        elif len(narrowed) > 1:
+            narrowed.pop()
         else:
             break
-    kept = sizes[: len(found)]
-    room = width - len(_GAP) * (len(kept) - 1) - sum(found)
+    kept = sizes[: len(narrowed)]
+    room = width - len(_GAP) * (len(kept) - 1) - sum(narrowed)
     for i, size in enumerate(kept):  # what columns that were left out set free
-        more = min(size - found[i], max(room, 0))
-        found[i], room = found[i] + more, room - more
-    return found
+        more = min(size - narrowed[i], max(room, 0))
+        narrowed[i], room = narrowed[i] + more, room - more
+    return narrowed
 
 
 def _line(cells: Sequence[str], sizes: list[int], right: list[bool]) -> str:

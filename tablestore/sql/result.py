@@ -133,8 +133,8 @@ class Result(LazyRead):
         if self._all is None and self._coming is None:
             raise InvalidRequest("the rows of this result were given as a stream: run the statement again")
         self._look(rows, _COUNTED_BYTES)
-        found = self._all if self._all is not None else pa.Table.from_batches(self._read, self.schema)
-        return found.slice(0, rows)
+        rows_read = self._all if self._all is not None else pa.Table.from_batches(self._read, self.schema)
+        return rows_read.slice(0, rows)
 
     def _look(self, rows: int, bytes: int) -> None:
         """Read until there are so many rows or bytes, or the end, and keep what was read."""

@@ -13,7 +13,7 @@ from tablestore.io.roots import Roots
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.settings import Settings
-from tablestore.sql.temporary import TemporaryTable, View
+from tablestore.sql.temporary import NamedQuery, TemporaryTable
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
@@ -41,7 +41,7 @@ class Scope:
             self.settings.set("execution.engine", "spark")
         self.on_progress: Callable[[float], None] | None = None  # gets percent of a query, -1 if unknown
         self.temporary: dict[FullName, TemporaryTable] = {}
-        self.views: dict[FullName, View] = {}  # the temporary ones
+        self.views: dict[FullName, NamedQuery] = {}  # the temporary ones
 
     def lake(self, catalog: str | None = None) -> Lake:
         """A catalog by name, None: the current one. Raises NotFound, InvalidRequest where there is none."""
@@ -68,14 +68,14 @@ class Scope:
         """The temporary table of a name; it hides a table of a catalog."""
         return self.temporary.get(self.full_name(name))
 
-    def view(self, name: Name) -> View | None:
+    def view(self, name: Name) -> NamedQuery | None:
         """The view of a name, of the session or else of a catalog; None if it is none."""
         key = self.full_name(name)
         if key in self.views or key in self.temporary:
             return self.views.get(key)
         lake = self.catalogs.get(key[0])
         stored = lake.view(self.resolved(name)[1]) if lake is not None and lake.keeps_views else None
-        return None if stored is None else View.of_catalog(stored)
+        return None if stored is None else NamedQuery.of_catalog(stored)
 
     def resolved(self, name: Name) -> tuple[Lake, str]:
         """The lake of a table, and its name there: `db.table`, odd names in back-quotes. Does not ask whether

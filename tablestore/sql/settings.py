@@ -30,10 +30,10 @@ class Setting:
 
 
 def _times(text: str) -> int:
-    found = integer(text)
-    if found < 0:
+    times = integer(text)
+    if times < 0:
         raise ValueError("a number, 0 or more")
-    return found
+    return times
 
 
 def _memory(text: str) -> str:
@@ -44,12 +44,12 @@ def _memory(text: str) -> str:
 
 def _multiplier(text: str) -> float:
     try:
-        found = float(text)
+        factor = float(text)
     except ValueError:
-        found = 0.0
-    if not 1 <= found < math.inf:
+        factor = 0.0
+    if not 1 <= factor < math.inf:
         raise ValueError("a number, 1 or more")
-    return found
+    return factor
 
 
 LOCAL_TIME_ZONE, CHECKPOINTS = "table.local-time-zone", "execution.checkpointing.dir"

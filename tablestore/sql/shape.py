@@ -19,12 +19,12 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.names import Name
 from tablestore.sql.scope import Scope
-from tablestore.sql.temporary import MetadataColumn, TemporaryTable
+from tablestore.sql.temporary import RecordMetadata, TemporaryTable
 from tablestore.table.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TableShape:
     """A table's definition. `options` show no secrets and hold none of computed columns."""
 
     columns: tuple[DataField, ...]
@@ -35,13 +35,13 @@ class Shape:
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     temporary: bool = False
-    metadata: tuple[MetadataColumn, ...] = ()
+    metadata: tuple[RecordMetadata, ...] = ()
 
     @staticmethod
-    def of_schema(schema: TableSchema) -> Shape:
+    def of_schema(schema: TableSchema) -> TableShape:
         """Of a table of a catalog, as its users see it."""
         schema = schema.shown
-        return Shape(
+        return TableShape(
             schema.fields,
             computed_columns(schema.options, schema.names),
             watermark(schema.options),
@@ -52,8 +52,8 @@ class Shape:
         )
 
     @staticmethod
-    def of_temporary(table: TemporaryTable) -> Shape:
-        return Shape(
+    def of_temporary(table: TemporaryTable) -> TableShape:
+        return TableShape(
             table.columns,
             table.computed,
             table.watermark,
@@ -71,13 +71,13 @@ class Shape:
         return in_order([f.name for f in self.columns], self.computed)
 
 
-def shape_of(scope: Scope, name: Name) -> Shape:
+def shape_of(scope: Scope, name: Name) -> TableShape:
     """The definition of a table, temporary or of a catalog. Raises NotFound, InvalidRequest for system
     tables, which have none."""
     temporary = scope.temporary_table(name)
     if temporary is not None:
-        return Shape.of_temporary(temporary)
-    return Shape.of_schema(stored_table(scope, name).store.schema)
+        return TableShape.of_temporary(temporary)
+    return TableShape.of_schema(stored_table(scope, name).store.schema)
 
 
 def stored_table(scope: Scope, name: Name) -> Table:

@@ -25,7 +25,7 @@ from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.duck_casts import require_castable
 from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.numeric_types import FLOATS, WHOLE
-from tablestore.sql.query.planning import Source, prepared
+from tablestore.sql.query.planning import TableOccurrence, prepared
 from tablestore.sql.query.spark_arithmetic import SparkArithmetic, spark_cast
 from tablestore.sql.query.spark_functions import date_format, is_same, rounded_time, spark_call, whole_number
 from tablestore.sql.query.type_inference import cast_type, type_of
@@ -109,12 +109,14 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _views(spark: SparkSession, sources: Sequence[Source], names: Mapping[str, str]) -> Iterator[None]:
+def _views(
+    spark: SparkSession, sources: Sequence[TableOccurrence], names: Mapping[str, str]
+) -> Iterator[None]:
     """Frames of the tables as temporary views of these names. A table that stands there more than once is
     read at one snapshot."""
     try:
         for source in sources:
-            several = sum(one.whole is source.whole for one in sources) > 1
+            several = sum(other.whole is source.whole for other in sources) > 1
             frame = _frame(spark, source, several=several)
             frame.createOrReplaceTempView(names[source.view])
         yield
@@ -123,7 +125,7 @@ def _views(spark: SparkSession, sources: Sequence[Source], names: Mapping[str, s
             spark.catalog.dropTempView(name)
 
 
-def _frame(spark: SparkSession, source: Source, *, several: bool) -> DataFrame:
+def _frame(spark: SparkSession, source: TableOccurrence, *, several: bool) -> DataFrame:
     """What the query needs of a table, chosen by us: its columns, and rows by its condition. `several`: it
     stands in the query more than once."""
     table, read = source.table, source.read
@@ -157,7 +159,7 @@ def _order_by_names(select: exp.Select) -> None:
 _SparkGenerator: Any = Spark.Generator  # sqlglot builds these classes by a metaclass
 
 
-class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
+class _OurSparkSql(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
     """Spark's SQL with our meaning of numbers."""
 
     TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
@@ -263,7 +265,7 @@ class _Generator(TypedSql, _SparkGenerator):  # type: ignore[misc]  # likewise
 class _Ours(Spark):
     """The dialect that Spark gets."""
 
-    Generator = _Generator
+    Generator = _OurSparkSql
 
 
 def _refused(what: str) -> Unsupported:

@@ -13,7 +13,7 @@ from tablestore.format.types.data_type import DataField
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataColumn:
+class RecordMetadata:
     """A column with what its connector knows of a record beside the row, by the connector's `key`. A
     `virtual` one is only read."""
 
@@ -35,7 +35,7 @@ class TemporaryTable:
     computed: tuple[ComputedColumn, ...] = ()
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
-    metadata: tuple[MetadataColumn, ...] = ()
+    metadata: tuple[RecordMetadata, ...] = ()
 
     @property
     def connector(self) -> str:
@@ -59,7 +59,7 @@ class TemporaryTable:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class NamedQuery:
     """A named query: its text, and the names of its columns where the statement gives them. `temporary`: it
     lives in the session, not in a catalog."""
 
@@ -70,8 +70,8 @@ class View:
     temporary: bool = True
 
     @staticmethod
-    def of_catalog(view: CatalogView) -> View:
+    def of_catalog(view: CatalogView) -> NamedQuery:
         """A view that a catalog keeps."""
         names = tuple(f.name for f in view.columns)
         comments = tuple(f.description for f in view.columns)
-        return View(view.query, names, view.comment, comments, temporary=False)
+        return NamedQuery(view.query, names, view.comment, comments, temporary=False)

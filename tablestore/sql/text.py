@@ -30,21 +30,21 @@ def quoted(name: str) -> str:
 def unicode_text(text: str, escape: str) -> str:
     """The text of `U&'\\00e4'`: behind the escape stand four hexadecimal digits, or + and six. Raises
     InvalidRequest for others."""
-    found, at = "", 0
+    plain, at = "", 0
     while (start := text.find(escape, at)) >= 0:
         digits = (
             text[start + 2 : start + 8] if text[start + 1 : start + 2] == "+" else text[start + 1 : start + 5]
         )
-        found += text[at:start]
+        plain += text[at:start]
         if text[start + 1 : start + 2] == escape:
-            found, at = found + escape, start + 2
+            plain, at = plain + escape, start + 2
             continue
         if len(digits) not in (4, 6) or not set(digits) <= set("0123456789abcdefABCDEF"):
             raise InvalidRequest(
                 f"{text[start : start + 6]!r} is no character: write {escape}00e4 or {escape}+01f600"
             )
-        found, at = found + chr(int(digits, 16)), start + (5 if len(digits) == 4 else 8)
-    return found + text[at:]
+        plain, at = plain + chr(int(digits, 16)), start + (5 if len(digits) == 4 else 8)
+    return plain + text[at:]
 
 
 def names_text(names: Iterable[str]) -> str:

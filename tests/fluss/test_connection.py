@@ -10,7 +10,7 @@ import pytest
 from tablestore.core.env import Env
 from tablestore.core.errors import Corrupt, Unavailable, Unsupported
 from tablestore.fluss import apis
-from tablestore.fluss.connection import Connection
+from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.frames import Request, error_frame, response_frame
 from tablestore.fluss.messages import pb
@@ -34,7 +34,7 @@ def listed(*names: str) -> bytes:
 
 def test_a_server_is_asked_first_what_it_serves_and_nothing_else_is_sent() -> None:
     with scripted(KEYS, echo) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         assert connection.keys() == set(KEYS)
         with pytest.raises(Unsupported, match=r"FetchLog at 127.0.0.1:\d+ \(that server does not serve"):
             connection.call(apis.FETCH_LOG, pb.FetchLogRequest(follower_server_id=-1, max_bytes=1))
@@ -51,7 +51,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
         return b"".join(map(echo, reversed(kept))) if len(kept) == 4 else None
 
     with scripted(KEYS, late) as server:
-        connection = Connection("127.0.0.1", server.port, timeout=5)
+        connection = FlussConnection("127.0.0.1", server.port, timeout=5)
         pending = [connection.send(apis.LIST_DATABASES, pb.ListDatabasesRequest()) for _ in range(4)]
         assert [list(one.result().database_names) for one in pending] == [["1"], ["2"], ["3"], ["4"]]
         connection.close()
@@ -59,7 +59,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
 
 def test_threads_share_a_connection() -> None:
     with scripted(KEYS, echo) as server:
-        connection = Connection("127.0.0.1", server.port, timeout=5)
+        connection = FlussConnection("127.0.0.1", server.port, timeout=5)
         found: list[str] = []
 
         def ask() -> None:
@@ -78,7 +78,7 @@ def test_threads_share_a_connection() -> None:
 
 def test_a_refusal_has_code_name_and_words() -> None:
     with scripted(KEYS, lambda r: error_frame(r.request_id, 7, "no such table")) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         with pytest.raises(FlussError, match="Fluss error 7 TABLE_NOT_EXIST: no such table") as raised:
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
         assert (raised.value.code, raised.value.name, raised.value.retriable) == (7, "TABLE_NOT_EXIST", False)
@@ -89,7 +89,7 @@ def test_silence_ends_with_the_time_out_and_the_next_call_opens_another_connecti
     silent = [True]
     with scripted(KEYS, lambda r: None if silent.pop() else echo(r)) as server:
         silent.insert(0, False)
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         with pytest.raises(Unavailable, match="did not answer ListDatabases in time"):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), timeout=0.2)
         assert list(connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest()).database_names) == ["1"]
@@ -106,7 +106,7 @@ def test_an_idempotent_call_is_sent_again_when_the_connection_is_lost() -> None:
         return response_frame(request.request_id, listed("a"))
 
     with scripted(KEYS, answer) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         assert list(connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest()).database_names) == ["a"]
         assert (len(server.requests), server.connections) == (3, 3)
         connection.close()
@@ -117,7 +117,7 @@ def test_a_call_that_may_have_been_carried_out_is_sent_once() -> None:
         raise ConnectionError
 
     with scripted(KEYS, lose) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         with pytest.raises(Unavailable, match="was lost"):
             connection.call(apis.LAKE_TIERING_HEARTBEAT, pb.LakeTieringHeartbeatRequest(request_table=True))
         assert len(server.requests) == 1
@@ -126,7 +126,7 @@ def test_a_call_that_may_have_been_carried_out_is_sent_once() -> None:
 
 def test_calls_under_way_fail_with_their_connection() -> None:
     with scripted(KEYS, lambda r: None) as server:
-        connection = Connection("127.0.0.1", server.port, timeout=10)
+        connection = FlussConnection("127.0.0.1", server.port, timeout=10)
         pending = [connection.send(apis.LIST_DATABASES, pb.ListDatabasesRequest()) for _ in range(3)]
         server.drop()
         for one in pending:
@@ -148,7 +148,7 @@ def test_a_server_that_is_gone_is_tried_until_the_time_out() -> None:
             waits.append(seconds)
 
     with pytest.raises(Unavailable, match="cannot be reached"):
-        Connection("127.0.0.1", port, timeout=3, env=Clock()).call(
+        FlussConnection("127.0.0.1", port, timeout=3, env=Clock()).call(
             apis.LIST_DATABASES, pb.ListDatabasesRequest()
         )
     assert waits == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0]
@@ -157,7 +157,7 @@ def test_a_server_that_is_gone_is_tried_until_the_time_out() -> None:
 def test_a_failure_of_the_connection_reaches_every_call() -> None:
     body = pb.ErrorResponse(error_code=3, error_message="what was that?").SerializeToString()
     with scripted(KEYS, lambda r: struct.pack(">ib", 1 + len(body), 2) + body) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         with pytest.raises(FlussError, match="CORRUPT_MESSAGE: what was that"):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
         connection.close()
@@ -173,7 +173,7 @@ def test_a_failure_of_the_connection_reaches_every_call() -> None:
 )
 def test_an_answer_in_another_protocol_is_named(answer: bytes, text: str) -> None:
     with scripted(KEYS, lambda r: answer) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         with pytest.raises(Corrupt, match=text):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
         connection.close()
@@ -181,7 +181,7 @@ def test_an_answer_in_another_protocol_is_named(answer: bytes, text: str) -> Non
 
 def test_an_answer_that_is_no_message_is_named() -> None:
     with scripted(KEYS, lambda r: response_frame(r.request_id, b"\xff\xff")) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         with pytest.raises(Corrupt, match="the answer to ListDatabases: DecodeError"):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
         connection.close()

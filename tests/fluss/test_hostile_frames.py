@@ -13,7 +13,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt, TablestoreError, Unavailable
 from tablestore.fluss import apis
-from tablestore.fluss.connection import Connection
+from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.frames import Request, response_frame
 from tablestore.fluss.messages import pb
 from tablestore.fluss.sign_in import Credentials
@@ -44,7 +44,7 @@ def raw(serve: Callable[[socket.socket], None]) -> Iterator[int]:
             listening.shutdown(socket.SHUT_RDWR)
 
 
-def databases(connection: Connection, timeout: float = ENDLESS) -> list[str]:
+def databases(connection: FlussConnection, timeout: float = ENDLESS) -> list[str]:
     with contextlib.closing(connection):
         request = pb.ListDatabasesRequest()
         return list(
@@ -66,7 +66,7 @@ def peak_bytes(call: Callable[[], object], error: type[TablestoreError], match: 
 @pytest.mark.parametrize("size", [(1 << 20) + 1, (1 << 30) - 1, 0x7FFFFFFF])
 def test_a_length_before_sign_in_takes_no_memory(kind: int, size: int) -> None:
     with raw(lambda client: client.sendall(struct.pack(">ibi", size, kind, 0)) or client.recv(1000)) as port:
-        connection = Connection("127.0.0.1", port, timeout=ENDLESS)
+        connection = FlussConnection("127.0.0.1", port, timeout=ENDLESS)
         assert peak_bytes(lambda: databases(connection), Corrupt, "are the most|that allows 65536") < 1 << 20
 
 
@@ -78,7 +78,7 @@ def test_a_length_is_bounded_by_what_its_call_allows(signs_in: bool) -> None:
         return response_frame(request.request_id, b"")
 
     with scripted(KEYS, answer) as server:
-        connection = Connection("127.0.0.1", server.port, sign_in=Credentials("reader", "secret"))
+        connection = FlussConnection("127.0.0.1", server.port, sign_in=Credentials("reader", "secret"))
         allowed = apis.SMALL if signs_in else apis.LISTS
         found = peak_bytes(lambda: databases(connection), Corrupt, f"to a call that allows {allowed}")
         assert found < 1 << 20
@@ -100,7 +100,7 @@ def drip(client: socket.socket, data: bytes) -> None:
 def test_an_answer_before_sign_in_that_drips_ends_with_the_time_out() -> None:
     frame = struct.pack(">ibi", 60_000, 0, 0) + bytes(60_000)
     with raw(lambda client: drip(client, frame)) as port, pytest.raises(Unavailable, match="timed out"):
-        databases(Connection("127.0.0.1", port, timeout=0.3), 0.3)
+        databases(FlussConnection("127.0.0.1", port, timeout=0.3), 0.3)
 
 
 def test_an_answer_that_drips_ends_with_the_time_out_and_the_connection() -> None:
@@ -115,7 +115,7 @@ def test_an_answer_that_drips_ends_with_the_time_out_and_the_connection() -> Non
 
     ended = threading.Event()
     with raw(serve) as port, pytest.raises(Unavailable, match="did not answer ListDatabases in time"):
-        databases(Connection("127.0.0.1", port, timeout=0.5), 0.5)
+        databases(FlussConnection("127.0.0.1", port, timeout=0.5), 0.5)
     assert not ended.is_set()
 
 
@@ -131,7 +131,7 @@ def test_a_server_that_does_not_read_a_request_ends_with_the_time_out() -> None:
     rows = [pb.RecordsForBucket(bucket_id=0, records=bytes(64 << 20))]
     request = pb.PutKvRequest(acks=-1, table_id=1, timeout_ms=1, buckets=rows)
     with raw(serve) as port:
-        connection = Connection("127.0.0.1", port)
+        connection = FlussConnection("127.0.0.1", port)
         with contextlib.closing(connection), pytest.raises(Unavailable, match="was lost: timed out"):
             connection.call(apis.PUT_KV, request, timeout=0.5)
         over.set()
@@ -159,7 +159,7 @@ def test_an_answer_that_cannot_be_read_is_one_error_and_the_next_call_goes_on(wh
         return left.pop() if left else response_frame(request.request_id, sound)
 
     with scripted(KEYS, answer) as server:
-        connection = Connection("127.0.0.1", server.port, timeout=ENDLESS)
+        connection = FlussConnection("127.0.0.1", server.port, timeout=ENDLESS)
         with contextlib.closing(connection):
             with pytest.raises(Corrupt, match=rf"127.0.0.1:{server.port}: "):
                 connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), again=False)
@@ -169,7 +169,7 @@ def test_an_answer_that_cannot_be_read_is_one_error_and_the_next_call_goes_on(wh
 
 def test_an_answer_without_a_field_that_it_must_have_is_named() -> None:
     with scripted(KEYS, lambda r: response_frame(r.request_id, b"")) as server:
-        connection = Connection("127.0.0.1", server.port)
+        connection = FlussConnection("127.0.0.1", server.port)
         path = pb.TablePath(database_name="shop", table_name="t")
         with contextlib.closing(connection), pytest.raises(Corrupt, match="to TableExists lacks exists"):
             connection.call(apis.TABLE_EXISTS, pb.TableExistsRequest(table_path=path))
@@ -178,4 +178,4 @@ def test_an_answer_without_a_field_that_it_must_have_is_named() -> None:
 @pytest.mark.parametrize("host", ["a\0b", "x" * 300, "..", ""])
 def test_a_host_that_cannot_be_one_is_unreachable(host: str) -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
-        Connection(host, 1, timeout=5).keys()
+        FlussConnection(host, 1, timeout=5).keys()

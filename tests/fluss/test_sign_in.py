@@ -10,7 +10,7 @@ import pytest
 from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
 from tablestore.fluss import apis
 from tablestore.fluss.cluster import Cluster
-from tablestore.fluss.connection import Connection
+from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.frames import Request, error_frame, response_frame
 from tablestore.fluss.messages import pb
@@ -33,7 +33,7 @@ def server(refusal: tuple[int, str] | None = None) -> Callable[[Request], bytes]
 
 def test_a_connection_is_signed_in_before_the_first_call() -> None:
     with scripted(KEYS, server()) as there:
-        connection = Connection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
+        connection = FlussConnection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
         for _ in range(2):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
         connection.close()
@@ -41,7 +41,7 @@ def test_a_connection_is_signed_in_before_the_first_call() -> None:
         sent = pb.AuthenticateRequest.FromString(bytes(there.requests[0].body))
         assert (sent.protocol, sent.token) == ("PLAIN", b"\0reader\0" + SECRET.encode())
         there.drop()  # another connection is signed in, too
-        connection = Connection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
+        connection = FlussConnection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
         connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
         connection.close()
         assert [one.api_key for one in there.requests[3:]] == [1038, 1003]
@@ -49,20 +49,20 @@ def test_a_connection_is_signed_in_before_the_first_call() -> None:
 
 def test_a_user_who_is_refused_is_named_and_the_password_is_not() -> None:
     with scripted(KEYS, server((46, "Authentication failed"))) as there:
-        connection = Connection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
+        connection = FlussConnection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
         with pytest.raises(FlussError, match=r"does not sign in 'reader': Fluss error 46 AUTHENTICATE") as e:
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
         assert PASSWORD_VARIABLE in str(e.value)
         assert SECRET not in str(e.value)
     with scripted(KEYS, server((51, "not yet"))) as there:
-        connection = Connection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
+        connection = FlussConnection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
         with pytest.raises(Unavailable, match="does not sign in 'reader' now: not yet"):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), again=False)
 
 
 def test_a_server_before_0_7_takes_no_user() -> None:
     with scripted((1000, 1003), server()) as there:
-        connection = Connection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
+        connection = FlussConnection("127.0.0.1", there.port, sign_in=Credentials("reader", SECRET))
         with pytest.raises(Unsupported, match="leave out the user"):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest())
 

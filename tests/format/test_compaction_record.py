@@ -17,7 +17,7 @@ from tablestore.format.compaction_record import (
     MAX_BYTES,
     CompactionRecord,
     LevelInput,
-    Shape,
+    MergeShape,
     Trial,
     foreign_record,
     from_json,
@@ -37,7 +37,7 @@ trials = st.builds(
         lambda d: tuple(d.items())
     ),
     st.lists(st.tuples(st.text(max_size=4), counts, st.booleans()), max_size=2).map(tuple),
-    st.none() | st.builds(Shape, st.integers(0, 6), inputs),
+    st.none() | st.builds(MergeShape, st.integers(0, 6), inputs),
 )
 made = st.builds(
     CompactionRecord,

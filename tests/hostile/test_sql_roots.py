@@ -18,7 +18,7 @@ from notebooks.demo.tpch_connector import CONNECTOR as TPCH
 from tablestore.core.errors import OutsideRoots, TablestoreError
 from tablestore.core.options.rules import names
 from tablestore.io.roots import Roots
-from tablestore.log.kafka.cluster import Cluster
+from tablestore.log.kafka.cluster import BrokerCluster
 from tablestore.log.kafka.properties import names_file
 from tablestore.sql import Session
 from tablestore.sql.connectors.connector import ConnectorOptions
@@ -390,4 +390,4 @@ def test_roots_are_directories_or_places_in_stores() -> None:
 @pytest.mark.parametrize("name", [name for name in KAFKA_FILES if "plugin" in name or "cmd" in name])
 def test_no_client_of_kafka_runs_what_a_table_names(name: str) -> None:
     with pytest.raises(ts.Unsupported, match=rf"property '{name}' of Kafka \(it"):
-        Cluster((("bootstrap.servers", "127.0.0.1:1"), (name, "/bin/true"))).admin()
+        BrokerCluster((("bootstrap.servers", "127.0.0.1:1"), (name, "/bin/true"))).admin()

@@ -11,7 +11,7 @@ import pytest
 from tablestore.core.errors import Unavailable
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
-from tablestore.fluss.connection import Connection
+from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.heartbeat import HeartbeatRequest
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.scan_errors import LogStalled
@@ -32,7 +32,7 @@ class _LosingCluster(Cluster):
         super().__init__(bootstrap, timeout=5)
         self.proxies: dict[int, LosingProxy] = {}
 
-    def connection_to(self, host: str, port: int) -> Connection:
+    def connection_to(self, host: str, port: int) -> FlussConnection:
         if port not in self.proxies:
             self.proxies[port] = LosingProxy(port)
         return super().connection_to(host, self.proxies[port].port)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tablestore.sql import Session
-from tablestore.sql.completion import Candidate, KnownNames, complete
+from tablestore.sql.completion import CompletionCandidate, KnownNames, complete
 from tablestore.sql.dialect.tokenizer import is_finished, parameter_names
 
 
-def at_cursor(session: Session, text: str) -> tuple[str, list[Candidate]]:
+def at_cursor(session: Session, text: str) -> tuple[str, list[CompletionCandidate]]:
     """The text before what is completed, and the candidates."""
     before, _, behind = text.partition("|")
     found = complete(before + behind, len(before), KnownNames(session))

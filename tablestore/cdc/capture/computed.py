@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.cdc.capture.checked_cast import lost
 from tablestore.cdc.capture.functions import ValueFunction, function
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.types.arrow_types import STRING
+from tablestore.format.types.checked_cast import lost
 from tablestore.format.types.data_type import DataType
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)

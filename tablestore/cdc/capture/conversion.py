@@ -21,12 +21,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.capture.checked_cast import checked, flags
 from tablestore.cdc.capture.computed import ComputedTarget
 from tablestore.cdc.capture.metadata import MetadataColumn
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, TableRows
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from tablestore.format.types.checked_cast import checked, flags
 from tablestore.format.types.data_type import DataField, DataType, to_arrow
 
 _NO_KEY = (

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.capture.checked_cast import attempted, checked, without
-from tablestore.cdc.capture.date_format import date_format, tokens
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import hashing
 from tablestore.format.binary_row import decimal_words
+from tablestore.format.time_text import pieces_of, written
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import BIGINT, DATE, INT, STRING, TIMESTAMP
+from tablestore.format.types.checked_cast import attempted, checked, without
 from tablestore.format.types.data_type import DataType, to_arrow
 from tablestore.format.types.type_text import parse_type
 
@@ -131,12 +131,14 @@ def _date(array: pa.Array, t: DataType, literals: Sequence[str]) -> pa.Array:
 
 def _date_format_type(t: DataType, literals: Sequence[str]) -> DataType:
     _precision("date_format", t, literals[1:])
-    tokens(literals[0])
+    if not literals[0]:
+        raise InvalidRequest("date_format needs a pattern, as yyyy-MM-dd")
+    pieces_of(literals[0])
     return STRING
 
 
 def _date_format(array: pa.Array, t: DataType, literals: Sequence[str]) -> pa.Array:
-    return date_format(_moments(array, t, literals[1:]), literals[0])
+    return written(_moments(array, t, literals[1:]), literals[0])
 
 
 # texts

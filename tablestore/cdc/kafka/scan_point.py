@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore.core.errors import NotFound
-from tablestore.log.kafka.cluster import Cluster, Partition
+from tablestore.log.kafka.cluster import BrokerCluster, Partition
 
 EARLIEST, LATEST, GROUP = "earliest-offset", "latest-offset", "group-offsets"
 TIMESTAMP, SPECIFIC, UNBOUNDED = "timestamp", "specific-offsets", "unbounded"
@@ -26,7 +26,7 @@ class ScanPoint:
     group: str = ""
     otherwise: str = ""
 
-    def of(self, cluster: Cluster, partitions: list[Partition]) -> dict[Partition, int]:
+    def of(self, cluster: BrokerCluster, partitions: list[Partition]) -> dict[Partition, int]:
         """The offset of each partition now. Raises NotFound where the mode says none."""
         if self.mode == TIMESTAMP:
             return cluster.at(partitions, self.millis)
@@ -36,7 +36,7 @@ class ScanPoint:
             return self._committed(cluster, partitions)
         return cluster.earliest(partitions) if self.mode == EARLIEST else cluster.latest(partitions)
 
-    def _specific(self, cluster: Cluster, partitions: list[Partition]) -> dict[Partition, int]:
+    def _specific(self, cluster: BrokerCluster, partitions: list[Partition]) -> dict[Partition, int]:
         strange = set(self.offsets) - {number for _, number in partitions}
         if strange:
             raise NotFound(f"specific-offsets name partition {min(strange)}, and there are {len(partitions)}")
@@ -46,7 +46,7 @@ class ScanPoint:
             for partition in partitions
         }
 
-    def _committed(self, cluster: Cluster, partitions: list[Partition]) -> dict[Partition, int]:
+    def _committed(self, cluster: BrokerCluster, partitions: list[Partition]) -> dict[Partition, int]:
         committed = cluster.committed(self.group, partitions)
         lacks = [partition for partition in partitions if partition not in committed]
         if not lacks:

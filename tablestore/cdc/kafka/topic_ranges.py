@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.flow.source import Offset
-from tablestore.log.kafka.cluster import Cluster, Partition, Properties, Topic
+from tablestore.log.kafka.cluster import BrokerCluster, Partition, Properties, Topic
 from tablestore.log.kafka.partition_range import PartitionRange
 
 log = logging.getLogger(__name__)
@@ -107,8 +107,8 @@ class TopicRanges:
             log.warning("offsets are not noted with consumer group %s: %s", group, e)
 
     @property
-    def _cluster(self) -> Cluster:
-        return Cluster(self.properties)
+    def _cluster(self) -> BrokerCluster:
+        return BrokerCluster(self.properties)
 
     def _topics(self) -> dict[str, Topic]:
         matching = re.compile(self.pattern).fullmatch if self.pattern else None

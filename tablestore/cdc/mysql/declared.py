@@ -23,6 +23,7 @@ from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 from tablestore.format.types import cast_text, casts
 from tablestore.format.types.arrow_types import to_arrow
+from tablestore.format.types.checked_cast import checked
 from tablestore.format.types.data_type import DataField, DataType
 
 _BYTES = ("BINARY", "VARBINARY")
@@ -109,20 +110,17 @@ def fits(source: DataType, declared: DataType) -> bool:
 
 def converted(array: pa.Array, source: DataType, declared: DataType, zone: str) -> pa.Array:
     """A column as it is declared; raises ArrowInvalid or SchemaMismatch for a value that does not fit."""
-    there, wanted, arrow = source.root, declared.root, to_arrow(declared)
+    there, wanted = source.root, declared.root
     if there == "TIMESTAMP_LTZ" and wanted != there:
         local = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, tz=zone)))
         return converted(local, DataType("TIMESTAMP", precision=source.precision), declared, zone)
-    if there in casts.TEXTS and wanted == "TIME":
-        return casts.cast(array, source, declared)
     if wanted in casts.TEXTS:
         return array if there in casts.TEXTS else cast_text.of(array, source)
     if there in _BYTES:
-        return array.cast(arrow)
-    if wanted == "BOOLEAN" and there in casts.INTEGERS:
-        return pc.not_equal(array, pa.scalar(0, array.type))
-    if there in casts.INTEGERS and wanted == "DECIMAL":
-        return array.cast(pa.decimal128(19, 0)).cast(arrow)
-    if there in casts.TIMES:
+        return array.cast(to_arrow(declared))
+    if there not in casts.NUMBERS:
         return casts.cast(array, source, declared)
-    return array.cast(arrow, safe=wanted not in casts.FLOATS)
+    values, wrong = checked(array, source, declared)
+    if wrong is not None:
+        raise SchemaMismatch(f"{array[int(wrong.argmax())]} does not fit")
+    return values

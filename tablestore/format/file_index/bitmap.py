@@ -20,7 +20,7 @@ import numpy as np
 from tablestore.core.options.values import memory_size
 from tablestore.format import roaring
 from tablestore.format.file_index import values
-from tablestore.format.file_index.values import CellBuffer, Cells
+from tablestore.format.file_index.values import CellBuffer, IndexedCells
 from tablestore.format.types.arrow_types import DataType
 
 KIND = "bitmap"
@@ -43,7 +43,7 @@ class Writer:
         if self._version not in (1, 2):
             raise ValueError("the version of a bitmap index is 1 or 2")
 
-    def add(self, found: Cells) -> None:
+    def add(self, found: IndexedCells) -> None:
         """Add the cells of the next rows."""
         self._cells.add(found)
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format.file_index import values
-from tablestore.format.file_index.values import Cells
+from tablestore.format.file_index.values import IndexedCells
 from tablestore.format.types.arrow_types import DataType
 
 KIND = "bloom-filter"
@@ -59,7 +59,7 @@ class Writer:
         self._hashes = max(1, math.floor(self._bits / items * math.log(2) + 0.5))
         self._set = np.zeros(self._bits // 8, dtype=np.uint8)
 
-    def add(self, found: Cells) -> None:
+    def add(self, found: IndexedCells) -> None:
         """Add the cells of the next rows."""
         hashed = _hashed(found, self._type)
         for places in _places(hashed, self._hashes, self._bits):
@@ -70,7 +70,7 @@ class Writer:
         return struct.pack(">i", self._hashes) + self._set.tobytes()
 
 
-def _hashed(found: Cells, t: DataType) -> np.ndarray:
+def _hashed(found: IndexedCells, t: DataType) -> np.ndarray:
     """Distinct hashes of the cells that are not NULL."""
     if found.texts is not None:
         return xxh64(found.texts.drop_null().unique())

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tablestore.format import roaring
-from tablestore.format.file_index.values import CellBuffer, Cells
+from tablestore.format.file_index.values import CellBuffer, IndexedCells
 from tablestore.format.types.arrow_types import DataType
 
 KIND = "bsi"
@@ -34,7 +34,7 @@ class Writer:
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
         self._cells = CellBuffer(t)
 
-    def add(self, found: Cells) -> None:
+    def add(self, found: IndexedCells) -> None:
         """Add the cells of the next rows."""
         self._cells.add(found)
 

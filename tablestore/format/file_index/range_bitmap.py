@@ -26,7 +26,7 @@ import numpy as np
 from tablestore.core.options.values import memory_size
 from tablestore.format import roaring
 from tablestore.format.file_index import values
-from tablestore.format.file_index.values import CellBuffer, Cells
+from tablestore.format.file_index.values import CellBuffer, IndexedCells
 from tablestore.format.types.arrow_types import DataType
 
 KIND = "range-bitmap"
@@ -49,7 +49,7 @@ class Writer:
         usual = "0b" if t.root in _UNCHUNKED else "16kb"
         self._chunk_bytes = memory_size(options.get("chunk-size", usual))
 
-    def add(self, found: Cells) -> None:
+    def add(self, found: IndexedCells) -> None:
         """Add the cells of the next rows."""
         self._cells.add(found)
 

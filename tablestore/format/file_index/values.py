@@ -37,7 +37,7 @@ _NAN32, _NAN64 = 0x7FC00000, 0x7FF8000000000000
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class IndexedCells:
     """Cells of a column: `ordinals` int64 (undefined where not `valid`), or `texts` for strings and bytes."""
 
     valid: np.ndarray
@@ -45,12 +45,12 @@ class Cells:
     texts: pa.Array | None
 
 
-def cells(array: pa.Array, t: DataType) -> Cells:
+def cells(array: pa.Array, t: DataType) -> IndexedCells:
     """The cells of a column of type `t`."""
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     if t.is_string or t.is_binary:
-        return Cells(valid, None, array.cast(pa.binary()))
-    return Cells(valid, _ordinals(array, t), None)
+        return IndexedCells(valid, None, array.cast(pa.binary()))
+    return IndexedCells(valid, _ordinals(array, t), None)
 
 
 def _ordinals(array: pa.Array, t: DataType) -> np.ndarray:
@@ -168,13 +168,13 @@ class CellBuffer:
 
     def __init__(self, t: DataType) -> None:
         self._type = t
-        self._parts: list[Cells] = []
+        self._parts: list[IndexedCells] = []
 
-    def add(self, found: Cells) -> None:
+    def add(self, part: IndexedCells) -> None:
         """Add the cells of the next rows."""
-        if found.texts is not None:
-            found = Cells(found.valid, None, found.texts.dictionary_encode())
-        self._parts.append(found)
+        if part.texts is not None:
+            part = IndexedCells(part.valid, None, part.texts.dictionary_encode())
+        self._parts.append(part)
 
     def distinct(self) -> DistinctCells:
         """All distinct values, in Java's order."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format.compaction_record import CompactionRecord, Shape, inputs_of
+from tablestore.format.compaction_record import CompactionRecord, MergeShape, inputs_of
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick, recording
@@ -73,7 +73,7 @@ def _with_verdict(
     record: CompactionRecord, levels: Levels, decision: Decision, options: TableOptions
 ) -> CompactionRecord:
     """The record with the layout before, the verdict of our rules and their trials."""
-    there = Shape(levels.oldest_level, inputs_of(levels.files))
+    there = MergeShape(levels.oldest_level, inputs_of(levels.files))
     layout = shape_text(there).rsplit(" → ", 1)[0]
     size = shape_text(there).rsplit(", ", 1)[1]
     unit = decision.unit
@@ -87,7 +87,7 @@ def _with_verdict(
     return replace(record, text=text, trials=recording.kept_trials(decision.reason, carried_out=False))
 
 
-def _moved_alike(shape: Shape, record: CompactionRecord) -> bool:
+def _moved_alike(shape: MergeShape, record: CompactionRecord) -> bool:
     """Whether a unit takes as many files and bytes as the commit replaced."""
-    taken = Shape(record.output_level, record.inputs)
+    taken = MergeShape(record.output_level, record.inputs)
     return (shape.files, shape.size) == (taken.files, taken.size)

@@ -51,7 +51,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class BrokerCluster:
     """A cluster of brokers. All questions raise Unavailable where it does not answer, NotFound for a topic
     that is not there, InvalidOption for properties that the client does not take."""
 

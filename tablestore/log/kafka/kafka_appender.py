@@ -22,7 +22,7 @@ from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import CommitUnknown, Corrupt, InvalidRequest, TablestoreError
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
-from tablestore.log.kafka.cluster import Cluster, Properties
+from tablestore.log.kafka.cluster import BrokerCluster, Properties
 from tablestore.log.kafka.overlap import overlapped
 from tablestore.log.kafka.row_format import RowFormat
 from tablestore.log.kafka.sender import MessageOffsets, Sender
@@ -163,11 +163,11 @@ class KafkaAppender:
     def _reached(self, offsets: Offsets, seconds: float) -> bool:
         """Wait until what lies before these offsets is committed or aborted; False after that time."""
         places = {(self._log.topic, b): offset for b, offset in offsets.items()}
-        return Cluster(self._log.properties).reached(places, seconds)
+        return BrokerCluster(self._log.properties).reached(places, seconds)
 
     def _header(self, mark: CommitMark, counts: dict[int, int], now: int) -> bytes:
         places = [(self._log.topic, b) for b in range(self._settings.buckets)]
-        order = sum(Cluster(self._log.properties).latest(places).values())
+        order = sum(BrokerCluster(self._log.properties).latest(places).values())
         return TransactionMark(self._env.uuid(), order, now, counts, mark).encode()
 
 

@@ -30,7 +30,7 @@ from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.fileio import FileIO
 from tablestore.log.kafka import missing_rows, topics
-from tablestore.log.kafka.cluster import Cluster, Partition, Properties
+from tablestore.log.kafka.cluster import BrokerCluster, Partition, Properties
 from tablestore.log.kafka.kafka_appender import KafkaAppender
 from tablestore.log.kafka.overlap import overlapped
 from tablestore.log.kafka.properties import require_trusted_servers
@@ -105,13 +105,13 @@ class KafkaLog:
 
     def bounds(self) -> LogBounds:
         """Where the log starts and ends now. Raises NotFound if its topic is gone."""
-        cluster, places = Cluster(self.properties), self._places
+        cluster, places = BrokerCluster(self.properties), self._places
         start, end = _by_bucket(cluster.earliest(places)), self._end()
         return LogBounds(start, end, _by_bucket(cluster.written(places)))
 
     def _end(self) -> dict[int, int]:
         """The offset behind the last message of each bucket that may be read."""
-        return _by_bucket(Cluster(self.properties).latest(self._places))
+        return _by_bucket(BrokerCluster(self.properties).latest(self._places))
 
     def require_end(self, at: Offsets, bounds: LogBounds) -> None:
         """Raise Corrupt where the topic ends before `at`, up to which files have its rows: it was made again,
@@ -135,7 +135,7 @@ class KafkaLog:
         open: what lies behind it is not seen."""
         if self._settings.eventual:
             return
-        cluster = Cluster(self.properties)
+        cluster = BrokerCluster(self.properties)
         written = cluster.written(self._places)
         if cluster.reached(written, 0):
             return
@@ -158,8 +158,8 @@ class KafkaLog:
     def without_rows(self, at: Offsets) -> dict[int, int]:
         """The offsets up to which nothing follows `at` but ends of transactions and what was aborted."""
         places = [(self.topic, b) for b in at]
-        visible = _by_bucket(Cluster(self.properties).latest(places))
-        written = _by_bucket(Cluster(self.properties).written(places))
+        visible = _by_bucket(BrokerCluster(self.properties).latest(places))
+        written = _by_bucket(BrokerCluster(self.properties).written(places))
         passed = dict(at)
         for bucket, offset in at.items():
             if visible[bucket] == offset + 1 == written[bucket]:
@@ -222,7 +222,7 @@ class KafkaLog:
 
     def has_rows(self, bucket: int, start: int, stop: int) -> bool:
         """Whether committed messages lie between two offsets of a bucket."""
-        [there] = Cluster(self.properties).earliest([(self.topic, bucket)]).values()
+        [there] = BrokerCluster(self.properties).earliest([(self.topic, bucket)]).values()
         return self._first_row(bucket, max(start, there), stop) is not None
 
     def _first_row(self, bucket: int, start: int, stop: int) -> int | None:
@@ -243,7 +243,7 @@ class KafkaLog:
         lie behind the offsets that snapshots and readers know then. A million takes a second or two. A topic
         of the table's own begins there, so that readers take what was before from files; one that was there
         before the table keeps its messages."""
-        written = _by_bucket(Cluster(self.properties).written(self._places))
+        written = _by_bucket(BrokerCluster(self.properties).written(self._places))
         missing = {b: offset - written[b] for b, offset in at.items() if written.get(b, 0) < offset}
         if not missing:
             return
@@ -261,7 +261,7 @@ class KafkaLog:
 
     def at(self, timestamp_ms: int) -> dict[int, int]:
         """The offset of the first row of each bucket that is not older than a moment; the end, if none."""
-        return _by_bucket(Cluster(self.properties).at(self._places, timestamp_ms))
+        return _by_bucket(BrokerCluster(self.properties).at(self._places, timestamp_ms))
 
     def wait(self, offsets: Offsets, seconds: float) -> Offsets | None:
         """Wait until a bucket has rows behind `offsets`; then the end as far as messages have come, or with
@@ -322,7 +322,7 @@ class KafkaLog:
         missing = [b for b in buckets if b not in offsets]
         start = dict.fromkeys(missing, 0)
         if missing and self._settings.adopted:
-            start = _by_bucket(Cluster(self.properties).earliest([(self.topic, b) for b in missing]))
+            start = _by_bucket(BrokerCluster(self.properties).earliest([(self.topic, b) for b in missing]))
         return {**offsets, **start}
 
     def _messages(self, start: Offsets, stop: Offsets) -> Generator[tuple[int, list[Any]]]:
@@ -332,7 +332,7 @@ class KafkaLog:
             yield from tail.read(begin, stop)
         except LogExpired:
             tail.close()
-            first = _by_bucket(Cluster(self.properties).earliest(self._places))
+            first = _by_bucket(BrokerCluster(self.properties).earliest(self._places))
             asked = {b: offset for b, offset in begin.items() if offset < stop.get(b, 0)}
             if lost := missing_rows.between(asked, {b: min(first[b], stop[b]) for b in asked}):
                 text = missing_rows.text(self.topic, lost)

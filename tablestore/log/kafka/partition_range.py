@@ -18,7 +18,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound, Unavailable
 from tablestore.core.extras import required
 from tablestore.format.messages.messages import Messages
-from tablestore.log.kafka.cluster import Cluster, Properties, hidden, isolation, made
+from tablestore.log.kafka.cluster import BrokerCluster, Properties, hidden, isolation, made
 
 _BATCH_BYTES, _BATCH_MESSAGES, _FIRST_MESSAGES = 16 << 20, 20_000, 64
 _WAIT_SECONDS, _SILENT_SECONDS = 0.05, 60.0
@@ -102,7 +102,7 @@ class PartitionRange:
                     return before, True
             elif error.code() == errors._AUTO_OFFSET_RESET:
                 place = self.topic, self.partition
-                raise self.gone(Cluster(self.properties).earliest([place])[place])
+                raise self.gone(BrokerCluster(self.properties).earliest([place])[place])
             elif not error.retriable() and error.name() not in _PASSING:
                 raise Unavailable(f"{self}: {hidden(error.str(), self.properties)}")
         return before, False

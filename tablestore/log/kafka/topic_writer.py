@@ -14,7 +14,7 @@ import pyarrow as pa
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import Unavailable
 from tablestore.core.extras import required
-from tablestore.log.kafka.cluster import Cluster, Properties, hidden, made, without_consumers
+from tablestore.log.kafka.cluster import BrokerCluster, Properties, hidden, made, without_consumers
 
 _SECONDS = 60
 _TRANSACTION_MS = 900_000  # what brokers allow at most by default
@@ -27,7 +27,7 @@ class TopicWriter:
     def __init__(self, properties: Properties, topic: str) -> None:
         self._kafka = required("confluent_kafka", by="topics of Kafka")
         self._properties, self._topic = properties, topic
-        Cluster(properties).topics([topic])
+        BrokerCluster(properties).topics([topic])
         more = {
             "transactional.id": f"tablestore-{SYSTEM.uuid()}",
             "transaction.timeout.ms": _TRANSACTION_MS,
@@ -67,4 +67,4 @@ class TopicWriter:
 
     def _problem(self, error: Any) -> Unavailable:
         text = hidden(error.args[0].str(), self._properties)
-        return Unavailable(f"{Cluster(self._properties)}, topic {self._topic!r}: {text}")
+        return Unavailable(f"{BrokerCluster(self._properties)}, topic {self._topic!r}: {text}")

@@ -14,7 +14,7 @@ from typing import Any
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidOption, NotFound, Unavailable
 from tablestore.core.extras import required
-from tablestore.log.kafka.cluster import Cluster, Properties
+from tablestore.log.kafka.cluster import BrokerCluster, Properties
 
 _SECONDS = 30
 _UNCOMPACTED_MS = 7 * 86_400_000  # marks of commits ride with messages, so those of late ones must stay
@@ -51,13 +51,13 @@ def make_topic(
             config["cleanup.policy"] = "compact,delete"
     if retention_ms is not None:
         config["retention.ms"] = str(retention_ms)
-    client = Cluster(properties).admin()
+    client = BrokerCluster(properties).admin()
     new = admin.NewTopic(legal_topic(topic), num_partitions=partitions, config=config)
     try:
         client.create_topics([new], request_timeout=_SECONDS)[topic].result(2 * _SECONDS)
     except required("confluent_kafka", by=_USER).KafkaException as e:
         if e.args[0].name() != "TOPIC_ALREADY_EXISTS":
-            raise Cluster(properties).problem(e.args[0], topic) from None
+            raise BrokerCluster(properties).problem(e.args[0], topic) from None
         require_partitions(properties, topic, partitions)
         return False
     _await_leaders(properties, topic, partitions)
@@ -70,15 +70,15 @@ def _await_leaders(properties: Properties, topic: str, partitions: int) -> None:
     Asked by the client that answers later questions: it remembers a partition that has no leader yet.
     """
     over = SYSTEM.monotonic() + _SECONDS
-    while Cluster(properties).led_partitions(topic) < partitions:
+    while BrokerCluster(properties).led_partitions(topic) < partitions:
         if SYSTEM.monotonic() > over:
-            raise Unavailable(f"{Cluster(properties)}: topic {topic!r} was made and cannot be read yet")
+            raise Unavailable(f"{BrokerCluster(properties)}: topic {topic!r} was made and cannot be read yet")
         SYSTEM.sleep(0.05)
 
 
 def require_partitions(properties: Properties, topic: str, partitions: int) -> None:
     """Raise NotFound for a topic that is not there, InvalidOption for another number of partitions."""
-    have = Cluster(properties).topics([topic])[topic].partitions
+    have = BrokerCluster(properties).topics([topic])[topic].partitions
     if have != partitions:
         raise InvalidOption(
             f"topic {topic!r} has {have} partitions and the table {partitions} buckets: a bucket is a "
@@ -93,11 +93,11 @@ def set_retention(properties: Properties, topic: str, retention_ms: int | None) 
     value = None if retention_ms is None else str(retention_ms)
     entry = admin.ConfigEntry("retention.ms", value, incremental_operation=operation)
     wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
-    client = Cluster(properties).admin()
+    client = BrokerCluster(properties).admin()
     try:
         client.incremental_alter_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
     except required("confluent_kafka", by=_USER).KafkaException as e:
-        raise Cluster(properties).problem(e.args[0], topic) from None
+        raise BrokerCluster(properties).problem(e.args[0], topic) from None
 
 
 def _refusal(client: Any, places: Sequence[Any]) -> Exception | None:
@@ -120,7 +120,7 @@ def begin_at(properties: Properties, topic: str, offsets: Mapping[int, int]) -> 
     is compacted alone brokers refuse that: it gets the policy "delete", too, without a retention."""
     kafka = required("confluent_kafka", by=_USER)
     admin = required("confluent_kafka.admin", by=_USER)
-    client = Cluster(properties).admin()
+    client = BrokerCluster(properties).admin()
     wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
     try:
         settings = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
@@ -140,28 +140,28 @@ def begin_at(properties: Properties, topic: str, offsets: Mapping[int, int]) -> 
                 raise refusal
             SYSTEM.sleep(0.2)
     except kafka.KafkaException as e:
-        raise Cluster(properties).problem(e.args[0], topic) from None
+        raise BrokerCluster(properties).problem(e.args[0], topic) from None
 
 
 def retention_ms(properties: Properties, topic: str) -> int | None:
     """How long the brokers keep messages of the topic, by its own setting or theirs; None: for ever."""
     admin = required("confluent_kafka.admin", by=_USER)
     wanted = admin.ConfigResource(admin.ResourceType.TOPIC, topic)
-    client = Cluster(properties).admin()
+    client = BrokerCluster(properties).admin()
     try:
         settings = client.describe_configs([wanted], request_timeout=_SECONDS)[wanted].result(2 * _SECONDS)
     except required("confluent_kafka", by=_USER).KafkaException as e:
-        raise Cluster(properties).problem(e.args[0], topic) from None
+        raise BrokerCluster(properties).problem(e.args[0], topic) from None
     kept = int(settings["retention.ms"].value)
     return kept if kept >= 0 and "delete" in settings["cleanup.policy"].value else None
 
 
 def drop_topic(properties: Properties, topic: str) -> None:
     """Remove the topic with all its messages; nothing if it is not there."""
-    client = Cluster(properties).admin()
+    client = BrokerCluster(properties).admin()
     try:
         client.delete_topics([topic], request_timeout=_SECONDS)[topic].result(2 * _SECONDS)
     except required("confluent_kafka", by=_USER).KafkaException as e:
-        error = Cluster(properties).problem(e.args[0], topic)
+        error = BrokerCluster(properties).problem(e.args[0], topic)
         if not isinstance(error, NotFound):
             raise error from None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tablestore.core import quantities
-from tablestore.format.compaction_record import Shape, inputs_of
+from tablestore.format.compaction_record import MergeShape, inputs_of
 from tablestore.format.manifests.manifest import DataFileMeta
 
 State = Literal["fired", "no", "not reached", "off"]
@@ -39,9 +39,9 @@ class CompactUnit:
         return sum(f.file_size for f in self.files)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> MergeShape:
         """The files as counts by level."""
-        return Shape(self.output_level, inputs_of(self.files))
+        return MergeShape(self.output_level, inputs_of(self.files))
 
     @property
     def text(self) -> str:
@@ -49,7 +49,7 @@ class CompactUnit:
         return shape_text(self.shape)
 
 
-def shape_text(shape: Shape) -> str:
+def shape_text(shape: MergeShape) -> str:
     """`L0×5 + L5 → L5, 6 files 88.0 MiB`."""
     inputs = (f"L{i.level}" if i.files == 1 else f"L{i.level}×{i.files}" for i in shape.inputs)
     size = quantities.size(shape.size)
@@ -133,7 +133,7 @@ class RuleTrial:
     state: State
     numbers: tuple[tuple[str, Any], ...] = ()
     steps: tuple[RatioStep | OverlapStep, ...] = ()
-    unit: CompactUnit | Shape | None = field(default=None, repr=False)
+    unit: CompactUnit | MergeShape | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -224,7 +224,7 @@ class Decision:
         return Decision, (self.unit, self.reason)
 
 
-def explained(unit: Shape | None, reason: Reason) -> str:
+def explained(unit: MergeShape | None, reason: Reason) -> str:
     """The text of `Decision.explain` for a unit of which only counts are known."""
     lines = [_first_line(unit, reason)]
     for trial in reason.trials:
@@ -236,17 +236,17 @@ def explained(unit: Shape | None, reason: Reason) -> str:
     return "\n".join(lines)
 
 
-def _first_line(unit: Shape | None, reason: Reason) -> str:
+def _first_line(unit: MergeShape | None, reason: Reason) -> str:
     if unit is None:
         return f"nothing to compact: {reason.text}"
     return f"{shape_text(unit)}, because {reason.rule}: {reason.text}"
 
 
-def _shape(unit: CompactUnit | Shape) -> Shape:
+def _shape(unit: CompactUnit | MergeShape) -> MergeShape:
     return unit.shape if isinstance(unit, CompactUnit) else unit
 
 
-def _compared(unit: Shape, taken: Shape | None) -> str:
+def _compared(unit: MergeShape, taken: MergeShape | None) -> str:
     """What the runner-up would have done instead of what was decided."""
     if taken is None:
         return shape_text(unit)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from tablestore.format.compaction_record import CompactionRecord, Shape, Trial, counts_of
+from tablestore.format.compaction_record import CompactionRecord, MergeShape, Trial, counts_of
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.decision import (
     CompactUnit,
@@ -134,7 +134,7 @@ def _kept_step(step: RatioStep | OverlapStep) -> tuple[Any, ...]:
     return (kind, *(getattr(step, name) for name in type(step).__dataclass_fields__))
 
 
-def _tried(trial: Trial, carried_out: Shape) -> RuleTrial:
+def _tried(trial: Trial, carried_out: MergeShape) -> RuleTrial:
     unit = carried_out if trial.state == "fired" else trial.unit
     return RuleTrial(trial.rule, cast(State, trial.state), trial.numbers, _steps_of(trial), unit)
 

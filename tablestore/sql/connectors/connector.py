@@ -146,12 +146,12 @@ class Connector:
         for column in of_columns:
             if column.partition(".")[0] not in stored and column not in stored:
                 raise NotFound.among("column", column, stored)
-        for one in table.metadata:
+        for record in table.metadata:
             what = f"metadata of connector {self.name!r}"
             if not self.metadata:
-                raise Unsupported(f"METADATA column {one.name!r}", f"there is no {what}")
-            if one.key not in self.metadata:
-                raise NotFound.among(what, one.key, self.metadata)
+                raise Unsupported(f"METADATA column {record.name!r}", f"there is no {what}")
+            if record.key not in self.metadata:
+                raise NotFound.among(what, record.key, self.metadata)
         metadata = tuple((column.name, column.key) for column in table.metadata)
         return ConnectorOptions(table.columns, values, of_columns, table.primary_key, metadata, roots)
 
@@ -204,7 +204,7 @@ def whole(text: str) -> int:
 
 def count(text: str) -> int:
     """A whole number from 1."""
-    found = whole(text)
-    if found < 1:
+    number = whole(text)
+    if number < 1:
         raise ValueError("a whole number from 1")
-    return found
+    return number

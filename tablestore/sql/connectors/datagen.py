@@ -24,7 +24,7 @@ from tablestore.core.options.values import boolean, duration_ms, one_of
 from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField, DataType, time_unit, to_arrow
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, whole
-from tablestore.sql.connectors.datagen_stream import RowSchedule, RowStream
+from tablestore.sql.connectors.datagen_stream import NumberedRows, RowSchedule
 
 _BATCH_ROWS, _BATCH_BYTES = 65_536, 16 << 20
 _DAY_MS = 86_400_000
@@ -39,12 +39,12 @@ _NS_PER = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 
 def _share(text: str) -> float:
     try:
-        found = float(text)
+        share = float(text)
     except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1:
+        share = -1.0
+    if not 0 <= share <= 1:
         raise ValueError("a number from 0 to 1")
-    return found
+    return share
 
 
 _OPTIONS = (
@@ -137,9 +137,9 @@ class _Columns:
 
     def batch(self, names: Sequence[str], first: int, rows: int) -> pa.RecordBatch:
         """Rows `first` to `first + rows` of these columns."""
-        known = {f.name: f for f in self.fields}
-        schema = pa.schema([known[name].arrow for name in names])
-        arrays = [self.column(known[name], first, rows) for name in names]
+        fields = {f.name: f for f in self.fields}
+        schema = pa.schema([fields[name].arrow for name in names])
+        arrays = [self.column(fields[name], first, rows) for name in names]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -157,12 +157,12 @@ class _Generated:
             yield self._columns.batch(columns, first, min(self._batch_rows, self._rows - first))
 
 
-def _stream(options: ConnectorOptions) -> RowStream:
+def _stream(options: ConnectorOptions) -> NumberedRows:
     """Rows that come as fast as the options say."""
     per_second, chunk_rows = options.values["rows-per-second"], _batch_rows(options)
     end = _end(options)
     chunk = partial(_chunk, options.columns, options.of_columns, per_second, chunk_rows, end)
-    return RowStream(
+    return NumberedRows(
         options.schema,
         chunk,
         chunk_rows,
@@ -202,21 +202,21 @@ def _batch_rows(options: ConnectorOptions) -> int:
 
 def _row_count(options: ConnectorOptions) -> int:
     """How many rows there are. Raises InvalidRequest where they have no end."""
-    found = _end(options)
-    if found is None:
+    end = _end(options)
+    if end is None:
         raise InvalidRequest(
             "a datagen table without 'number-of-rows' never ends: give it that option, or a column of kind "
             "sequence"
         )
-    return found
+    return end
 
 
 def _end(options: ConnectorOptions) -> int | None:
     """As many rows as are wanted, or until the first sequence ends; None where they have no end."""
     ends = [o["end"] - o["start"] + 1 for o in options.of_columns.values() if o.get("kind") == "sequence"]
     wanted = options.values["number-of-rows"]
-    found = [max(0, n) for n in (*ends, *([] if wanted is None else [wanted]))]
-    return min(found, default=None)
+    ends_at = [max(0, n) for n in (*ends, *([] if wanted is None else [wanted]))]
+    return min(ends_at, default=None)
 
 
 def _require_fitting(
@@ -293,15 +293,15 @@ def _limit(t: DataType, options: Mapping[str, Any], name: str, part: str, defaul
     if written is None:
         return default
     if t.root in _INTEGERS:
-        found = _number(whole, key, written)
-        _require_value(key, found, t)
-        return found
+        limit = _number(whole, key, written)
+        _require_value(key, limit, t)
+        return limit
     if t.root in _FLOATS:
         return _number(float, key, written)
     exact = _number(lambda w: pa.scalar(w).cast(pa.decimal128(38, t.scale)).as_py(), key, written)
-    if abs(found := int(exact.scaleb(t.scale))) >= 10**t.precision:
+    if abs(limit := int(exact.scaleb(t.scale))) >= 10**t.precision:
         raise InvalidOption(f"{key!r}: {written} is no {t}")
-    return found
+    return limit
 
 
 def _number(parse: Any, key: str, written: str) -> Any:
@@ -338,12 +338,12 @@ def _lengths(
 def _bytes(lengths: np.ndarray[Any, np.dtype[np.int64]], rng: np.random.Generator, t: DataType) -> pa.Array:
     """Texts of hexadecimal digits, or bytes."""
     total = int(lengths.sum())
-    found = rng.integers(0, 256, total, np.uint8)
+    octets = rng.integers(0, 256, total, np.uint8)
     if t.is_string:
-        found = _HEX[found & 15]
+        octets = _HEX[octets & 15]
     offsets = np.r_[0, np.cumsum(lengths)].astype(np.int32)
     kind = pa.string() if t.is_string else pa.binary()
-    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(found.tobytes())]
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(octets.tobytes())]
     return pa.Array.from_buffers(kind, len(lengths), buffers).cast(to_arrow(t))
 
 
@@ -356,11 +356,11 @@ def _decimals(low: int, high: int, rows: int, t: DataType, rng: np.random.Genera
     step = (high - low + 1) // _STEPS
     firsts = pa.array(rng.integers(0, _STEPS, rows)).cast(pa.decimal128(19, 0)).cast(pa.decimal256(19, 0))
     lasts = pa.array(rng.integers(0, min(step, 1 << 62), rows)).cast(pa.decimal128(19, 0))
-    found = pc.multiply(firsts, pa.scalar(Decimal(step), pa.decimal256(21, 0)))
-    found = pc.add(
-        found, pc.add(lasts, pa.scalar(Decimal(low), pa.decimal128(38, 0)).cast(pa.decimal256(38, 0)))
+    decimals = pc.multiply(firsts, pa.scalar(Decimal(step), pa.decimal256(21, 0)))
+    decimals = pc.add(
+        decimals, pc.add(lasts, pa.scalar(Decimal(low), pa.decimal128(38, 0)).cast(pa.decimal256(38, 0)))
     )
-    return pa.Array.from_buffers(target, rows, found.cast(pa.decimal128(38, 0)).buffers())
+    return pa.Array.from_buffers(target, rows, decimals.cast(pa.decimal128(38, 0)).buffers())
 
 
 def _wide(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -40,7 +40,7 @@ class RowSchedule:
 
 
 @dataclass(frozen=True)
-class RowStream:
+class NumberedRows:
     """Rows by number, `rows` of them or without end (None). `chunk` makes all columns of one chunk of
     `chunk_rows`, of a stream with the seed and time of an offset. Picklable."""
 
@@ -85,7 +85,7 @@ class RowStream:
 class RowPiece:
     """Rows `first` to `last`."""
 
-    stream: RowStream
+    stream: NumberedRows
     offset: Offset = field(repr=False)
     first: int
     last: int

@@ -52,9 +52,9 @@ def _read_parquet(
     file: Any, path: str, options: ConnectorOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     try:
-        found = pa.parquet.ParquetFile(file)
-        stored = [name for name in columns if name in found.schema_arrow.names]
-        for batch in found.iter_batches(columns=stored):
+        parquet = pa.parquet.ParquetFile(file)
+        stored = [name for name in columns if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(columns=stored):
             yield _as_columns(batch, options, columns, path)
     except pa.ArrowInvalid as e:
         raise SchemaMismatch(f"{path}: {e}") from None
@@ -138,8 +138,8 @@ class _CsvRows:
         quote, literal = values["csv.quote-character"], values["csv.null-literal"]
         special = [quote, values["csv.field-delimiter"], "\n", "\r"]
         needed = pc.equal(text, literal or "")
-        for one in special:
-            needed = pc.or_(needed, pc.match_substring(text, one))
+        for sign in special:
+            needed = pc.or_(needed, pc.match_substring(text, sign))
         doubled = pc.replace_substring(text, quote, quote * 2)
         return pc.if_else(needed, pc.binary_join_element_wise(quote, doubled, quote, ""), text)
 
@@ -253,12 +253,12 @@ def _as_columns(
 ) -> pa.RecordBatch:
     """What a file has, as the columns: texts are parsed, a column that is missing is NULL. Raises
     SchemaMismatch naming file and column."""
-    known = {f.name: f for f in options.columns}
+    fields = {f.name: f for f in options.columns}
     arrays = []
     for name in columns:
-        if name not in known:
-            raise NotFound.among("column", name, known)
-        f = known[name]
+        if name not in fields:
+            raise NotFound.among("column", name, fields)
+        f = fields[name]
         if name not in batch.schema.names:
             arrays.append(pa.nulls(batch.num_rows, f.arrow.type))
             continue
@@ -271,7 +271,7 @@ def _as_columns(
             raise SchemaMismatch(f"{path}, column {name!r} is NOT NULL and has a row without a value")
     if not arrays:
         return batch.select([])
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([known[name].arrow for name in columns]))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([fields[name].arrow for name in columns]))
 
 
 def _typed(array: pa.Array, f: DataField) -> pa.Array:

@@ -92,11 +92,11 @@ class _Files:
 
 
 def _below(io: ConfinedFileIO, directory: str) -> Iterator[str]:
-    for one in io.list(directory):
-        if one.name.startswith((".", "_")):
+    for entry in io.list(directory):
+        if entry.name.startswith((".", "_")):
             continue
-        path = join(directory, one.name)
-        if one.is_dir:
+        path = join(directory, entry.name)
+        if entry.is_dir:
             yield from _below(io, path)
         else:
             yield path
@@ -127,7 +127,7 @@ class _NewFile:
 
 
 @dataclass(frozen=True)
-class _Stream:
+class _FileStream:
     """The files of the path, each read once; with a monitor interval also those that come later. An offset
     holds their names."""
 
@@ -156,24 +156,24 @@ class _Stream:
         if start["ended"] or early:
             return start
         self.looked[:] = [now]
-        known = set(start["files"])
-        files = [*start["files"], *(name for name in self._names() if name not in known)]
+        before = set(start["files"])
+        files = [*start["files"], *(name for name in self._names() if name not in before)]
         return {"v": 1, "files": files, "ended": interval is None}
 
     def ended(self, offset: Offset) -> bool:
         return bool(offset["ended"])
 
     def pieces(self, start: Offset, end: Offset) -> list[_FilePiece]:
-        known = set(start["files"])
-        return [_FilePiece(self.options, name) for name in end["files"] if name not in known]
+        before = set(start["files"])
+        return [_FilePiece(self.options, name) for name in end["files"] if name not in before]
 
     def done(self, end: Offset) -> None:
         """Files stay."""
 
     @property
     def _interval_ms(self) -> int | None:
-        found: int | None = self.options.values["source.monitor-interval"]
-        return found
+        interval: int | None = self.options.values["source.monitor-interval"]
+        return interval
 
     def _names(self) -> list[str]:
         return _Files(self.options).names()
@@ -205,11 +205,11 @@ class _StreamSink:
         _require_directory(io, directory)
         prefix = f"part-{batch.job_id}-{batch.identifier:06}"
         task = FileTask(self.options, batch.changes, join(directory, prefix))
-        found = batch.batch.over(task, batch.batch.works())
-        for path, _ in found:
+        written = batch.batch.over(task, batch.batch.works())
+        for path, _ in written:
             if path:
                 io.move(_coming(path), path)
-        return sum(rows for _, rows in found)
+        return sum(rows for _, rows in written)
 
 
 @dataclass(frozen=True)
@@ -262,5 +262,5 @@ def _reach(options: ConnectorOptions) -> tuple[ConfinedFileIO, str]:
 
 
 CONNECTOR = Connector(
-    "filesystem", "files in CSV, JSON or Parquet", _OPTIONS, _Files, _NewFile, _Stream, _StreamSink
+    "filesystem", "files in CSV, JSON or Parquet", _OPTIONS, _Files, _NewFile, _FileStream, _StreamSink
 )

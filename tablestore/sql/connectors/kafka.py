@@ -54,10 +54,10 @@ _OTHERWISE = {"earliest": EARLIEST, "latest": LATEST, "none": ""}
 
 
 def _topics(text: str) -> tuple[str, ...]:
-    found = tuple(one.strip() for one in text.split(";") if one.strip())
-    if not found:
+    topics = tuple(topic.strip() for topic in text.split(";") if topic.strip())
+    if not topics:
         raise ValueError("names of topics, with ; between them")
-    return found
+    return topics
 
 
 _OPTIONS = (
@@ -146,21 +146,21 @@ def _metadata(options: ConnectorOptions, format: MessageFormat) -> tuple[Message
         raise Unsupported(
             f"METADATA columns with format {name!r}", "its messages may change several rows, or none"
         )
-    known = {f.name: f for f in options.columns}
-    found = tuple(MessageMetadata(known[name], key) for name, key in options.metadata)
-    for one in found:
-        one.require_valid()
-    return found
+    fields = {f.name: f for f in options.columns}
+    columns = tuple(MessageMetadata(fields[name], key) for name, key in options.metadata)
+    for column in columns:
+        column.require_valid()
+    return columns
 
 
 def _properties(values: Mapping[str, Any]) -> Properties:
-    found = {k.removeprefix(_PROPERTIES): v for k, v in values.items() if k.startswith(_PROPERTIES)}
-    for key, written in found.items():
+    properties = {k.removeprefix(_PROPERTIES): v for k, v in values.items() if k.startswith(_PROPERTIES)}
+    for key, written in properties.items():
         if key in _OF_JAVA:
             raise Unsupported(f"option '{_PROPERTIES}{key}' of connector 'kafka'", _OF_JAVA[key])
         if written is not None:
             require_from_environment(f"{_PROPERTIES}{key}", written)
-    return tuple(sorted((key, written) for key, written in found.items() if written is not None))
+    return tuple(sorted((key, written) for key, written in properties.items() if written is not None))
 
 
 def _format_name(values: Mapping[str, Any]) -> str:
@@ -173,7 +173,7 @@ def _format_name(values: Mapping[str, Any]) -> str:
 def _format(options: ConnectorOptions) -> tuple[MessageFormat, bool]:
     name = _format_name(options.values)
     for key in options.values:
-        other = next((one for one in FORMATS if key.startswith(f"{one}.")), name)
+        other = next((form for form in FORMATS if key.startswith(f"{form}.")), name)
         if other != name:
             raise InvalidOption(f"option {key!r} is one of format {other!r}, and the format is {name!r}")
     mine = {k.removeprefix(f"{name}."): v for k, v in options.values.items() if k.startswith(f"{name}.")}
@@ -239,7 +239,7 @@ class _Topics:
         yield from final.rows().select(list(columns)).to_batches()
 
 
-class _Messages:
+class _TopicRows:
     """Rows that become messages of one topic, in one transaction."""
 
     def __init__(self, options: ConnectorOptions) -> None:
@@ -268,4 +268,4 @@ class _Messages:
         self._writer.abort()
 
 
-CONNECTOR = Connector("kafka", "topics of Kafka", _OPTIONS, _Topics, _Messages, _stream, metadata=METADATA)
+CONNECTOR = Connector("kafka", "topics of Kafka", _OPTIONS, _Topics, _TopicRows, _stream, metadata=METADATA)

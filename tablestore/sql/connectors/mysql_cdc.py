@@ -48,10 +48,10 @@ _OFFSET = "scan.startup.specific-offset"
 
 
 def _port(text: str) -> int:
-    found = whole(text)
-    if not 0 < found < 65536:
+    port = whole(text)
+    if not 0 < port < 65536:
         raise ValueError("a port, 1 to 65535")
-    return found
+    return port
 
 
 def _zone(text: str) -> str:
@@ -187,7 +187,7 @@ def _start(values: Mapping[str, Any]) -> StartPoint:
 def _opened(options: ConnectorOptions, columns: DeclaredColumns | None) -> MysqlTable:
     """The table as the options say. Raises what it and its server refuse, naming it."""
     values = options.values
-    found = MysqlTable.open(
+    source = MysqlTable.open(
         _address(values),
         values["table-name"],
         columns=columns,
@@ -195,19 +195,19 @@ def _opened(options: ConnectorOptions, columns: DeclaredColumns | None) -> Mysql
         chunks=values["tablestore.chunks-per-batch"],
         start=_start(values),
     )
-    key, wanted = found.table.primary_key, options.primary_key
+    key, wanted = source.table.primary_key, options.primary_key
     if wanted and {*wanted} != {*key}:
         raise InvalidRequest(
-            f"the primary key is declared as ({', '.join(wanted)}), and that of {found.table} is "
+            f"the primary key is declared as ({', '.join(wanted)}), and that of {source.table} is "
             f"({', '.join(key)}): declare that one, or none"
         )
     by = values["scan.incremental.snapshot.chunk.key-column"]
     if by is not None and by != key[0]:
         raise InvalidOption(
             f"option 'scan.incremental.snapshot.chunk.key-column' is {by!r}, and the primary key of "
-            f"{found.table} begins with {key[0]!r}: chunks are cut by that one"
+            f"{source.table} begins with {key[0]!r}: chunks are cut by that one"
         )
-    return found
+    return source
 
 
 def _stream(options: ConnectorOptions) -> MysqlTable:

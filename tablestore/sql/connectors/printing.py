@@ -47,7 +47,7 @@ class _Printer:
 
 
 @dataclass(frozen=True)
-class _Stream:
+class _PrintedStream:
     """Changes are shown by the process that runs the job; a batch that a crash repeats is shown again."""
 
     options: ConnectorOptions
@@ -70,7 +70,7 @@ def _shown(array: pa.Array, f: DataField) -> pa.Array:
 
 
 CONNECTOR = Connector(
-    "print", "shows each row", _OPTIONS, sink=_Printer, stream_sink=_Stream, takes_retracts=True
+    "print", "shows each row", _OPTIONS, sink=_Printer, stream_sink=_PrintedStream, takes_retracts=True
 )
 
 

@@ -80,15 +80,15 @@ class ConnectorTable:
     def stream_sink(self, *, retracts: bool) -> StreamSink:
         """Where the changes of a stream go; `retracts`: it may take rows back. Raises Unsupported where a
         connector takes none."""
-        found = self._connector
-        if found.stream_sink is None:
+        connector = self._connector
+        if connector.stream_sink is None:
             raise Unsupported(
-                f"INSERT INTO {self.name} in streaming mode", f"connector {found.name!r} takes no streams"
+                f"INSERT INTO {self.name} in streaming mode", f"connector {connector.name!r} takes no streams"
             )
-        if retracts and not found.takes_retracts:
-            why = f"connector {found.name!r} only takes new rows, and rows of the query change"
+        if retracts and not connector.takes_retracts:
+            why = f"connector {connector.name!r} only takes new rows, and rows of the query change"
             raise Unsupported(f"a stream of changes into {self.name}", why)
-        return found.stream_sink(self.options)
+        return connector.stream_sink(self.options)
 
 
 class _NoRows:

@@ -140,21 +140,24 @@ def parameter_names(text: str) -> list[str]:
 
 def _statements(tokens: list[Token]) -> list[list[Token]]:
     """The tokens between semicolons; the last may be empty."""
-    found: list[list[Token]] = [[]]
+    statements: list[list[Token]] = [[]]
     depth = cases = 0  # within BEGIN … END of a statement set, and of CASE there
     for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         word = token.text.upper()
-        if word == "BEGIN" and _words(found[-1]) in (["EXECUTE", "STATEMENT", "SET"], ["STATEMENT", "SET"]):
+        if word == "BEGIN" and _words(statements[-1]) in (
+            ["EXECUTE", "STATEMENT", "SET"],
+            ["STATEMENT", "SET"],
+        ):
             depth = 1
         elif depth and word in ("CASE", "END") and (cases or word == "CASE"):
             cases += 1 if word == "CASE" else -1
         elif depth and word == "END" and (after is None or after.token_type is TokenType.SEMICOLON):
             depth = 0
         if token.token_type is TokenType.SEMICOLON and not depth:
-            found.append([])
+            statements.append([])
         else:
-            found[-1].append(token)
-    return found
+            statements[-1].append(token)
+    return statements
 
 
 def _words(tokens: list[Token]) -> list[str]:
@@ -248,12 +251,12 @@ class _Values:
 
     def _literal(self, value: Any, at: Token, *, in_list: bool) -> list[Token]:
         try:
-            made = (
+            literal = (
                 list_tokens(value) if in_list and isinstance(value, list | tuple) else literal_tokens(value)
             )
         except InvalidRequest as e:
             raise InvalidRequest(pointed(str(e), self._text, at.start)) from None
-        return [Token(kind, text, at.line, at.col, at.start, at.end, []) for kind, text in made]
+        return [Token(kind, text, at.line, at.col, at.start, at.end, []) for kind, text in literal]
 
 
 def _is_name(token: Token, after: Token | None) -> bool:
@@ -267,10 +270,10 @@ def list_tokens(values: Sequence[Any]) -> list[tuple[TokenType, str]]:
     """The tokens of the values of `IN (?)`; raises InvalidRequest for none, as SQL has no empty list."""
     if not values:
         raise InvalidRequest("IN takes at least one value, and the list is empty")
-    found = literal_tokens(values[0])
+    tokens = literal_tokens(values[0])
     for value in values[1:]:
-        found += [(TokenType.COMMA, ","), *literal_tokens(value)]
-    return found
+        tokens += [(TokenType.COMMA, ","), *literal_tokens(value)]
+    return tokens
 
 
 def literal_tokens(value: Any) -> list[tuple[TokenType, str]]:

@@ -34,11 +34,11 @@ def _compact(session: Session, values: Values) -> Result:
     chosen: list[dict[str, Any]] = [{"partition": p} for p in partitions_of(values["partitions"])]
     if values["where"]:
         chosen = [{"where": values["where"]}]
-    made: list[int] = []
+    snapshots: list[int] = []
     for choice in chosen or [{}]:
-        found = table.refresh().with_options(options_of(values["options"]))
-        made += _made(found.compact(full=full, **choice))
-    return success(f"{table.name} is compacted{_shown(made)}", snapshots=tuple(made))
+        opened = table.refresh().with_options(options_of(values["options"]))
+        snapshots += _made(opened.compact(full=full, **choice))
+    return success(f"{table.name} is compacted{_shown(snapshots)}", snapshots=tuple(snapshots))
 
 
 def _made(done: Compaction) -> tuple[int, ...]:
@@ -70,8 +70,8 @@ def _compact_database(session: Session, values: Values) -> Result:
             continue
         if _matches(values["excluding_tables"], table, default=False):
             continue
-        found: Table = lake.table(f"`{database}`.`{table}`").with_options(options)
-        done += bool(_made(found.compact(full=full)))
+        opened: Table = lake.table(f"`{database}`.`{table}`").with_options(options)
+        done += bool(_made(opened.compact(full=full)))
     return success(f"{done} tables were compacted")
 
 
@@ -87,8 +87,8 @@ def _matches(pattern: str | None, name: str, *, default: bool) -> bool:
 
 def _compact_manifest(session: Session, values: Values) -> Result:
     table = table_of(session, values)
-    made = list(table.compact_manifests().snapshots)
-    return success(f"the manifests of {table.name}{_shown(made)}", "success", snapshots=tuple(made))
+    snapshots = list(table.compact_manifests().snapshots)
+    return success(f"the manifests of {table.name}{_shown(snapshots)}", "success", snapshots=tuple(snapshots))
 
 
 def _rescale(session: Session, values: Values) -> Result:

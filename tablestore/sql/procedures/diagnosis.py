@@ -19,15 +19,15 @@ from tablestore.sql.session import Session
 
 def _check(session: Session, values: Values) -> Result:
     table = table_of(session, values)
-    found = table.check()
-    rows = pa.table({"violation": pa.array([str(v) for v in found], pa.string())})
-    return Result(rows, message=f"{table.name}: {len(found)} violations")
+    checked = table.check()
+    rows = pa.table({"violation": pa.array([str(v) for v in checked], pa.string())})
+    return Result(rows, message=f"{table.name}: {len(checked)} violations")
 
 
 def _doctor(session: Session, values: Values) -> Result:
     table = table_of(session, values)
-    found = table.inspect.doctor()
-    return Result(found.to_arrow(), message=f"{table.name}: {len(found.to_arrow())} findings")
+    findings = table.inspect.doctor()
+    return Result(findings.to_arrow(), message=f"{table.name}: {len(findings.to_arrow())} findings")
 
 
 def _mend(session: Session, values: Values) -> Result:
@@ -38,8 +38,8 @@ def _mend(session: Session, values: Values) -> Result:
 
 def _what_if(session: Session, values: Values) -> Result:
     table = table_of(session, values)
-    found = table.what_if(options_of(values["options"]))
-    return success(f"{table.name} under {values['options']}", str(found))
+    answer = table.what_if(options_of(values["options"]))
+    return success(f"{table.name} under {values['options']}", str(answer))
 
 
 PROCEDURES = (

@@ -60,11 +60,11 @@ class Procedure:
             if name in values:
                 raise InvalidRequest(f"argument {name!r} of {self.name} is given twice")
             values[name] = value
-        found = {a.name: _checked(a, values.get(a.name), self) for a in self.arguments}
+        checked = {a.name: _checked(a, values.get(a.name), self) for a in self.arguments}
         for argument in self.arguments:
-            if argument.required and found[argument.name] is None:
+            if argument.required and checked[argument.name] is None:
                 raise InvalidRequest(f"argument {argument.name!r} is missing: {self.syntax}")
-        return found
+        return checked
 
 
 def _own_name(arguments: tuple[Argument, ...], name: str) -> str:
@@ -101,27 +101,27 @@ def table_of(session: Session, values: Values, options: Mapping[str, Any] | None
 
 def options_of(text: str | None) -> dict[str, str]:
     """`key=value,key=value` as options. Raises InvalidRequest."""
-    found = {}
+    options = {}
     for term in (text or "").split(",") if text else ():
         key, sign, value = term.partition("=")
         if not sign or not key.strip():
             raise InvalidRequest(f"{term!r} is no option: write 'key=value,key=value'")
-        found[key.strip()] = value.strip()
-    return found
+        options[key.strip()] = value.strip()
+    return options
 
 
 def partitions_of(text: str | None) -> list[dict[str, str]]:
     """`k=v,k2=v;k=v`: partitions, each by its columns. Raises InvalidRequest."""
-    return [options_of(one) for one in text.split(";") if one.strip()] if text else []
+    return [options_of(part) for part in text.split(";") if part.strip()] if text else []
 
 
 def time_of(text: str) -> dt.datetime:
     """`2026-01-31 12:00:00`, in UTC. Raises InvalidRequest."""
     try:
-        found = dt.datetime.fromisoformat(text)
+        time = dt.datetime.fromisoformat(text)
     except ValueError:
         raise InvalidRequest(f"{text!r} is no time: write '2026-01-31 12:00:00'") from None
-    return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found
+    return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time
 
 
 def success(message: str, result: str = "Success", **more: Any) -> Result:

@@ -62,8 +62,8 @@ def _drop_partition(session: Session, values: Values) -> Result:
     parts = partitions_of(values["partitions"])
     if not parts:
         raise InvalidRequest("drop_partition needs partitions: 'dt=2026-01-01;dt=2026-01-02'")
-    made = [s for part in parts for s in table.truncate(partition=part).snapshots]
-    return success(f"{len(parts)} partitions of {table.name} are empty", snapshots=tuple(made))
+    snapshots = [s for part in parts for s in table.truncate(partition=part).snapshots]
+    return success(f"{len(parts)} partitions of {table.name} are empty", snapshots=tuple(snapshots))
 
 
 def _remove_orphans(session: Session, values: Values) -> Result:
@@ -91,10 +91,10 @@ def _purge(session: Session, values: Values) -> Result:
         table.tags.delete(name)
     for name in table.consumers.names():
         table.consumers.delete(name)
-    made = table.truncate().snapshots
+    snapshots = table.truncate().snapshots
     newest: dict[str, Any] = {"snapshot.num-retained.max": 1, "snapshot.num-retained.min": 1}
     done = table.refresh().with_options(newest).expire_snapshots()
-    return success(f"{table.name} is empty, {len(done.snapshots)} snapshots are gone", snapshots=made)
+    return success(f"{table.name} is empty, {len(done.snapshots)} snapshots are gone", snapshots=snapshots)
 
 
 def _alter_default(session: Session, values: Values) -> Result:

@@ -57,12 +57,12 @@ def rendered(node: exp.Expr, render: Render, numbers: Arithmetic) -> str | None:
 
 def _instead(node: exp.Expr, inner: exp.Expr, kind: type[exp.Expr], argument: Any = None) -> Any:
     """What stands around an aggregate, around another one of the same or another argument."""
-    found = kind(this=(inner.this if argument is None else argument).copy())
-    found.meta[_PLAIN] = True
+    aggregate = kind(this=(inner.this if argument is None else argument).copy())
+    aggregate.meta[_PLAIN] = True
     if node is inner:
-        return found
+        return aggregate
     copied = node.copy()
-    aggregate_of(copied).replace(found)
+    aggregate_of(copied).replace(aggregate)
     return copied
 
 
@@ -124,9 +124,9 @@ def _spread(
 
 
 def _summed(node: exp.Expr, inner: exp.Expr, value: exp.Expr) -> Any:
-    found = _instead(node, inner, exp.Sum, note_type(value))
-    aggregate_of(found).meta.pop(_PLAIN)
-    return found
+    total = _instead(node, inner, exp.Sum, note_type(value))
+    aggregate_of(total).meta.pop(_PLAIN)
+    return total
 
 
 def _not_0(number: exp.Expr) -> exp.Expr:

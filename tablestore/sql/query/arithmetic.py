@@ -95,15 +95,17 @@ class Arithmetic(ABC):
         left, right = a.wide if chained else f"CAST({a.text} AS {kind})", f"CAST({b.text} AS {kind})"
         if operator == "/":
             return self.wrapped(self._whole_quotient(left, right), result), ""
-        found = f"({left} {operator} {right})"
-        return self.wrapped(found, result), found if operator in "+-" else ""
+        result_text = f"({left} {operator} {right})"
+        return self.wrapped(result_text, result), result_text if operator in "+-" else ""
 
     def _floating(self, operator: str, a: Operand, b: Operand, result: DataType) -> str:
         kind = self.type_name(result)
         left, right = (o.text if o.type.root == result.root else f"CAST({o.text} AS {kind})" for o in (a, b))
-        found = self._remainder(left, right, kind) if operator == "%" else f"({left} {operator} {right})"
+        quotient = self._remainder(left, right, kind) if operator == "%" else f"({left} {operator} {right})"
         if operator == "/" and not b.constant:
             if b.constant is not None and a.constant is not None:
                 raise InvalidRequest("Division by zero")
-            found = f"(CASE WHEN {right} = 0 THEN {left} * CAST('inf' AS {kind}) ELSE {left} / {right} END)"
-        return found if result.root == "DOUBLE" else f"CAST({found} AS {kind})"
+            quotient = (
+                f"(CASE WHEN {right} = 0 THEN {left} * CAST('inf' AS {kind}) ELSE {left} / {right} END)"
+            )
+        return quotient if result.root == "DOUBLE" else f"CAST({quotient} AS {kind})"

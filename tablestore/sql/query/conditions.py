@@ -94,10 +94,10 @@ def _cast(value: Any, tree: exp.Cast) -> Any:
 
 def _datetime(text: str) -> dt.datetime | str:
     """A text with more than six digits of a second stays one: datetime has no more."""
-    found = dt.datetime.fromisoformat(text)
-    if found.tzinfo is not None:
+    time = dt.datetime.fromisoformat(text)
+    if time.tzinfo is not None:
         raise ValueError("it has a zone")
-    return text if len(text.rpartition(".")[2]) in (7, 8, 9) and "." in text else found
+    return text if len(text.rpartition(".")[2]) in (7, 8, 9) and "." in text else time
 
 
 def predicate_of(tree: exp.Expression, table: Any) -> Predicate | None:
@@ -130,9 +130,9 @@ def _predicate(tree: exp.Expression, schema: TableSchema) -> Predicate:
         return _predicate(tree.this, schema).negated()
     if isinstance(tree, exp.Boolean):
         return Always(bool(tree.this))
-    found = _test(tree, schema)
-    bind(found, schema)  # raises for what does not fit its column
-    return found.negated() if _negated(tree) else found
+    predicate = _test(tree, schema)
+    bind(predicate, schema)  # raises for what does not fit its column
+    return predicate.negated() if _negated(tree) else predicate
 
 
 def _negated(tree: exp.Expression) -> bool:
@@ -153,7 +153,7 @@ def _test(tree: exp.Expression, schema: TableSchema) -> Predicate:
         return column.between(low, high)
     if isinstance(tree, exp.In) and not tree.args.get("query") and not tree.args.get("unnest"):
         column, kind = _column(tree.this, schema)
-        return column.is_in([_fitting(value_of(one), kind) for one in tree.expressions])
+        return column.is_in([_fitting(value_of(value), kind) for value in tree.expressions])
     if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
         return _column(tree.this, schema)[0].is_null()
     if isinstance(tree, exp.Like | exp.Escape):

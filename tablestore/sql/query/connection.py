@@ -59,13 +59,13 @@ class Connection:
         """What `work` gives, done on a thread of its own, so that Ctrl-C stops it. It is stopped, too, once
         this process has grown by more than a query may take. Errors of DuckDB, and of scans that it reads,
         are ours; `progress` gets percent, or -1 where they are not known."""
-        done, found = threading.Event(), _Found[T]()
+        done, outcome = threading.Event(), _Found[T]()
 
         def target() -> None:
             try:
-                found.value = work()
+                outcome.value = work()
             except BaseException as e:  # it is raised below
-                found.error = e
+                outcome.error = e
             finally:
                 done.set()
 
@@ -85,10 +85,10 @@ class Connection:
                 self.duck.interrupt()
                 done.wait(_LOOK_SECONDS)
             raise
-        if found.error is not None:
+        if outcome.error is not None:
             self._instance.kept = False
-            raise self.translated(found.error) from None
-        return found.value  # type: ignore[return-value]  # there is one, as there is no error
+            raise self.translated(outcome.error) from None
+        return outcome.value  # type: ignore[return-value]  # there is one, as there is no error
 
     def relation(self, sql: str) -> duckdb.DuckDBPyRelation:
         """The query as a relation, whose functions become known."""

@@ -115,16 +115,16 @@ class DuckArithmetic(Arithmetic):
         if operator == "*":
             fits, scale = p1 + p2 + 1 <= MOST_DIGITS, s1 + s2
             precision = 0 if p1 + p2 <= _SHORT_DIGITS else _SHORT_DIGITS + 1
-            found = f"({_as_decimal(a, precision=precision)} * {_as_decimal(b)})"
+            product = f"({_as_decimal(a, precision=precision)} * {_as_decimal(b)})"
         else:
             scale = max(s1, s2)
             fits = max(p1 - s1, p2 - s2) + scale + 1 <= MOST_DIGITS
             left = f"CAST({a.text} AS {duck_type(result)})" if fits else _as_decimal(a)
-            found = f"({left} {operator} {_as_decimal(b)})"
+            product = f"({left} {operator} {_as_decimal(b)})"
         if fits:
-            return found
+            return product
         if operator == "*" and scale == result.scale and a.steady and b.steady:
-            return f"TRY({found})"
+            return f"TRY({product})"
         return self._exact(operator, a, b, result)
 
     def _exact(self, operator: str, a: Operand, b: Operand, result: DataType) -> str:

@@ -18,11 +18,12 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.format.types import cast_text, casts
+from tablestore.format.types.checked_cast import attempted
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, time_unit, to_arrow
 from tablestore.format.types.nested import lists, struct_nulls
 from tablestore.sql.query.arithmetic import Arithmetic
 from tablestore.sql.query.function import require_length
-from tablestore.sql.query.numeric_types import BITS, FLOATS, NUMBERS, WHOLE
+from tablestore.sql.query.numeric_types import BITS, FLOATS, NUMBERS, STRING, WHOLE
 from tablestore.sql.query.user_functions import Calls, duck_type
 
 _WHOLE_YEAR = r"^\s*(\d{1,4})\s*$"
@@ -164,26 +165,16 @@ class ColumnCast:
 
     def run(self, *columns: pa.Array) -> pa.Array:
         (column,) = columns
-        return self._parts(column) if self.safe else self._whole(column)
-
-    def _whole(self, column: pa.Array) -> pa.Array:
+        source, target = self.source.as_nullable(), self.returns.as_nullable()
+        if self.safe:
+            return attempted(lambda part: casted(part, source, target), column, to_arrow(target))[0]
         try:
-            return casted(column, self.source.as_nullable(), self.returns.as_nullable())
+            return casted(column, source, target)
         except SchemaMismatch as e:
             shown = (
                 str(e).partition(" of an older file")[0].removesuffix(f" is not a value of {self.returns}")
             )
-            raise InvalidRequest(f"{shown} is no {self.returns.as_nullable()}") from None
-
-    def _parts(self, column: pa.Array) -> pa.Array:
-        """The values that can be cast; halves of a column that cannot be are tried by themselves."""
-        try:
-            return self._whole(column)
-        except (InvalidRequest, pa.ArrowInvalid, OverflowError):
-            if len(column) == 1:
-                return pa.nulls(1, to_arrow(self.returns))
-            half = len(column) // 2
-            return pa.concat_arrays([self._parts(column[:half]), self._parts(column[half:])])
+            raise InvalidRequest(f"{shown} is no {target}") from None
 
 
 def casted(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
@@ -191,8 +182,7 @@ def casted(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if source == target:
         return array
     if target.is_string:
-        text = _column_text(array, source)
-        return cast_text.fitted(text, target)
+        return cast_text.fitted(_column_text(array, source), target)
     if source.is_string:
         return _parsed(array, target)
     if source.root == target.root and source.is_nested:
@@ -202,24 +192,14 @@ def casted(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 def _parsed(array: pa.Array, target: DataType) -> pa.Array:
     if target.root in NUMBERS:
-        return casts.cast(pc.utf8_trim_whitespace(array), cast_text_type(), target)
+        return casts.cast(pc.utf8_trim_whitespace(array), STRING, target)
     if target.root == "DATE":
         array = pc.replace_substring_regex(array, pattern=_WHOLE_YEAR, replacement=r"\1-01-01")
     if target.root == "TIME":
         array = pc.replace_substring_regex(array, pattern=_WHOLE_HOUR, replacement=r"\1:00")
-    if target.root in ("DATE", "TIME", "TIMESTAMP"):
-        _refuse_numbers(array, target)
-    return casts.cast(array, cast_text_type(), target)
-
-
-def _refuse_numbers(array: pa.Array, target: DataType) -> None:
-    """Where older files are read, a number is one of days or milliseconds; here it is none."""
-    cast_text.refuse_where(pc.match_substring_regex(array, r"^-?\d+$"), array, target)
-
-
-def cast_text_type() -> DataType:
-    """The type of texts of any length."""
-    return DataType("VARCHAR", precision=2147483647)
+    if target.root in ("DATE", "TIME", "TIMESTAMP"):  # in older files a number is one of days or milliseconds
+        cast_text.refuse_where(pc.match_substring_regex(array, r"^-?\d+$"), array, target)
+    return casts.cast(array, STRING, target)
 
 
 def _column_text(array: pa.Array, t: DataType) -> pa.Array:
@@ -229,7 +209,7 @@ def _column_text(array: pa.Array, t: DataType) -> pa.Array:
         text = array.cast(pa.timestamp(time_unit(t.precision)), safe=False).cast(pa.string())
         return pc.utf8_slice_codeunits(text, 0, 19 + (t.precision + 1 if t.precision else 0))
     if t.is_binary:
-        return casts.cast(array, t, cast_text_type())
+        return casts.cast(array, t, STRING)
     if not t.is_nested:
         return cast_text.of(array, t)
     nothing = pa.scalar(None, pa.string())

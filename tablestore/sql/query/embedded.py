@@ -9,9 +9,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.query.connection import Connection, errors
-from tablestore.sql.query.planning import Query, prepared
+from tablestore.sql.query.planning import BoundQuery, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
-from tablestore.sql.query.sources import Feed, Rows, feeds
+from tablestore.sql.query.sources import Feed, ScanRows, feeds
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.scope import Scope
 from tablestore.sql.settings import LOCAL_TIME_ZONE
@@ -65,7 +65,7 @@ def _batches(
                 yield sound(batch, schema)
 
 
-def duck_plan(scope: Scope, query: Query, fed: Sequence[Feed]) -> str:
+def duck_plan(scope: Scope, query: BoundQuery, fed: Sequence[Feed]) -> str:
     """DuckDB's plan of a query; no row is read."""
     files = tuple(f for feed in fed for f in feed.native)
     with connection_of(scope, files) as connection, errors():
@@ -77,7 +77,7 @@ def duck_plan(scope: Scope, query: Query, fed: Sequence[Feed]) -> str:
     return "\n".join(str(row[-1]) for row in rows)
 
 
-def result_schema(scope: Scope, query: Query) -> pa.Schema:
+def result_schema(scope: Scope, query: BoundQuery) -> pa.Schema:
     """The columns of a query's rows; no row is read."""
     fed = feeds(query.sources)
     files = tuple(f for feed in fed for f in feed.native)
@@ -103,5 +103,5 @@ def bound(
     the tree may not have, NotFound with its place."""
     query = prepared(scope, tree, text)
     for source in query.sources:
-        connection.register(source.view, Rows(source.scan()))
+        connection.register(source.view, ScanRows(source.scan()))
     return query.tree

@@ -9,7 +9,7 @@ from functools import cached_property
 from tablestore.core.errors import InvalidRequest, Unsupported
 
 Sql = str | Callable[[list[str]], str]
-Rows = Sequence[tuple[str, str] | tuple[str, str, Sql]]
+FunctionRows = Sequence[tuple[str, str] | tuple[str, str, Sql]]
 
 
 @dataclass(frozen=True)

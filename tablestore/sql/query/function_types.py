@@ -42,11 +42,11 @@ def function_type(name: str, types: Sequence[DataType | None], arguments: Sequen
     root = _ROOT_OF.get(name)
     if root is not None:
         return DataType(root, nullable, MAX_LENGTH if root == "VARCHAR" else 0)
-    known = [t for t in types if t is not None]
+    present = [t for t in types if t is not None]
     rule = _RULES.get(name)
-    if rule is None or len(known) < len(types):
+    if rule is None or len(present) < len(types):
         return None
-    return rule(known, arguments) if known or name in _NEVER_NULL else None
+    return rule(present, arguments) if present or name in _NEVER_NULL else None
 
 
 def _number(types: Types, _: Any) -> DataType | None:
@@ -73,9 +73,9 @@ def _any_of(types: Types, _: Any) -> DataType | None:
 
 
 def _first_not_null(types: Types, _: Any) -> DataType | None:
-    found = common(types)
+    first = common(types)
     sure = any(not t.nullable for t in types)
-    return found.not_null() if found is not None and sure else found
+    return first.not_null() if first is not None and sure else first
 
 
 def _chosen(types: Types, _: Any) -> DataType | None:

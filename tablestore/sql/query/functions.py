@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tablestore.sql.query.function import Function, Rows
+from tablestore.sql.query.function import Function, FunctionRows
 from tablestore.sql.query.json_functions import JSON, JSON_AGGREGATES
 from tablestore.sql.query.nested_functions import NESTED
 from tablestore.sql.query.text_functions import TEXT
@@ -40,8 +40,8 @@ def _power(arguments: list[str]) -> str:
     n, m = arguments
     if m.isdecimal():
         return f"power({n}, {m})"
-    one = f"abs(CAST({n} AS DOUBLE)) = 1 AND isinf(CAST({m} AS DOUBLE))"
-    nan = f"isnan(CAST({m} AS DOUBLE)) OR ({one})"
+    endless = f"abs(CAST({n} AS DOUBLE)) = 1 AND isinf(CAST({m} AS DOUBLE))"
+    nan = f"isnan(CAST({m} AS DOUBLE)) OR ({endless})"
     return f"(CASE WHEN {nan} THEN ({n}) * CAST('nan' AS DOUBLE) ELSE power({n}, {m}) END)"
 
 
@@ -49,7 +49,7 @@ def _listagg(arguments: list[str]) -> str:
     return f"string_agg({arguments[0]}, {arguments[1] if len(arguments) == 2 else chr(39) + ',' + chr(39)})"
 
 
-_NUMBERS: Rows = (
+_NUMBERS: FunctionRows = (
     ("ABS(n)", "Without its sign."),
     ("CEIL(n)", "The next whole number above."),
     ("CEILING(n)", "The next whole number above.", "ceil({0})"),
@@ -72,11 +72,11 @@ _NUMBERS: Rows = (
     ("BIN(n)", "In binary."),
     ("BITCOUNT(n)", "How many bits are set.", "bit_count({0})"),
 )
-_ANGLES: Rows = tuple(
+_ANGLES: FunctionRows = tuple(
     (f"{name}(n)", f"The {name.lower()} of a number.")
     for name in "SIN COS TAN COT ASIN ACOS ATAN SINH COSH TANH DEGREES RADIANS".split()
 )
-_CHOICES: Rows = (
+_CHOICES: FunctionRows = (
     ("COALESCE(a, …)", "The first that is not NULL."),
     ("IFNULL(a, b)", "b where a is NULL.", "coalesce({0}, {1})"),
     ("NVL(a, b)", "b where a is NULL.", "coalesce({0}, {1})"),
@@ -87,7 +87,7 @@ _CHOICES: Rows = (
     ("LEAST(a, …)", "The least; NULL if one is NULL.", _any_null("least")),
     ("TYPEOF(a)", "The name of its type."),
 )
-_AGGREGATES: Rows = (
+_AGGREGATES: FunctionRows = (
     ("COUNT([a])", "How many rows, or values that are not NULL."),
     ("SUM(a)", "The sum of the values, of their type: whole numbers wrap, decimals have 38 digits."),
     ("AVG(a)", "The mean, of the type of the values: of whole numbers it is cut."),
@@ -128,7 +128,7 @@ _AGGREGATES: Rows = (
     ("MAX_BY(a, b)", "a of the row with the greatest b."),
     ("MIN_BY(a, b)", "a of the row with the least b."),
 )
-_WINDOWS: Rows = (
+_WINDOWS: FunctionRows = (
     ("ROW_NUMBER()", "The number of the row, from 1."),
     ("RANK()", "The rank, with gaps behind ties."),
     ("DENSE_RANK()", "The rank without gaps."),
@@ -143,7 +143,7 @@ _WINDOWS: Rows = (
 )
 
 
-def _family(rows: Rows, kind: str = "scalar", *, steady: bool = True) -> list[Function]:
+def _family(rows: FunctionRows, kind: str = "scalar", *, steady: bool = True) -> list[Function]:
     return [Function(r[0], r[1], r[2] if len(r) == 3 else "", kind, steady) for r in rows]
 
 

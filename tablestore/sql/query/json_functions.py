@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query.function import Rows
+from tablestore.sql.query.function import FunctionRows
 
 _STEP = re.compile(
     r"\.(?P<name>[\w$-]+)|(?P<every>\.\*|\[\*\])|\.\.(?P<deep>[\w$-]+)|\[(?P<index>-?\d+)\]"
@@ -38,15 +38,15 @@ def value(text: str | None, path: str | None, on_empty: str, on_error: str) -> s
         return None
     lax, steps = _steps(path)
     try:
-        found = _at(text, lax, steps)
+        item = _at(text, lax, steps)
     except _Failed as e:
         return _otherwise(on_error, str(e))
-    scalar = not isinstance(found, dict | list)
-    if found is None or (lax and not scalar):
+    scalar = not isinstance(item, dict | list)
+    if item is None or (lax and not scalar):
         return _otherwise(on_empty, f"nothing is at {path}")
     if not scalar:
         return _otherwise(on_error, f"no scalar is at {path}")
-    return found if isinstance(found, str) else written(found)
+    return item if isinstance(item, str) else written(item)
 
 
 def query(text: str | None, path: str | None, wrapper: str, on_empty: str, on_error: str) -> str | None:
@@ -56,18 +56,18 @@ def query(text: str | None, path: str | None, wrapper: str, on_empty: str, on_er
         return None
     lax, steps = _steps(path)
     try:
-        found = _at(text, lax, steps)
+        item = _at(text, lax, steps)
     except _Failed as e:
         return _otherwise(on_error, str(e))
-    if found is not None and (
-        wrapper == "UNCONDITIONAL" or (wrapper == "CONDITIONAL" and not isinstance(found, list))
+    if item is not None and (
+        wrapper == "UNCONDITIONAL" or (wrapper == "CONDITIONAL" and not isinstance(item, list))
     ):
-        found = [found]
-    if found is None:
+        item = [item]
+    if item is None:
         return _otherwise(on_empty, f"nothing is at {path}")
-    if not isinstance(found, dict | list):
+    if not isinstance(item, dict | list):
         return _otherwise(on_empty if lax else on_error, f"a scalar is at {path}")
-    return written(found)
+    return written(item)
 
 
 def exists(text: str, path: str, on_error: str) -> bool | None:
@@ -84,10 +84,10 @@ def exists(text: str, path: str, on_error: str) -> bool | None:
 def kind(text: str) -> str:
     """OBJECT, ARRAY or SCALAR; empty where the text is no JSON."""
     try:
-        found = _read(text)
+        item = _read(text)
     except _Failed:
         return ""
-    return "OBJECT" if isinstance(found, dict) else "ARRAY" if isinstance(found, list) else "SCALAR"
+    return "OBJECT" if isinstance(item, dict) else "ARRAY" if isinstance(item, list) else "SCALAR"
 
 
 def quoted(text: str) -> str:
@@ -98,10 +98,10 @@ def quoted(text: str) -> str:
 def unquoted(text: str) -> str:
     """The text of a JSON string; what is none stays."""
     try:
-        found = _read(text)
+        item = _read(text)
     except _Failed:
         return text
-    return found if isinstance(found, str) else text
+    return item if isinstance(item, str) else text
 
 
 def written(found: Any) -> str:
@@ -151,16 +151,16 @@ def _steps(path: str) -> tuple[bool, tuple[re.Match[str], ...]]:
 
 def _at(text: str, lax: bool, steps: tuple[re.Match[str], ...]) -> Any:
     """What a path leads to: one value, or a list of those that it finds if a step leads to several."""
-    found, several = [_read(text)], False
+    items, several = [_read(text)], False
     for step in steps:
-        one = step["name"] or step["quoted"] or step["index"]
-        several = several or one is None
-        found = [child for parent in found for child in _children(parent, step)]
-        if not found and not several:
+        single = step["name"] or step["quoted"] or step["index"]
+        several = several or single is None
+        items = [child for parent in items for child in _children(parent, step)]
+        if not items and not several:
             if lax:
                 return None
             raise _Failed(f"nothing is at {step[0]}")
-    return found if several else found[0]
+    return items if several else items[0]
 
 
 def _children(parent: Any, step: re.Match[str]) -> list[Any]:
@@ -220,7 +220,7 @@ def _array_of_rows(arguments: list[str]) -> str:
     return f"('[' || coalesce(string_agg({_or_null(value, on_null)}, ','), '') || ']')"
 
 
-JSON: Rows = (
+JSON: FunctionRows = (
     (
         "JSON_VALUE(json, path [RETURNING type] [… ON EMPTY] [… ON ERROR])",
         "The scalar at a path such as '$.a.b', as text or another type; "
@@ -250,7 +250,7 @@ JSON: Rows = (
     ("JSON_ARRAY(value, … [NULL|ABSENT ON NULL])", "An array of these values, as text.", _array),
     ("GET_JSON_OBJECT(json, path)", "The value at a path, as text.", "json_extract_string({0}, {1})"),
 )
-JSON_AGGREGATES: Rows = (
+JSON_AGGREGATES: FunctionRows = (
     (
         "JSON_OBJECTAGG([KEY] key VALUE value [NULL|ABSENT ON NULL])",
         "An object of a member a row, as text.",

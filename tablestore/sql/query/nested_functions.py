@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query.function import Rows
+from tablestore.sql.query.function import FunctionRows
 
 
 def _distinct(array: str) -> str:
@@ -49,7 +49,7 @@ def _from_end(array: str, place: str) -> str:
 _UNLIKE = "list_filter({0}, lambda own_x: own_x IS DISTINCT FROM {1})"
 _IN = "(list_contains({array}, own_x) OR (own_x IS NULL AND len({array}) > list_count({array})))"
 
-NESTED: Rows = (
+NESTED: FunctionRows = (
     ("CARDINALITY(array)", "How many elements.", "CAST(cardinality({0}) AS INTEGER)"),
     ("SIZE(array)", "How many elements.", "CAST(cardinality({0}) AS INTEGER)"),
     (

@@ -95,12 +95,12 @@ def rounded_type(t: DataType, places: int | None) -> DataType | None:
 def common(types: Iterable[DataType]) -> DataType | None:
     """The type that holds values of all of these, as of CASE, COALESCE, ARRAY and UNION have; None where
     there is none."""
-    found: DataType | None = None
+    widest: DataType | None = None
     for t in types:
-        found = t if found is None else _wider(found, t)
-        if found is None:
+        widest = t if widest is None else _wider(widest, t)
+        if widest is None:
             return None
-    return found
+    return widest
 
 
 def _wider(a: DataType, b: DataType) -> DataType | None:
@@ -123,8 +123,8 @@ def _wider(a: DataType, b: DataType) -> DataType | None:
         inner = [_wider(x.type, y.type) for x, y in zip(a.children, b.children, strict=True)]
         if any(t is None for t in inner):
             return None
-        found = a.with_children(*[t for t in inner if t is not None])
-        return found.as_nullable() if nullable else found
+        wider = a.with_children(*[t for t in inner if t is not None])
+        return wider.as_nullable() if nullable else wider
     return None
 
 

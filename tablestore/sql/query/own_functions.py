@@ -38,17 +38,17 @@ _SHA = {224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
 def printf(text: str, values: list[str | None], types: list[str]) -> str | None:
     """The text with the values in their places; NULL for what Java refuses: a place without a value, a
     conversion of a value of another type, a letter that is none."""
-    found, at, following = "", 0, 0
+    text_so_far, at, following = "", 0, 0
     while (percent := text.find("%", at)) >= 0:
         place = _PLACE.match(text, percent)
         if place is None:
             return None
-        found, at = found + text[at:percent], place.end()
+        text_so_far, at = text_so_far + text[at:percent], place.end()
         index, flags, width, digits, letter = place.groups()
         if letter in "%n":
-            found += "%" if letter == "%" else "\n"
+            text_so_far += "%" if letter == "%" else "\n"
             continue
-        require_length(len(found) + max(_number(width), _number(digits)), "PRINTF")
+        require_length(len(text_so_far) + max(_number(width), _number(digits)), "PRINTF")
         number = int(index) - 1 if index else following
         following += not index
         if not 0 <= number < len(values):
@@ -56,8 +56,8 @@ def printf(text: str, values: list[str | None], types: list[str]) -> str | None:
         shown = _shown(values[number], types[number], letter, flags, digits)
         if shown is None:
             return None
-        found += _padded(shown, flags, int(width or 0), numeric=letter in "doxXfeEgG")
-    return found + text[at:]
+        text_so_far += _padded(shown, flags, int(width or 0), numeric=letter in "doxXfeEgG")
+    return text_so_far + text[at:]
 
 
 def _number(digits: str | None) -> int:
@@ -115,12 +115,14 @@ def _padded(shown: str, flags: str, width: int, *, numeric: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnFunction:
-    """Types of the arguments and the result as DuckDB names them; `strict`: NULL where an argument is."""
+    """Types of the arguments and the result as DuckDB names them; `strict`: NULL where an argument is;
+    `columns`: it takes and gives whole columns."""
 
     arguments: tuple[str, ...]
     result: str
     value: Callable[..., Any]
     strict: bool = True
+    columns: bool = False
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRelation:
@@ -139,10 +141,12 @@ def register(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, function: OwnFunction) -> None:
     def column(*arguments: pa.ChunkedArray) -> pa.Array:
+        if function.columns:
+            return function.value(*(argument.combine_chunks() for argument in arguments))
         rows = zip(*(argument.to_pylist() for argument in arguments), strict=True)
         strict, value = function.strict, function.value
-        found = (None if strict and None in row else value(*row) for row in rows)
-        return pa.array(_bounded(found, name), _ARROW[function.result])
+        values = (None if strict and None in row else value(*row) for row in rows)
+        return pa.array(_bounded(values, name), _ARROW[function.result])
 
     place = inspect.Parameter.POSITIONAL_ONLY
     names = [inspect.Parameter(f"a{i}", place) for i in range(len(function.arguments))]
@@ -152,15 +156,15 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, function: OwnFunct
 
 def _bounded(values: Iterable[Any], name: str) -> list[Any]:
     """The values. Raises InvalidRequest once they are more text than memory should hold at once."""
-    found, characters = [], 0
+    kept, characters = [], 0
     for value in values:
         characters += len(value) if isinstance(value, str) else 0
         if characters > AT_ONCE:
             shown = name.removeprefix("own_").upper()
             most = f"at most {AT_ONCE:,} characters for 2,048 rows"
             raise InvalidRequest(f"{shown} makes {most}: shorten its texts, or add LIMIT")
-        found.append(value)
-    return found
+        kept.append(value)
+    return kept
 
 
 _ARROW = {
@@ -260,55 +264,55 @@ def _parse_url(url: str, part: str, key: str | None) -> str | None:
     if url is None or part is None:
         return None
     try:
-        found = urlsplit(url)
+        parts = urlsplit(url)
     except ValueError:
         return None
-    if not found.scheme:
+    if not parts.scheme:
         return None
     query = url.partition("#")[0].partition("?")[2] if "?" in url else None
     if key is not None:
         match = re.search(f"(?:^|&){re.escape(key)}=([^&]*)", query or "")
         return match[1] if part == "QUERY" and match else None
-    user = found.netloc.rpartition("@")[0]
+    user = parts.netloc.rpartition("@")[0]
     return {
-        "HOST": found.netloc.rpartition("@")[2].partition(":")[0] or None,
-        "PATH": found.path,
+        "HOST": parts.netloc.rpartition("@")[2].partition(":")[0] or None,
+        "PATH": parts.path,
         "QUERY": query,
         "REF": url.partition("#")[2] if "#" in url else None,
-        "PROTOCOL": found.scheme,
-        "FILE": found.path + (f"?{query}" if query is not None else ""),
-        "AUTHORITY": found.netloc or None,
+        "PROTOCOL": parts.scheme,
+        "FILE": parts.path + (f"?{query}" if query is not None else ""),
+        "AUTHORITY": parts.netloc or None,
         "USERINFO": user or None,
     }.get(part)
 
 
 def _str_to_map(text: str, pairs: str, values: str) -> list[tuple[str, str | None]]:
     """`a=1,b=2` as pairs; the separators are regular expressions."""
-    found: dict[str, str | None] = {}
+    entries: dict[str, str | None] = {}
     for pair in re.split(pairs, text) if text else ():
         parts = re.split(values, pair, maxsplit=1)
-        found[parts[0]] = parts[1] if len(parts) == 2 else None
-    return list(found.items())
+        entries[parts[0]] = parts[1] if len(parts) == 2 else None
+    return list(entries.items())
 
 
 def similar(pattern: str, escape: str = "") -> str:
     """The pattern of SIMILAR TO as a regular expression. Raises InvalidRequest for a bad escape."""
-    found, i = "", 0
+    regex, i = "", 0
     while i < len(pattern):
         c, i = pattern[i], i + 1
         if c == escape:
             if i == len(pattern) or (pattern[i] not in _SPECIAL and pattern[i] != escape):
                 raise InvalidRequest(f"{pattern!r} has an escape before no special character")
-            found, i = found + ("\\" if pattern[i] in _REGEX_SPECIAL else "") + pattern[i], i + 1
+            regex, i = regex + ("\\" if pattern[i] in _REGEX_SPECIAL else "") + pattern[i], i + 1
         elif c == "%":
-            found += "(?s:.*)"
+            regex += "(?s:.*)"
         elif pattern.startswith("[:", i - 1) and ":]" in pattern[i:]:
             end = pattern.index(":]", i)
             kind = pattern[i + 1 : end].lower()
-            found, i = found + ("\\s" if kind == "whitespace" else f"[:{kind}:]"), end + 2
+            regex, i = regex + ("\\s" if kind == "whitespace" else f"[:{kind}:]"), end + 2
         else:
-            found += "." if c == "_" else c
-    return found
+            regex += "." if c == "_" else c
+    return regex
 
 
 OWN: Mapping[str, OwnFunction] = MappingProxyType(
@@ -339,7 +343,9 @@ OWN: Mapping[str, OwnFunction] = MappingProxyType(
         "own_json_kind": OwnFunction((_TEXT,), _TEXT, json_functions.kind),
         "own_json_quote": OwnFunction((_TEXT,), _TEXT, json_functions.quoted),
         "own_json_unquote": OwnFunction((_TEXT,), _TEXT, json_functions.unquoted),
-        "own_date_format": OwnFunction(("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted),
+        "own_date_format": OwnFunction(
+            ("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted, columns=True
+        ),
         "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_patterns.parsed),
         "own_convert_tz": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, converted),
     }

@@ -13,7 +13,7 @@ from tablestore.format.predicates.predicate import Compare, conjuncts
 from tablestore.format.schema import TableSchema
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.names import Name
-from tablestore.sql.query.pushdown import Read, alone, reads, require_columns
+from tablestore.sql.query.pushdown import TableRead, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.sql.query.type_checks import require_types
@@ -28,14 +28,14 @@ _VIEW = "__table_{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableOccurrence:
     """One occurrence of a table: `view` is its name in the tree, `read` what it must give; `lookup`: it is
     joined FOR SYSTEM_TIME AS OF a column of the other side."""
 
     view: str
     name: Name
     whole: Any
-    read: Read
+    read: TableRead
     table: Any
     lookup: bool = False
 
@@ -75,17 +75,17 @@ class ScanResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BoundQuery:
     """A tree whose tables are `sources`; `direct` where no engine is needed. `columns` are those of its rows,
     with their types where these are known."""
 
     tree: exp.Expression
-    sources: tuple[Source, ...]
+    sources: tuple[TableOccurrence, ...]
     direct: ScanResult | None = None
     columns: Columns = ()
 
 
-def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = False) -> Query:
+def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = False) -> BoundQuery:
     """The query, ready to run; `tree` is not changed. For a `stream` the scans say which columns there are,
     and no snapshot is chosen. Raises what a query may not have, and NotFound, with their places in the text.
     """
@@ -109,12 +109,13 @@ def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = Fa
     asked = reads(tree, views, schemas) if places else []
     parts = zip(views, places, scans, asked, lookups, strict=True)
     sources = tuple(
-        Source(view, place.name, scan, read, place.table, by) for view, place, scan, read, by in parts
+        TableOccurrence(view, place.name, scan, read, place.table, by)
+        for view, place, scan, read, by in parts
     )
     direct = None if stream else _direct(tree, sources, schemas)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=places[0].table)
-    return Query(tree, sources, direct, columns)
+    return BoundQuery(tree, sources, direct, columns)
 
 
 def is_lookup(node: exp.Table) -> bool:
@@ -143,7 +144,7 @@ def _names_a_key(scan: Any) -> bool:
 
 
 def _direct(
-    tree: exp.Expression, sources: Sequence[Source], schemas: Sequence[TableSchema]
+    tree: exp.Expression, sources: Sequence[TableOccurrence], schemas: Sequence[TableSchema]
 ) -> ScanResult | None:
     """The query as a scan, if it only chooses columns, and rows by a condition that the scan can test."""
     select = alone(tree)
@@ -170,12 +171,12 @@ def _scans(places: Sequence[Occurrence]) -> list[Any]:
     """A scan of every occurrence; those of one table see one snapshot."""
     by_name: dict[tuple[str, ...], Any] = {}
     scans = []
-    for one in places:
-        as_it_is = not one.node.args.get("version") and not one.node.args.get("hints")
-        scan = by_name.get(one.name.parts) if as_it_is else None
-        scan = one.table.scan() if scan is None else scan
+    for place in places:
+        as_it_is = not place.node.args.get("version") and not place.node.args.get("hints")
+        scan = by_name.get(place.name.parts) if as_it_is else None
+        scan = place.table.scan() if scan is None else scan
         if as_it_is:
-            by_name[one.name.parts] = scan
+            by_name[place.name.parts] = scan
         scans.append(scan)
     return scans
 

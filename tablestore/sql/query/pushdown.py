@@ -30,7 +30,7 @@ _PLACE, _SELECT = "place", "select"  # keys of the tree's notes
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class TableRead:
     """What a scan of one occurrence is asked for; `why` says what kept something from being pushed down,
     `exact` that these are just the rows of the query, `counted` that only their number matters."""
 
@@ -42,7 +42,7 @@ class Read:
     counted: bool = False
 
 
-def reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[Read]:
+def reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[TableRead]:
     """What each table must give, in the order of `views`, the names by which the tree knows them. Rows that
     are only counted are so by one small column."""
     pairs = zip(_reads(tree, views, schemas), schemas, strict=True)
@@ -57,35 +57,37 @@ def _smallest(schema: TableSchema) -> str:
     return next(iter([*(k for k in schema.shown.primary_keys if k in small), *small, fields[0].name]))
 
 
-def _reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[Read]:
+def _reads(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[TableRead]:
     single = alone(tree)
     if single is not None:
         return [_single(single, schemas[0])]
     if sum(1 for _ in tree.walk()) > _MOST_NODES:
-        return [Read(s.shown.names, why="the query is too long to plan") for s in schemas]
+        return [TableRead(s.shown.names, why="the query is too long to plan") for s in schemas]
     try:
         return _optimized(tree, views, schemas)
     except (SqlglotError, RecursionError) as e:
-        return [Read(s.shown.names, why=f"not planned: {type(e).__name__}") for s in schemas]
+        return [TableRead(s.shown.names, why=f"not planned: {type(e).__name__}") for s in schemas]
 
 
 def require_columns(tree: exp.Expression, schemas: Sequence[TableSchema], text: str) -> None:
     """Raise NotFound, at its place, for a column that neither a table nor the query itself has, and for one
     of a table that the query does not name."""
     stored = list(dict.fromkeys(name for s in schemas for name in s.shown.names))
-    made = {node.name for node in tree.find_all(exp.Identifier) if not isinstance(node.parent, exp.Column)}
-    made |= {star.name for star in tree.find_all(exp.TableAlias)}
+    names_within = {
+        node.name for node in tree.find_all(exp.Identifier) if not isinstance(node.parent, exp.Column)
+    }
+    names_within |= {star.name for star in tree.find_all(exp.TableAlias)}
     if tree.find(exp.Values, exp.Unnest) is not None:
         return  # these name columns themselves
     for column in tree.find_all(exp.Column):
         names = [part.name for part in column.parts]
-        if len(names) > 1 and names[0] not in made and names[0] not in stored:
-            known = {t.alias_or_name for t in tree.find_all(exp.Table, exp.Subquery)} - {""}
-            unknown = NotFound.among("table", names[0], sorted(known))
+        if len(names) > 1 and names[0] not in names_within and names[0] not in stored:
+            tables = {t.alias_or_name for t in tree.find_all(exp.Table, exp.Subquery)} - {""}
+            unknown = NotFound.among("table", names[0], sorted(tables))
             placed(unknown, text, start_of(column))
             raise unknown
         wanted = names[-1:] + [n for n in names[:-1] if n in stored]  # the latter: a part of a ROW
-        if isinstance(column.this, exp.Star) or any(n in made or n in stored for n in wanted):
+        if isinstance(column.this, exp.Star) or any(n in names_within or n in stored for n in wanted):
             continue
         if len(names) == 1 and names[0].upper() in ("LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME", "MAP"):
             continue
@@ -108,7 +110,7 @@ def alone(tree: exp.Expression) -> exp.Select | None:
     return None if inner is not None or queries else tree
 
 
-def _single(select: exp.Select, schema: TableSchema) -> Read:
+def _single(select: exp.Select, schema: TableSchema) -> TableRead:
     named = set()
     for column in select.find_all(exp.Column):
         named |= {part.name for part in column.parts}
@@ -124,7 +126,7 @@ def _single(select: exp.Select, schema: TableSchema) -> Read:
     rest = ("group", "having", "order", "distinct", "qualify", "windows", "offset", "sort", "cluster")
     exact = whole and not any(select.args.get(part) for part in rest)
     exact = exact and (select.args.get("limit") is None or limit is not None)
-    return Read(columns, implied, limit, exact=exact)
+    return TableRead(columns, implied, limit, exact=exact)
 
 
 def _limit(select: exp.Select) -> int | None:
@@ -142,16 +144,16 @@ def _limit(select: exp.Select) -> int | None:
     return sum(int(c.name) for c in counts)
 
 
-def _optimized(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[Read]:
+def _optimized(tree: exp.Expression, views: Sequence[str], schemas: Sequence[TableSchema]) -> list[TableRead]:
     for place, select in enumerate(tree.find_all(exp.Select)):
         select.meta[_SELECT] = place
     _name_subqueries(tree)
-    known: dict[str, object] = {
+    columns_of: dict[str, object] = {
         v: {f.name: "UNKNOWN" for f in s.shown.fields} for v, s in zip(views, schemas, strict=True)
     }
     copy: Any = tree.copy()
     _short_exists(copy)
-    copy = qualify(copy, schema=known, dialect=LakeSql, validate_qualify_columns=False)
+    copy = qualify(copy, schema=columns_of, dialect=LakeSql, validate_qualify_columns=False)
     names = dict(zip(views, range(len(views)), strict=True))
     whole = _columns(copy, names)
     copy = pushdown_projections(copy)
@@ -163,10 +165,10 @@ def _optimized(tree: exp.Expression, views: Sequence[str], schemas: Sequence[Tab
     wheres: list[Predicate | None] = [None] * len(views)
     for scope, name, place in _sources(copy, names):
         terms = [_implied(c, name, schemas[place]) for c in _conditions(scope, name)]
-        found = all_of(*(t for t in terms if t is not None))
-        wheres[place] = found if any(t is not None for t in terms) else None
+        condition = all_of(*(t for t in terms if t is not None))
+        wheres[place] = condition if any(t is not None for t in terms) else None
     ordered = [tuple(n for n in s.shown.names if n in c) for s, c in zip(schemas, columns, strict=True)]
-    return [Read(c, w) for c, w in zip(ordered, wheres, strict=True)]
+    return [TableRead(c, w) for c, w in zip(ordered, wheres, strict=True)]
 
 
 def _columns(tree: exp.Expression, names: dict[str, int]) -> list[set[str]]:
@@ -196,13 +198,13 @@ def _spell_stars(tree: exp.Expression, copy: exp.Expression) -> None:
     """Stars of the tree become the columns that the optimizer's copy needs of them."""
     spelled = {s.meta.get(_SELECT): s for s in copy.find_all(exp.Select)}
     for select in list(tree.find_all(exp.Select)):
-        found = spelled.get(select.meta.get(_SELECT))
+        columns = spelled.get(select.meta.get(_SELECT))
         if not select.is_star or isinstance(select.parent, exp.Exists):
             continue
         if isinstance(select.parent, exp.Subquery) and isinstance(select.parent.parent, exp.Exists):
             continue
-        if found is not None:
-            select.set("expressions", [e.copy() for e in found.expressions])
+        if columns is not None:
+            select.set("expressions", [e.copy() for e in columns.expressions])
 
 
 def _sources(tree: exp.Expression, names: dict[str, int]) -> Iterator[tuple[Scope, str, int]]:

@@ -18,21 +18,21 @@ _HUGE = "HUGEINT"
 def sound_schema(schema: pa.Schema, types: Sequence[str], columns: Columns = ()) -> pa.Schema:
     """The schema of the result; `types` are DuckDB's own, `columns` those that the query was found to have.
     Columns of one name get numbers, as in Flink."""
-    known = [t for _, t in columns] if len(columns) == len(types) else [None] * len(types)
-    found = []
-    for field, kind, wanted in zip(schema, types, known, strict=True):
+    expected = [t for _, t in columns] if len(columns) == len(types) else [None] * len(types)
+    fields = []
+    for field, kind, wanted in zip(schema, types, expected, strict=True):
         sound = pa.int64() if kind == _HUGE else _sound(field.type)
-        found.append(sound if wanted is None else _wanted(sound, wanted))
-    return pa.schema(list(zip(free_names(schema.names), found, strict=True)))
+        fields.append(sound if wanted is None else _wanted(sound, wanted))
+    return pa.schema(list(zip(free_names(schema.names), fields, strict=True)))
 
 
 def free_names(names: Sequence[str]) -> list[str]:
     """The names; one that was there before gets a number."""
-    found: list[str] = []
+    free: list[str] = []
     for name in names:
-        numbered = (f"{name}{i}" for i in range(len(found) + 1))
-        found.append(name if name not in found else next(n for n in numbered if n not in found))
-    return found
+        numbered = (f"{name}{i}" for i in range(len(free) + 1))
+        free.append(name if name not in free else next(n for n in numbered if n not in free))
+    return free
 
 
 def _wanted(found: pa.DataType, wanted: DataType) -> pa.DataType:

@@ -58,9 +58,9 @@ class RowQuery:
             inner = inner.this if isinstance(inner, exp.Subquery) else inner
             if isinstance(inner, exp.Query) and not _over_ours(inner):
                 self._once(inner)
-        for one in occurrences(self._scope, select, self._text):
-            name = self.copy(one.table.scan().to_reader())
-            one.node.replace(view(name, one.node.alias_or_name))
+        for occurrence in occurrences(self._scope, select, self._text):
+            name = self.copy(occurrence.table.scan().to_reader())
+            occurrence.node.replace(view(name, occurrence.node.alias_or_name))
         return duck_sql(select)
 
     def _once(self, query: Any) -> None:

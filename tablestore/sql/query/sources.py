@@ -30,8 +30,8 @@ from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.sql.query.connection import Connection
-from tablestore.sql.query.planning import Source
-from tablestore.sql.query.pushdown import Read
+from tablestore.sql.query.planning import TableOccurrence
+from tablestore.sql.query.pushdown import TableRead
 from tablestore.sql.text import literal_text, quoted
 from tablestore.table.scan import Scan
 from tablestore.table.schema_scan import SchemaScan
@@ -117,7 +117,7 @@ def over_files(splits: Sequence[DataSplit]) -> tuple[NewerRows, list[DataSplit]]
     return NewerRows(tuple(base), tuple(newer)), others
 
 
-class Rows:
+class ScanRows:
     """The rows of a scan as an Arrow stream that can be read more than once; reading begins with its first
     batch."""
 
@@ -180,7 +180,7 @@ class Feed:
                 text = f"CREATE TEMP VIEW {quoted(view)} AS SELECT {column} FROM range({self.rows})"
                 connection.duck.execute(text).fetchall()
             return
-        rows: Any = Rows(self.scan, connection, self.plan)
+        rows: Any = ScanRows(self.scan, connection, self.plan)
         if self.plan is not None and not self.plan.splits:
             rows = None
         elif (joined and self._fits()) or (len(self.views) > 1 and not planning):
@@ -231,9 +231,9 @@ class Feed:
         return f"{text} WHERE {quoted(KIND)} IN (0, 2)" if kinds else text
 
 
-def feeds(sources: Sequence[Source]) -> list[Feed]:
+def feeds(sources: Sequence[TableOccurrence]) -> list[Feed]:
     """How each table of a query is fed; a table that stands there more than once is read once."""
-    groups: dict[int, list[Source]] = {}
+    groups: dict[int, list[TableOccurrence]] = {}
     for source in sources:
         groups.setdefault(id(source.whole), []).append(source)
     planned_feeds: list[Feed] = []
@@ -246,27 +246,27 @@ def feeds(sources: Sequence[Source]) -> list[Feed]:
     return planned_feeds
 
 
-def _together(group: Sequence[Source]) -> Source:
+def _together(group: Sequence[TableOccurrence]) -> TableOccurrence:
     """What serves all places where the table stands."""
     columns = dict.fromkeys(name for source in group for name in source.read.columns)
     wheres = [source.read.where for source in group]
     where = None if any(w is None for w in wheres) else any_of(*(w for w in wheres if w is not None))
-    return replace(group[0], read=Read(tuple(columns), where))
+    return replace(group[0], read=TableRead(tuple(columns), where))
 
 
-def _feed(source: Source) -> Feed:
+def _feed(source: TableOccurrence) -> Feed:
     scan = source.scan()
     if not isinstance(scan, Scan):
         return Feed([source.view], scan)
-    found = scan.plan()
-    feed = Feed([source.view], scan, rows=sum(split.rows for split in found.splits))
-    if source.read.counted and _counted(scan, found):
+    plan = scan.plan()
+    feed = Feed([source.view], scan, rows=sum(split.rows for split in plan.splits))
+    if source.read.counted and _counted(scan, plan):
         return replace(feed, counted=True)
-    if not _native(scan, found):
-        return replace(feed, plan=None if found.other_branch is not None else found)
+    if not _native(scan, plan):
+        return replace(feed, plan=None if plan.other_branch is not None else plan)
     left: list[DataSplit] = []
     schema, options = scan.store.schema, scan.store.options
-    for split in [part for s in found.splits for part in split_raw_and_merged(s, schema, options)]:
+    for split in [part for s in plan.splits for part in split_raw_and_merged(s, schema, options)]:
         if not _readable(scan, split):
             left.append(split)
             continue
@@ -277,7 +277,7 @@ def _feed(source: Source) -> Feed:
     if all(_readable(scan, replace(split, raw=True, files=(file,))) for split, file in over.base):
         feed.base += [_local(scan.store.readable_path(s.partition, s.bucket, f)) for s, f in over.base]
         feed, left = replace(feed, over=over), rest
-    return replace(feed, plan=replace(found, splits=tuple(left)), found=found)
+    return replace(feed, plan=replace(plan, splits=tuple(left)), found=plan)
 
 
 def _counted(scan: Scan, found: Plan) -> bool:

@@ -58,12 +58,12 @@ class SparkArithmetic(Arithmetic):
     def _decimal(self, operator: str, a: Operand, b: Operand, result: DataType) -> str:
         left, right = _as_decimal(a), _as_decimal(b)
         if result.precision < MOST_DIGITS:
-            found = f"({left} {operator} {right})"
+            result_text = f"({left} {operator} {right})"
         else:  # it may not fit: NULL
-            found = f"{_TRIED[operator]}({left}, {right})"
+            result_text = f"{_TRIED[operator]}({left}, {right})"
             if operator in "/%" and not b.constant:
-                found = f"IF({left} IS NOT NULL AND {right} = 0, {_ZERO}, {found})"
-        return f"CAST({found} AS {self.type_name(result)})"
+                result_text = f"IF({left} IS NOT NULL AND {right} = 0, {_ZERO}, {result_text})"
+        return f"CAST({result_text} AS {self.type_name(result)})"
 
 
 def _wrapped_decimal(text: str, t: DataType) -> str:
@@ -82,8 +82,8 @@ def _cut_to_whole(value: str, source: DataType, target: DataType, numbers: Arith
     cases = (
         f"WHEN isnan({value}) THEN 0 WHEN {value} >= {most} THEN {most} WHEN {value} <= {least} THEN {least}"
     )
-    found = f"CAST(CASE {cases} ELSE CAST({value} AS {kind}) END AS {kind})"
-    return found if kind == target.root else numbers.wrapped(found, target)
+    whole = f"CAST(CASE {cases} ELSE CAST({value} AS {kind}) END AS {kind})"
+    return whole if kind == target.root else numbers.wrapped(whole, target)
 
 
 def _as_decimal(o: Operand) -> str:
@@ -158,12 +158,12 @@ def _fraction(value: str, digits: int) -> str:
 def _cut(at: str, digits: int, *, of_text: bool) -> str:
     """A TIMESTAMP_NTZ with fewer digits. Flink cuts to milliseconds, and these towards 1970 unless they are
     those of a text."""
-    found = f"CAST({seconds_text(at, digits)} AS TIMESTAMP_NTZ)"
+    cut = f"CAST({seconds_text(at, digits)} AS TIMESTAMP_NTZ)"
     if digits >= _MILLIS or of_text:
-        return found
+        return cut
     millis = f"CAST({seconds_text(at, _MILLIS)} AS TIMESTAMP_NTZ)"
     step = f"INTERVAL '{10.0**-digits:.{digits}f}' SECOND"
-    return f"IF({found} < {_EPOCH} AND {found} <> {millis}, {found} + {step}, {found})"
+    return f"IF({cut} < {_EPOCH} AND {cut} <> {millis}, {cut} + {step}, {cut})"
 
 
 def _cut_instant(at: str, digits: int) -> str:

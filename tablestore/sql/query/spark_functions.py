@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tablestore.format.time_pattern import DAYS, MONTHS
 from tablestore.format.types.data_type import DataType
 from tablestore.sql.query.function import LONGEST, Sql, too_long
 from tablestore.sql.query.time_patterns import strftime_pattern
@@ -31,8 +32,6 @@ _ALWAYS = frozenset(
 
 _NAN, _INFINITE = "CAST('NaN' AS DOUBLE)", "CAST('Infinity' AS DOUBLE)"
 _WHOLE_FROM = 4503599627370496  # a DOUBLE from here on has no fraction
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
 _OF_DATES = ("DATE", "TIMESTAMP")
 
 
@@ -149,10 +148,10 @@ def _part(token: str, at: str) -> str:
     """A part of a TIMESTAMP_NTZ as strftime's letter shows it."""
     short = token in ("%b", "%a")
     if token in ("%b", "%B"):
-        names = ", ".join(_literal(name[:3] if short else name) for name in _MONTHS)
+        names = ", ".join(_literal(name[:3] if short else name) for name in MONTHS)
         return f"elt(month({at}), {names})"
     if token in ("%a", "%A"):
-        names = ", ".join(_literal(name[:3] if short else name) for name in _DAYS)
+        names = ", ".join(_literal(name[:3] if short else name) for name in DAYS)
         return f"elt(dayofweek({at}), {names})"
     if token == "%p":
         return f"IF(hour({at}) < 12, 'AM', 'PM')"

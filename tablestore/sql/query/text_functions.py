@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query.function import LONGEST, SHORT, Rows, too_long
+from tablestore.sql.query.function import LONGEST, SHORT, FunctionRows, too_long
 
 
 def _joined(arguments: list[str]) -> str:
@@ -18,13 +18,13 @@ def _substring(arguments: list[str]) -> str:
     text, start, *length = arguments
     plain = start.isdecimal() and start != "0"
     begin = start if plain else f"(CASE WHEN ({start}) = 0 THEN 1 ELSE {start} END)"
-    found = f"substring({', '.join([text, begin, *length])})"
+    part = f"substring({', '.join([text, begin, *length])})"
     cases = ""
     if length and not length[0].isdecimal():
         cases += f"WHEN ({length[0]}) < 0 THEN NULL "
     if not plain and start != "0":
         cases += f"WHEN ({start}) < -length({text}) THEN '' "
-    return f"(CASE {cases}ELSE {found} END)" if cases else found
+    return f"(CASE {cases}ELSE {part} END)" if cases else part
 
 
 def _counted(function: str) -> str:
@@ -84,8 +84,8 @@ def _split_index(arguments: list[str]) -> str:
     if separator.isdecimal():
         separator = f"chr({separator})"
     parts = f"string_split({text}, CASE {separator} WHEN '' THEN ' ' ELSE {separator} END)"
-    found = f"list_extract({parts}, CAST({place} AS BIGINT) + 1)"
-    return f"(CASE WHEN ({place}) >= 0 AND ({text}) <> '' THEN {found} END)"
+    part = f"list_extract({parts}, CAST({place} AS BIGINT) + 1)"
+    return f"(CASE WHEN ({place}) >= 0 AND ({text}) <> '' THEN {part} END)"
 
 
 def _elt(arguments: list[str]) -> str:
@@ -140,8 +140,8 @@ def _regexp_instr(arguments: list[str]) -> str:
     text, pattern = arguments
     before = f"regexp_extract({text}, '^([\\s\\S]*?)(?:' || {pattern} || ')', 1)"
     matches = f"regexp_matches({text}, {pattern})"
-    found = f"CASE WHEN {matches} THEN length({before}) + 1 WHEN NOT {matches} THEN 0 END"
-    return f"CAST({found} AS INTEGER)"
+    place = f"CASE WHEN {matches} THEN length({before}) + 1 WHEN NOT {matches} THEN 0 END"
+    return f"CAST({place} AS INTEGER)"
 
 
 def _regexp_replace(arguments: list[str]) -> str:
@@ -166,7 +166,7 @@ def _sha2(arguments: list[str]) -> str:
 _ASCII = """CAST(CASE WHEN ({0}) = '' THEN 0 ELSE
     (CAST('0x' || hex(encode({0}))[1:2] AS INTEGER) + 128) % 256 - 128 END AS INTEGER)"""
 
-TEXT: Rows = (
+TEXT: FunctionRows = (
     ("CONCAT(text, …)", "The texts joined; NULL if one is NULL.", _joined),
     ("CONCAT_WS(separator, text, …)", "The texts that are not NULL, with a separator between them."),
     ("UPPER(text)", "In capitals.", "upper(replace({0}, 'ß', 'SS'))"),

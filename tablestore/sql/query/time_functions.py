@@ -8,8 +8,10 @@ import re
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, Unsupported
-from tablestore.sql.query.function import Rows, text_of
-from tablestore.sql.query.time_patterns import read_by, strftime_pattern, strptime_pattern, written_by
+from tablestore.format.time_pattern import read_by
+from tablestore.format.time_text import pieces_of
+from tablestore.sql.query.function import FunctionRows, text_of
+from tablestore.sql.query.time_patterns import strftime_pattern, strptime_pattern
 from tablestore.sql.text import literal_text
 
 EXTRACTED = frozenset(
@@ -57,17 +59,17 @@ def _date_format(arguments: list[str]) -> str:
         letters = strftime_pattern(java)
         if letters:
             return f"strftime({moment}, {literal_text(letters)})"
-        written_by(java)
+        pieces_of(java)
     fraction = f"strftime(TRY_CAST({value} AS TIMESTAMP_NS), '%n')"
     fraction = f"CASE typeof({value}) WHEN 'TIMESTAMP_NS' THEN {fraction} ELSE strftime({moment}, '%n') END"
     return f"own_date_format({moment}, {pattern}, {fraction})"
 
 
 def _to_timestamp(arguments: list[str]) -> str:
-    found = _cut_time(f"own_parse_time({arguments[0]}, '', FALSE)")
+    time = _cut_time(f"own_parse_time({arguments[0]}, '', FALSE)")
     if len(arguments) == 2:
-        found = _cut_time(_parsed(*arguments, prefix=False))
-    return found
+        time = _cut_time(_parsed(*arguments, prefix=False))
+    return time
 
 
 def _cut_time(value: str) -> str:
@@ -140,7 +142,7 @@ def _rand_integer(arguments: list[str]) -> str:
     return f"CAST(floor(random() * ({arguments[-1]})) AS INTEGER)"
 
 
-TIMES: Rows = (
+TIMES: FunctionRows = (
     ("DATE_FORMAT(time, pattern)", "As text by Java's pattern, 'yyyy-MM-dd'.", _date_format),
     ("TO_DATE(text[, 'pattern'])", "The date of a text, by Java's pattern; else NULL.", _to_date),
     ("TO_TIMESTAMP(text[, 'pattern'])", "The time of a text, by Java's pattern; else NULL.", _to_timestamp),
@@ -197,7 +199,7 @@ TIMES: Rows = (
         "date_trunc({0}, CAST({1} AS TIMESTAMP))",
     ),
 )
-NOW: Rows = (
+NOW: FunctionRows = (
     ("NOW()", "This moment.", "now()"),
     (
         "UNIX_TIMESTAMP([text[, 'pattern']])",

@@ -113,15 +113,15 @@ def duck_sql(tree: exp.Expression) -> DuckSql:
     """The tree as text for DuckDB, in the types that `note_types` has found. Raises InvalidRequest,
     Unsupported for arguments that do not fit."""
     generator: Any = _Embedded().generator(identify=True)
-    found = DuckSql(generator.generate(tree))
-    found.functions = tuple(generator.calls.found.values())
-    return found
+    sql = DuckSql(generator.generate(tree))
+    sql.functions = tuple(generator.calls.found.values())
+    return sql
 
 
 _DuckGenerator: Any = DuckDB.Generator  # sqlglot builds these classes by a metaclass
 
 
-class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
+class _OurDuckSql(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
     """DuckDB's SQL with our functions' meanings."""
 
     TRANSFORMS = {  # noqa: RUF012  # sqlglot's way to declare
@@ -142,8 +142,8 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
 
     def untyped(self, expression: Any) -> str:
         """A date and days give a date."""
-        found = super().untyped(expression)
-        return f"CAST({found} AS DATE)" if _date(expression) else found
+        sql = super().untyped(expression)
+        return f"CAST({sql} AS DATE)" if _date(expression) else sql
 
     def end_value(self, expression: Any, name: str) -> str:
         """FIRST_VALUE and LAST_VALUE; as aggregates, of the values that are not NULL."""
@@ -159,11 +159,11 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
 
     def unnest_sql(self, expression: exp.Unnest) -> str:
         """UNNEST of a map gives its keys and values."""
-        found = expression.expressions[0] if len(expression.expressions) == 1 else None
-        t = type_of(found)
+        only = expression.expressions[0] if len(expression.expressions) == 1 else None
+        t = type_of(only)
         if t is None or t.root != "MAP":
             return str(super().unnest_sql(expression))
-        text, alias = self.sql(found), expression.args.get("alias")
+        text, alias = self.sql(only), expression.args.get("alias")
         columns = f"unnest(map_keys({text})) AS f0, unnest(map_values({text})) AS f1"
         return f"LATERAL (SELECT {columns})" + (f" AS {self.sql(alias)}" if alias is not None else "")
 
@@ -172,13 +172,15 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         return self.sql(expression.this) if whole else str(super().filter_sql(expression))
 
     def anonymous_sql(self, expression: exp.Anonymous) -> str:
-        found = FUNCTIONS.get(expression.name.upper())
-        if found is None:  # the generator's own; those of the query are all listed
+        function = FUNCTIONS.get(expression.name.upper())
+        if function is None:  # the generator's own; those of the query are all listed
             return str(super().anonymous_sql(expression))
         typed = self.function(expression)
         if typed is not None:
             return typed
-        rendered = found.render([self._argument(argument, found.name) for argument in _arguments(expression)])
+        rendered = function.render(
+            [self._argument(argument, function.name) for argument in _arguments(expression)]
+        )
         return f"CAST({rendered} AS DATE)" if _date(expression) else rendered
 
     def _argument(self, argument: exp.Expression, function: str) -> str:
@@ -233,9 +235,9 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
         kind, value = expression.to, expression.this
         source, target = type_of(value), cast_type(kind)
         if source is not None and target is not None and source.root != "NULL":
-            found = cast_sql(expression, self.sql(value), source, target, self.numbers, self.calls)
-            if found is not None:
-                return found
+            sql = cast_sql(expression, self.sql(value), source, target, self.numbers, self.calls)
+            if sql is not None:
+                return sql
         if kind.this in _WHOLE_TYPES and _fraction(value):
             return f"{safe_prefix or ''}CAST(trunc({self.sql(value)}) AS {self.sql(kind)})"
         if kind.this in _TIMESTAMPS and not kind.expressions and _nanos(value):
@@ -301,7 +303,7 @@ class _Generator(TypedSql, _DuckGenerator):  # type: ignore[misc]  # likewise
 class _Embedded(DuckDB):
     """The dialect that DuckDB gets."""
 
-    Generator = _Generator
+    Generator = _OurDuckSql
 
 
 def _arguments(call: exp.Anonymous) -> Iterator[exp.Expression]:

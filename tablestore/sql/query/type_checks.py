@@ -69,11 +69,11 @@ def _incomparable(a: Any, b: Any) -> str:
     left, right = type_of(a), type_of(b)
     if left is None or right is None or isinstance(b, exp.Query | exp.Any | exp.All):
         return ""
-    one, other = _family(left), _family(right)
+    family, other = _family(left), _family(right)
     literal = (isinstance(a, exp.Literal) and other == "time") or (
-        isinstance(b, exp.Literal) and one == "time"
+        isinstance(b, exp.Literal) and family == "time"
     )
-    if one == other or "" in (one, other) or (literal and "text" in (one, other)):
+    if family == other or "" in (family, other) or (literal and "text" in (family, other)):
         return ""
     return f"{_shown(left)} and {_shown(right)} are not compared: CAST one of them"
 

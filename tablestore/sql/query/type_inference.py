@@ -62,8 +62,8 @@ _SPREADS = (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.Varianc
 
 def type_of(node: Any) -> DataType | None:
     """The type that `note_types` found for an expression."""
-    found: DataType | None = node.meta.get(_TYPE) if isinstance(node, exp.Expr) else None
-    return found
+    kind: DataType | None = node.meta.get(_TYPE) if isinstance(node, exp.Expr) else None
+    return kind
 
 
 def note_types(tree: exp.Expression, tables: Mapping[str, Columns]) -> Columns:
@@ -82,9 +82,9 @@ def cast_type(to: exp.DataType, *, nullable: bool = True) -> DataType | None:
     inner = [e for e in to.expressions if isinstance(e, exp.DataType)]
     if to.this in (exp.DType.ARRAY, exp.DType.MAP):
         types = [cast_type(e) for e in inner]
-        known = [t for t in types if t is not None]
+        present = [t for t in types if t is not None]
         wanted = 1 if to.this is exp.DType.ARRAY else 2
-        return nested(to.this.value, *known, nullable=nullable) if len(known) == wanted else None
+        return nested(to.this.value, *present, nullable=nullable) if len(present) == wanted else None
     if to.this is exp.DType.STRUCT:
         fields = [(e.name, cast_type(e.args["kind"])) for e in to.expressions if isinstance(e, exp.ColumnDef)]
         return _row(fields, nullable=nullable)
@@ -102,8 +102,8 @@ def cast_type(to: exp.DataType, *, nullable: bool = True) -> DataType | None:
 def _row(fields: Sequence[tuple[str, DataType | None]], *, nullable: bool) -> DataType | None:
     if any(t is None for _, t in fields):
         return None
-    made = tuple(DataField(i, name, t) for i, (name, t) in enumerate(fields) if t is not None)
-    return DataType("ROW", nullable, children=made)
+    fields_of_row = tuple(DataField(i, name, t) for i, (name, t) in enumerate(fields) if t is not None)
+    return DataType("ROW", nullable, children=fields_of_row)
 
 
 class _Scope:
@@ -118,8 +118,8 @@ class _Scope:
         names = [part.name for part in node.parts]
         for scope in self._scopes():
             if len(names) > 1 and names[0] in scope.sources:
-                found = dict(scope.sources[names[0]]).get(names[1])
-                return _parts(found, names[2:])
+                kind = dict(scope.sources[names[0]]).get(names[1])
+                return _parts(kind, names[2:])
             among = [dict(s)[names[0]] for s in scope.sources.values() if names[0] in dict(s)]
             if among:
                 first = among[0]
@@ -139,8 +139,8 @@ def _parts(t: DataType | None, names: Sequence[str]) -> DataType | None:
         if t is None or t.root != "ROW":
             return None
         fields = {f.name: f.type for f in t.children}
-        found = fields.get(name)
-        t = found.as_nullable() if found is not None and t.nullable else found
+        kind = fields.get(name)
+        t = kind.as_nullable() if kind is not None and t.nullable else kind
     return t
 
 
@@ -167,13 +167,13 @@ def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _Scope | None) 
 
 def _set_operation(node: exp.SetOperation, tables: Mapping[str, Columns], outer: _Scope | None) -> Columns:
     left, right = _query(node.this, tables, outer), _query(node.expression, tables, outer)
-    found: list[tuple[str, DataType | None]] = []
+    columns: list[tuple[str, DataType | None]] = []
     for place, ((name, a), (_, b)) in enumerate(zip(left, right, strict=False), 1):
         both = None if a is None or b is None else common((a, b))
         if both is None and a is not None and b is not None:
             node.meta.setdefault(MISMATCH, place)
-        found.append((name, both))
-    return found
+        columns.append((name, both))
+    return columns
 
 
 def _renamed(columns: Columns, node: exp.Expr) -> Columns:
@@ -186,12 +186,12 @@ def _values(node: exp.Values, tables: Mapping[str, Columns], outer: _Scope | Non
     scope = _Scope(outer)
     _note(node, scope, tables)
     rows = [r.expressions if isinstance(r, exp.Tuple) else [r] for r in node.expressions]
-    found = []
+    columns = []
     for place, column in enumerate(zip(*rows, strict=False)):
         types = [type_of(cell) for cell in column]
-        known = [t for t in types if t is not None]
-        found.append((f"EXPR${place}", common(known) if len(known) == len(types) else None))
-    return found
+        present = [t for t in types if t is not None]
+        columns.append((f"EXPR${place}", common(present) if len(present) == len(types) else None))
+    return columns
 
 
 def _select(node: exp.Select, tables: Mapping[str, Columns], outer: _Scope | None) -> Columns:
@@ -202,16 +202,16 @@ def _select(node: exp.Select, tables: Mapping[str, Columns], outer: _Scope | Non
     for join in node.args.get("joins") or ():
         _add_join(scope, join, tables)
     _note(node, scope, tables)
-    found: list[tuple[str, DataType | None]] = []
+    columns_of_all: list[tuple[str, DataType | None]] = []
     for place, shown in enumerate(node.expressions):
         star = shown.this if isinstance(shown, exp.Column) else shown
         if isinstance(star, exp.Star):
             wanted = shown.table if isinstance(shown, exp.Column) else ""
             for name, columns in scope.sources.items():
-                found += columns if wanted in ("", name) else ()
+                columns_of_all += columns if wanted in ("", name) else ()
         else:
-            found.append((shown.alias_or_name or f"EXPR${place}", type_of(shown)))
-    return found
+            columns_of_all.append((shown.alias_or_name or f"EXPR${place}", type_of(shown)))
+    return columns_of_all
 
 
 def _add_join(scope: _Scope, join: exp.Join, tables: Mapping[str, Columns]) -> None:
@@ -275,18 +275,18 @@ def _note(root: exp.Expr, scope: _Scope, tables: Mapping[str, Columns]) -> None:
             continue
         if isinstance(node, exp.Query):
             columns = _query(node, tables, scope)
-            found = columns[0][1] if len(columns) == 1 else None
-            found = None if found is None else found.as_nullable()
+            kind = columns[0][1] if len(columns) == 1 else None
+            kind = None if kind is None else kind.as_nullable()
         else:
-            found = _expression(node, scope)
-        if found is not None:
-            node.meta[_TYPE] = found
+            kind = _expression(node, scope)
+        if kind is not None:
+            node.meta[_TYPE] = kind
 
 
 def _expression(node: exp.Expr, scope: _Scope) -> DataType | None:
     if isinstance(node, exp.Column):
-        found = scope.column(node)
-        return function_type(node.name.upper(), (), ()) if found is None and len(node.parts) == 1 else found
+        kind = scope.column(node)
+        return function_type(node.name.upper(), (), ()) if kind is None and len(node.parts) == 1 else kind
     if isinstance(node, exp.Literal):
         return literal_type(node)
     if isinstance(node, exp.Boolean):
@@ -400,28 +400,28 @@ def _choice(node: exp.Expr) -> DataType | None:
     else:
         parts = [i.args["true"] for i in node.args["ifs"]] + [node.args.get("default") or exp.Null()]
     types = [NULL if type(p) is exp.Null else type_of(p) for p in parts]
-    known = [t for t in types if t is not None]
-    found = common(known) if len(known) == len(types) else None
-    if found is not None and isinstance(node, exp.Coalesce) and any(not t.nullable for t in known):
-        return found.not_null()
-    return found
+    present = [t for t in types if t is not None]
+    kind = common(present) if len(present) == len(types) else None
+    if kind is not None and isinstance(node, exp.Coalesce) and any(not t.nullable for t in present):
+        return kind.not_null()
+    return kind
 
 
 def _nested(node: exp.Expr) -> DataType | None:
     if isinstance(node, exp.Array):
         types = [type_of(e) for e in node.expressions]
-        known = [t for t in types if t is not None]
-        element = common(known) if known and len(known) == len(types) else None
+        present = [t for t in types if t is not None]
+        element = common(present) if present and len(present) == len(types) else None
         return None if element is None else nested("ARRAY", element, nullable=False)
     if isinstance(node, exp.Dot):
         return _parts(type_of(node.this), [node.expression.name])
     this = node.this
     if isinstance(this, exp.Column) and this.name.upper() == "MAP" and not this.this.quoted:
         types = [type_of(e) for e in node.expressions]
-        known = [t for t in types if t is not None]
-        if not known or len(known) < len(types):
+        present = [t for t in types if t is not None]
+        if not present or len(present) < len(types):
             return None
-        key, value = common(known[::2]), common(known[1::2])
+        key, value = common(present[::2]), common(present[1::2])
         return None if key is None or value is None else nested("MAP", key, value, nullable=False)
     t = type_of(this)
     if t is None or t.root not in ("ARRAY", "MAP"):
@@ -438,7 +438,7 @@ def note_type(tree: exp.Expr) -> exp.Expr:
     """Note the types of new nodes over such that have theirs; gives the tree."""
     nodes: Any = tree.walk(bfs=True, prune=lambda n: type_of(n) is not None)
     for node in reversed(list(nodes)):
-        found = _expression(node, _Scope(None)) if type_of(node) is None else None
-        if found is not None:
-            node.meta[_TYPE] = found
+        kind = _expression(node, _Scope(None)) if type_of(node) is None else None
+        if kind is not None:
+            node.meta[_TYPE] = kind
     return tree

@@ -23,11 +23,11 @@ _AGGREGATES = (exp.Sum, exp.Avg, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.
 
 def typed_transforms(usual: dict[Any, Any]) -> dict[Any, Any]:
     """An engine's transforms of nodes, with those of `TypedSql` instead where there are such."""
-    found = dict(usual)
-    found |= {kind: lambda self, e: self.computed(e) for kind in OPERATORS}
+    transforms = dict(usual)
+    transforms |= {kind: lambda self, e: self.computed(e) for kind in OPERATORS}
     for kind in _AGGREGATES:
-        found[kind] = lambda self, e, kind=kind: self.aggregate(e, usual.get(kind))
-    return found
+        transforms[kind] = lambda self, e, kind=kind: self.aggregate(e, usual.get(kind))
+    return transforms
 
 
 class TypedSql:
@@ -86,9 +86,9 @@ class TypedSql:
         if name == "ABS":
             return self.numbers.absolute(first)
         if name == "SIGN":
-            found = f"CAST(sign({first.text}) AS {self.numbers.type_name(t)})"
+            sign = f"CAST(sign({first.text}) AS {self.numbers.type_name(t)})"
             itself = f"isnan({first.text}) OR {first.text} = 0"  # NaN, and 0 with its sign
-            return f"(CASE WHEN {itself} THEN {first.text} ELSE {found} END)" if t.root in FLOATS else found
+            return f"(CASE WHEN {itself} THEN {first.text} ELSE {sign} END)" if t.root in FLOATS else sign
         return self.numbers.rounded(name, first, [self.sql(a) for a in arguments[1:]], t)
 
     def overlay_sql(self, expression: exp.Overlay) -> str:
@@ -98,8 +98,8 @@ class TypedSql:
         behind = f"substring({text}, {rest})"
         behind = f"CASE WHEN ({length}) > 0 THEN {behind} ELSE '' END" if length else behind
         outside = f"({start}) <= 0 OR ({start}) > length({text})"
-        found = f"left({text}, ({start}) - 1) || {by} || {behind}"
-        return f"(CASE WHEN ({by}) IS NULL THEN NULL WHEN {outside} THEN {text} ELSE {found} END)"
+        overlaid = f"left({text}, ({start}) - 1) || {by} || {behind}"
+        return f"(CASE WHEN ({by}) IS NULL THEN NULL WHEN {outside} THEN {text} ELSE {overlaid} END)"
 
     def dpipe_sql(self, expression: exp.DPipe) -> str:
         """Texts joined; what is no text is cast to one."""
@@ -114,18 +114,18 @@ class TypedSql:
 
     def aggregate(self, expression: Any, usual: Any) -> str:
         """An aggregate; `usual` is how the engine says it by itself."""
-        found = rendered(expression, self.sql, self.numbers)
-        if found is not None:
-            return found
+        sql = rendered(expression, self.sql, self.numbers)
+        if sql is not None:
+            return sql
         return str(self.function_fallback_sql(expression) if usual is None else usual(self, expression))
 
     def filter_sql(self, expression: exp.Filter) -> str:
-        found = rendered(expression, self.sql, self.numbers)
-        return str(super().filter_sql(expression)) if found is None else found  # type: ignore[misc]  # likewise
+        sql = rendered(expression, self.sql, self.numbers)
+        return str(super().filter_sql(expression)) if sql is None else sql  # type: ignore[misc]  # likewise
 
     def window_sql(self, expression: exp.Window) -> str:
-        found = rendered(expression, self.sql, self.numbers)
-        return str(super().window_sql(expression)) if found is None else found  # type: ignore[misc]  # likewise
+        sql = rendered(expression, self.sql, self.numbers)
+        return str(super().window_sql(expression)) if sql is None else sql  # type: ignore[misc]  # likewise
 
 
 def shown_type(t: DataType) -> str:

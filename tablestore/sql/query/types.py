@@ -39,8 +39,8 @@ def expression_type(scope: Scope, text: str, columns: Sequence[DataField]) -> Da
         assert isinstance(select, exp.Select)
         select = select.from_(_COLUMNS)
         ((_, inferred),) = note_types(select, {_COLUMNS: columns_of(columns)})
-        found = connection.relation(duck_sql(select)).to_arrow_table().schema.field(0)
-    t = from_arrow(_known(found.type))
+        field = connection.relation(duck_sql(select)).to_arrow_table().schema.field(0)
+    t = from_arrow(_known(field.type))
     if inferred is not None and inferred.root in NUMBERS and t.root in NUMBERS:
         t = inferred.as_nullable()
     return t.not_null() if _never_null(tree, {f.name for f in columns if not f.type.nullable}) else t

@@ -1,10 +1,10 @@
-"""ALTER TABLE of columns, options and the watermark: what was written, and the changes that it means."""
+"""ALTER TABLE of columns, options and the watermark: what is written, and the changes that it means."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError
 from tablestore.format import schema_change
@@ -16,7 +16,7 @@ from tablestore.sql.problems import placed
 from tablestore.sql.query.types import expression_columns, expression_type
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.shape import Shape, exists, stored_table
+from tablestore.sql.shape import TableShape, exists, stored_table
 from tablestore.sql.statements.columns import (
     ColumnText,
     WatermarkText,
@@ -29,24 +29,18 @@ from tablestore.sql.statements.create_table import refuse_other_connectors
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.table.table import Table
 
+_KEY_STAYS = "the key of a table says where its rows are: make another table"
 Place = Mapping[str, Any]  # the arguments after, first of `schema_change.add`
 
 
-@dataclass(frozen=True, slots=True)
-class Alteration:
-    """One change of a statement: `what` says which, the rest is of the kind."""
+class Alteration(Protocol):
+    """One change of a statement, which stands `at` a place of the script."""
 
-    what: str
-    at: int
-    name: tuple[str, ...] = ()
-    to: str = ""
-    column: ColumnText | None = None
-    place: Place | None = None
-    value: Any = None
-    watermark: WatermarkText | None = None
-    options: Mapping[str, str] | None = None
-    keys: tuple[str, ...] = ()
-    partition: Mapping[str, Any] | None = None
+    @property
+    def at(self) -> int: ...
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        """What it means for the table as the statement has left it so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +56,18 @@ class AlterTable:
         if self.if_exists and not exists(session, self.name):
             return Result(message=f"there is no table {self.name}")
         table = stored_table(session, self.name)
-        planned = _Planned(session, table, self.text)
-        for one in self.alterations:
+        planned = Planned(session, table, self.text)
+        for alteration in self.alterations:
             try:
-                planned.add(one)
+                planned.add(alteration)
             except TablestoreError as e:
-                placed(e, self.text, one.at)
+                placed(e, self.text, alteration.at)
                 raise
         altered = table.alter(*planned.changes)
         return Result(message=f"table {self.name} is altered: schema {altered.store.schema.id}")
 
 
-class _Planned:
+class Planned:
     """The changes of a statement, one by one, against the table as they leave it. Lives for one statement."""
 
     def __init__(self, session: Session, table: Table, text: str) -> None:
@@ -81,138 +75,29 @@ class _Planned:
         self.schema = table.store.schema
         self.changes: list[Change] = []
 
-    def add(self, one: Alteration) -> None:
-        for change in self._changes(one):
+    def add(self, alteration: Alteration) -> None:
+        """Plan it, and see the table after each of its changes."""
+        for change in alteration.changes(self):
             self.changes.append(change)
-            # what follows sees the table after this change
             self.schema = schema_change.apply(
                 self.schema, [change], has_snapshots=False, time_millis=self.schema.time_millis
             )
 
-    def _changes(self, one: Alteration) -> Sequence[Change]:
-        what = one.what
-        if one.partition is not None:
-            return [self._of_partition(one, one.partition)]
-        if what == "set":
-            options = dict(one.options or {})
-            refuse_other_connectors(options)
-            require_inside(self.session.roots, options)
-            comment = options.pop("comment", None)
-            found = [schema_change.set_options(options)] if options else []
-            return [*found, schema_change.comment(None, comment)] if comment is not None else found
-        if what == "reset":
-            keys = [key for key in one.keys if key != "comment"]
-            found = [schema_change.reset_options(*keys)] if keys else []
-            return [*found, schema_change.comment(None, None)] if "comment" in one.keys else found
-        if what == "add":
-            return self._added(one)
-        if what == "modify":
-            return self._modified(one)
-        if what == "rename":
-            self._require_unused(one.name, "renamed")
-            return [schema_change.rename(one.name, one.to)]
-        if what == "drop":
-            self._require_unused(one.name, "dropped")
-            return [schema_change.drop(one.name)]
-        if what == "drop watermark":
-            if self._shape.watermark is None:
-                raise NotFound("the table has no watermark")
-            return [schema_change.drop_watermark()]
-        if what in ("add watermark", "modify watermark"):
-            return self._marked(one)
-        return [self._of_column(one)]
-
-    def _of_partition(self, one: Alteration, partition: Mapping[str, Any]) -> Change:
-        named = typed_partition(self.table, partition)
-        if one.what == "set":
-            require_inside(self.session.roots, one.options or {})
-            return schema_change.set_options(one.options or {}, partition=named)
-        return schema_change.reset_options(*one.keys, partition=named)
-
     @property
-    def _shape(self) -> Shape:
-        return Shape.of_schema(self.schema)
+    def shape(self) -> TableShape:
+        """The table's shape so far."""
+        return TableShape.of_schema(self.schema)
 
-    def _of_column(self, one: Alteration) -> Change:
-        name = one.name
-        if one.what == "comment":
-            return schema_change.comment(name, one.value)
-        if one.what == "default":
-            return schema_change.default(name, one.value)
-        if one.what == "nullable":
-            return schema_change.nullable(name)
-        if one.what == "not null":
-            return schema_change.not_null(name)
-        if one.what == "move":
-            return schema_change.move(name, **dict(one.place or {}))
-        assert one.what == "type"
-        assert one.column is not None
-        return schema_change.retype(name, one.column.field(self.text).type)
+    def computed(self, column: ColumnText, place: Place) -> Change:
+        """The column, which is an expression, at a place."""
+        assert column.expression is not None
+        t = expression_type(self.session, column.expression, self.shape.columns)
+        name = column.name[-1]
+        return schema_change.compute(name, column.expression, str(t), comment=column.comment, **place)
 
-    def _added(self, one: Alteration) -> Sequence[Change]:
-        column = one.column
-        assert column is not None
-        place = dict(one.place or {})
-        if column.expression is not None:
-            t = expression_type(self.session, column.expression, self._shape.columns)
-            return [
-                schema_change.compute(
-                    column.name[-1], column.expression, str(t), comment=column.comment, **place
-                )
-            ]
-        made = column.field(self.text)
-        return [
-            schema_change.add(column.name, made.type, comment=made.description, default=made.default, **place)
-        ]
-
-    def _modified(self, one: Alteration) -> Sequence[Change]:
-        """MODIFY says the whole column: what it leaves out goes, but for NOT NULL of a key."""
-        column = one.column
-        assert column is not None
-        name, place = column.name, dict(one.place or {})
-        if column.expression is not None:
-            t = expression_type(self.session, column.expression, self._shape.columns)
-            if column.name[-1] not in {c.name for c in self._shape.computed}:
-                raise InvalidRequest(
-                    f"column {column.name[-1]!r} is stored: drop it, then add a computed one"
-                )
-            changes = [
-                schema_change.compute(column.name[-1], column.expression, str(t), comment=column.comment)
-            ]
-            return [*changes, schema_change.move(name, **place)] if place else changes
-        made = column.field(self.text)
-        changes = [schema_change.retype(name, made.type)]
-        before = self._field(column.name)
-        if before is not None and before.type.nullable != made.type.nullable:
-            is_key = column.name[0] in self.schema.primary_keys
-            if not made.type.nullable:
-                changes.append(schema_change.not_null(name))
-            elif not is_key:
-                changes.append(schema_change.nullable(name))
-        if made.description is not None:
-            changes.append(schema_change.comment(name, made.description))
-        if made.default is not None:
-            changes.append(schema_change.default(name, made.default))
-        if place:
-            changes.append(schema_change.move(name, **place))
-        return changes
-
-    def _field(self, path: tuple[str, ...]) -> Any:
-        return self.schema.by_name.get(path[0]) if len(path) == 1 else None
-
-    def _marked(self, one: Alteration) -> Sequence[Change]:
-        shape = self._shape
-        if one.what == "add watermark" and shape.watermark is not None:
-            raise AlreadyExists("the table has a watermark: write MODIFY WATERMARK")
-        if one.what == "modify watermark" and shape.watermark is None:
-            raise NotFound("the table has no watermark: write ADD WATERMARK")
-        made = watermark_of(self.session, one.watermark, shape.columns, self.text, shape.computed)
-        assert made is not None
-        return [schema_change.mark(made.column, made.expression, made.type)]
-
-    def _require_unused(self, path: tuple[str, ...], verb: str) -> None:
+    def require_unused(self, path: tuple[str, ...], verb: str) -> None:
         """Raise InvalidRequest for a column by which others are computed."""
-        shape = self._shape
+        shape = self.shape
         for c in shape.computed:
             if c.name != path[0] and path[0] in expression_columns(c.expression):
                 raise InvalidRequest(
@@ -225,17 +110,178 @@ class _Planned:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A change that means the same whatever the table is."""
+
+    at: int
+    change: Change
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        return [self.change]
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableOptions:
+    """Options of the table, of which `comment` is its comment, or of a partition."""
+
+    at: int
+    options: Mapping[str, str]
+    partition: Mapping[str, Any] | None
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        options = dict(self.options)
+        if self.partition is not None:
+            named = typed_partition(before.table, self.partition)
+            require_inside(before.session.roots, options)
+            return [schema_change.set_options(options, partition=named)]
+        refuse_other_connectors(options)
+        require_inside(before.session.roots, options)
+        comment = options.pop("comment", None)
+        changes = [schema_change.set_options(options)] if options else []
+        return [*changes, schema_change.comment(None, comment)] if comment is not None else changes
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTableOptions:
+    """The same, taken back."""
+
+    at: int
+    keys: tuple[str, ...]
+    partition: Mapping[str, Any] | None
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        if self.partition is not None:
+            named = typed_partition(before.table, self.partition)
+            return [schema_change.reset_options(*self.keys, partition=named)]
+        keys = [key for key in self.keys if key != "comment"]
+        changes = [schema_change.reset_options(*keys)] if keys else []
+        return [*changes, schema_change.comment(None, None)] if "comment" in self.keys else changes
+
+
+@dataclass(frozen=True, slots=True)
+class AddedColumn:
+    at: int
+    column: ColumnText
+    place: Place
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        column = self.column
+        if column.expression is not None:
+            return [before.computed(column, self.place)]
+        f = column.field(before.text)
+        return [
+            schema_change.add(column.name, f.type, comment=f.description, default=f.default, **self.place)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ModifiedColumn:
+    """MODIFY says the whole column: what it leaves out goes, but for NOT NULL of a key."""
+
+    at: int
+    column: ColumnText
+    place: Place
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        changes = self._stored(before) if self.column.expression is None else self._computed(before)
+        moves = [schema_change.move(self.column.name, **self.place)] if self.place else []
+        return [*changes, *moves]
+
+    def _computed(self, before: Planned) -> list[Change]:
+        change, name = before.computed(self.column, {}), self.column.name[-1]
+        if name not in {c.name for c in before.shape.computed}:
+            raise InvalidRequest(f"column {name!r} is stored: drop it, then add a computed one")
+        return [change]
+
+    def _stored(self, before: Planned) -> list[Change]:
+        f, name = self.column.field(before.text), self.column.name
+        changes = [schema_change.retype(name, f.type)]
+        field = before.schema.by_name.get(name[0]) if len(name) == 1 else None
+        if field is not None and field.type.nullable != f.type.nullable:
+            if not f.type.nullable:
+                changes.append(schema_change.not_null(name))
+            elif name[0] not in before.schema.primary_keys:
+                changes.append(schema_change.nullable(name))
+        if f.description is not None:
+            changes.append(schema_change.comment(name, f.description))
+        if f.default is not None:
+            changes.append(schema_change.default(name, f.default))
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class RetypedColumn:
+    at: int
+    column: ColumnText
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        return [schema_change.retype(self.column.name, self.column.field(before.text).type)]
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedColumn:
+    at: int
+    name: tuple[str, ...]
+    to: str
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        before.require_unused(self.name, "renamed")
+        return [schema_change.rename(self.name, self.to)]
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedColumn:
+    at: int
+    name: tuple[str, ...]
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        before.require_unused(self.name, "dropped")
+        return [schema_change.drop(self.name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """ADD or MODIFY WATERMARK; `again`: there is one before."""
+
+    at: int
+    watermark: WatermarkText
+    again: bool
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        shape = before.shape
+        if shape.watermark is not None and not self.again:
+            raise AlreadyExists("the table has a watermark: write MODIFY WATERMARK")
+        if shape.watermark is None and self.again:
+            raise NotFound("the table has no watermark: write ADD WATERMARK")
+        mark = watermark_of(before.session, self.watermark, shape.columns, before.text, shape.computed)
+        assert mark is not None
+        return [schema_change.mark(mark.column, mark.expression, mark.type)]
+
+
+@dataclass(frozen=True, slots=True)
+class Unmarked:
+    """DROP WATERMARK."""
+
+    at: int
+
+    def changes(self, before: Planned) -> Sequence[Change]:
+        if before.shape.watermark is None:
+            raise NotFound("the table has no watermark")
+        return [schema_change.drop_watermark()]
+
+
 def alterations(p: Parser) -> list[Alteration]:
     """What stands behind the name of the table."""
-    found = of_options(p)
-    if found is not None:
-        return [found]
     at = p.at
+    options = of_options(p)
+    if options is not None:
+        return [options]
     if p.accept("RENAME"):
         p.accept("COLUMN")
         name = column_name(p)
         p.expect("TO")
-        return [Alteration("rename", at, name, p.part("the new name"))]
+        return [RenamedColumn(at, name, p.part("the new name"))]
     if p.accept("ADD"):
         return _each(p, ("COLUMNS", "COLUMN"), _add)
     if p.accept("MODIFY"):
@@ -252,89 +298,82 @@ def of_options(p: Parser, partition: Mapping[str, Any] | None = None) -> Alterat
     """SET or RESET of options, of the table or of a partition; None if neither comes."""
     at = p.at
     if p.accept("SET TBLPROPERTIES") or p.accept("SET"):
-        return Alteration("set", at, options=p.options(), partition=partition)
-    if p.accept("RESET"):
-        return Alteration("reset", at, keys=tuple(p.listed(p.option_key)), partition=partition)
+        return SetTableOptions(at, p.options(), partition)
     if p.accept("UNSET TBLPROPERTIES"):
         p.accept("IF EXISTS")
-        return Alteration("reset", at, keys=tuple(p.listed(p.option_key)), partition=partition)
-    return None
+    elif not p.accept("RESET"):
+        return None
+    return ResetTableOptions(at, tuple(p.listed(p.option_key)), partition)
 
 
-def _each(p: Parser, words: tuple[str, ...], one: Callable[[Parser], Alteration]) -> list[Alteration]:
+def _each(p: Parser, words: tuple[str, ...], read: Callable[[Parser], Alteration]) -> list[Alteration]:
     """One alteration, or several in parentheses."""
     any(p.accept(word) for word in words)
-    return p.listed(lambda: one(p)) if p.comes("(") else [one(p)]
+    return p.listed(lambda: read(p)) if p.comes("(") else [read(p)]
+
+
+def _refuse_key(p: Parser, verb: str) -> None:
+    if p.comes("PRIMARY KEY") or p.comes("CONSTRAINT"):
+        p.refuse(f"{verb} PRIMARY KEY", _KEY_STAYS)
 
 
 def _add(p: Parser) -> Alteration:
     at = p.at
     if p.comes("WATERMARK FOR"):
-        return Alteration("add watermark", at, watermark=watermark_text(p))
-    if p.comes("PRIMARY KEY") or p.comes("CONSTRAINT"):
-        p.refuse("ADD PRIMARY KEY", "the key of a table says where its rows are: make another table")
+        return Marked(at, watermark_text(p), again=False)
+    _refuse_key(p, "ADD")
     column = column_text(p)
     if column.is_key:
-        p.refuse("ADD PRIMARY KEY", "the key of a table says where its rows are: make another table")
-    return Alteration("add", at, column.name, column=column, place=_place(p))
+        p.refuse("ADD PRIMARY KEY", _KEY_STAYS)
+    return AddedColumn(at, column, _place(p))
 
 
 def _modify(p: Parser) -> Alteration:
     at = p.at
     if p.comes("WATERMARK FOR"):
-        return Alteration("modify watermark", at, watermark=watermark_text(p))
-    if p.comes("PRIMARY KEY") or p.comes("CONSTRAINT"):
-        p.refuse("MODIFY PRIMARY KEY", "the key of a table says where its rows are: make another table")
-    column = column_text(p)
-    return Alteration("modify", at, column.name, column=column, place=_place(p))
+        return Marked(at, watermark_text(p), again=True)
+    _refuse_key(p, "MODIFY")
+    return ModifiedColumn(at, column_text(p), _place(p))
 
 
-def _place(p: Parser) -> Place | None:
+def _place(p: Parser) -> Place:
     if p.accept("FIRST"):
         return {"first": True}
     if p.accept("AFTER"):
         return {"after": p.part("a column")}
-    return None
+    return {}
 
 
 def _dropped(p: Parser) -> list[Alteration]:
     at = p.at
     if p.accept("WATERMARK"):
-        return [Alteration("drop watermark", at)]
-    if p.comes("PRIMARY KEY") or p.comes("CONSTRAINT"):
-        p.refuse("DROP PRIMARY KEY", "the key of a table says where its rows are: make another table")
-    if not p.accept("COLUMNS"):
-        p.accept("COLUMN")
-
-    def one() -> Alteration:
-        return Alteration("drop", p.at, column_name(p))
-
-    return p.listed(one) if p.comes("(") else [one()]
+        return [Unmarked(at)]
+    _refuse_key(p, "DROP")
+    return _each(p, ("COLUMNS", "COLUMN"), lambda p: DroppedColumn(p.at, column_name(p)))
 
 
 def _alter_column(p: Parser) -> list[Alteration]:
     """Spark's ALTER COLUMN: one change, or several of different kinds."""
     at = p.at
     name = column_name(p)
-    found: list[Alteration] = []
-    while not p.ended:
+    alterations: list[Alteration] = []
+    while not (p.ended and alterations):
         if p.accept("TYPE") or p.accept("SET DATA TYPE"):
-            column = ColumnText(name, p.at, p.type_text())
-            found.append(Alteration("type", at, name, column=column))
-        elif p.accept("COMMENT"):
-            found.append(Alteration("comment", at, name, value=p.string("the comment, in single quotes,")))
+            alterations.append(RetypedColumn(at, ColumnText(name, p.at, p.type_text())))
+            continue
+        if p.accept("COMMENT"):
+            change = schema_change.comment(name, p.string("the comment, in single quotes,"))
         elif p.accept("SET DEFAULT"):
-            found.append(Alteration("default", at, name, value=p.literal()))
+            change = schema_change.default(name, p.literal())
         elif p.accept("DROP DEFAULT"):
-            found.append(Alteration("default", at, name, value=None))
+            change = schema_change.default(name, None)
         elif p.accept("DROP NOT NULL"):
-            found.append(Alteration("nullable", at, name))
+            change = schema_change.nullable(name)
         elif p.accept("SET NOT NULL"):
-            found.append(Alteration("not null", at, name))
+            change = schema_change.not_null(name)
         elif p.comes("FIRST") or p.comes("AFTER"):
-            found.append(Alteration("move", at, name, place=_place(p)))
+            change = schema_change.move(name, **_place(p))
         else:
             p.fail("TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL, FIRST or AFTER is expected")
-    if not found:
-        p.fail("TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL, FIRST or AFTER is expected")
-    return found
+        alterations.append(Plain(at, change))
+    return alterations

@@ -67,19 +67,21 @@ class AlterPartitions:
             raise InvalidRequest(f"table {self.name} is not partitioned")
         for partition in self.partitions:
             require_partition(table, partition, whole=not self.drop)
-            found = bool(partition_files(table, partition))
+            has_files = bool(partition_files(table, partition))
             named = "/".join(f"{k}={v}" for k, v in partition.items())
-            if found and not self.drop and not self.lenient:
+            if has_files and not self.drop and not self.lenient:
                 raise AlreadyExists(f"partition {named} of {self.name} exists")
-            if not found and self.drop and not self.lenient:
+            if not has_files and self.drop and not self.lenient:
                 raise NotFound(f"no partition {named} of {self.name} holds files")
         if not self.drop:
             return Result(message="a partition is there as soon as a row is in it: nothing to do")
-        made: list[int] = []
+        snapshots: list[int] = []
         for partition in self.partitions:
             if partition_files(table, partition):
-                made += table.truncate(partition=typed_partition(table, partition)).snapshots
-        return Result(snapshots=tuple(made), message=f"{len(made)} partitions of {self.name} are dropped")
+                snapshots += table.truncate(partition=typed_partition(table, partition)).snapshots
+        return Result(
+            snapshots=tuple(snapshots), message=f"{len(snapshots)} partitions of {self.name} are dropped"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,8 @@ def parse_alter(p: Parser) -> Any:
     partitions = _partitions(p, name)
     if partitions is not None:
         return partitions
-    found = alterations(p)
-    return AlterTable(name, tuple(found), p.piece.text, if_exists)
+    changes = alterations(p)
+    return AlterTable(name, tuple(changes), p.piece.text, if_exists)
 
 
 def _partitions(p: Parser, name: Name) -> AlterPartitions | None:
@@ -124,11 +126,11 @@ def _partitions(p: Parser, name: Name) -> AlterPartitions | None:
         return None
     p.expect("DROP" if drop else "ADD")
     lenient = p.accept("IF EXISTS") or p.accept("IF NOT EXISTS")
-    found = []
+    partitions = []
     while p.accept("PARTITION"):
-        found.append(p.partition())
+        partitions.append(p.partition())
         p.accept(",")
-    return AlterPartitions(name, tuple(found), drop, lenient)
+    return AlterPartitions(name, tuple(partitions), drop, lenient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +182,12 @@ class Analyze:
             columns = None
         elif p.accept("FOR COLUMNS"):
             in_brackets = p.accept("(")
-            found = [p.part("a column")]
+            names = [p.part("a column")]
             while p.accept(","):
-                found.append(p.part("a column"))
+                names.append(p.part("a column"))
             if in_brackets:
                 p.expect(")")
-            columns = tuple(found)
+            columns = tuple(names)
         return Analyze(name, columns)
 
     def run(self, session: Session) -> Result:

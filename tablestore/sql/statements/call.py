@@ -52,11 +52,11 @@ class Call:
             raise InvalidRequest(f"procedures are in sys: CALL sys.{procedure}(…)")
         if procedure not in PROCEDURES:
             raise NotFound.among("procedure", procedure, PROCEDURES)
-        found = PROCEDURES[procedure]
-        values = found.bound(self.positional, self.named)
+        called = PROCEDURES[procedure]
+        values = called.bound(self.positional, self.named)
         if len(catalog) == 1 or catalog[0] == session.catalog:
-            return found.run(session, values)
-        return found.run(session.within(catalog[0]), values)
+            return called.run(session, values)
+        return called.run(session.within(catalog[0]), values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class ShowProcedures:
     """SHOW PROCEDURES."""
 
     def run(self, session: Session) -> Result:
-        found = [PROCEDURES[name] for name in sorted(PROCEDURES)]
+        procedures = [PROCEDURES[name] for name in sorted(PROCEDURES)]
         columns = {
-            "procedure name": [f"sys.{one.name}" for one in found],
-            "syntax": [p.syntax for p in found],
+            "procedure name": [f"sys.{procedure.name}" for procedure in procedures],
+            "syntax": [p.syntax for p in procedures],
         }
-        return Result(pa.table({**columns, "comment": [one.text for one in found]}))
+        return Result(pa.table({**columns, "comment": [procedure.text for procedure in procedures]}))
 
 
 FORMS = (

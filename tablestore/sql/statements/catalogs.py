@@ -13,7 +13,7 @@ from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.statements.like import Like, listed
+from tablestore.sql.statements.like import NamePattern, listed
 from tablestore.sql.text import name_text, options_text
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import connect
@@ -97,7 +97,7 @@ class UseCatalog:
 class ShowCatalogs:
     """SHOW CATALOGS."""
 
-    like: Like = Like()
+    like: NamePattern = NamePattern()
 
     def run(self, session: Session) -> Result:
         return listed("catalog name", self.like.chosen(sorted(session.catalogs)))
@@ -176,7 +176,7 @@ FORMS = (
         "SHOW CATALOGS [[NOT] {LIKE | ILIKE} 'pattern']",
         "The catalogs of the session.",
         "catalogs",
-        lambda p: ShowCatalogs(Like.parse(p)),
+        lambda p: ShowCatalogs(NamePattern.parse(p)),
         example="SHOW CATALOGS",
     ),
     Form(

@@ -90,9 +90,9 @@ class Update:
             sql = query.prepared(select)
 
             def change(batch: pa.RecordBatch) -> RowChanges:
-                found = query.over(sql, batch).sort_by(POSITION)
-                rows = with_columns(batch, found, names, table)
-                return RowChanges(updated=found[POSITION].to_numpy(), rows=rows)
+                changed = query.over(sql, batch).sort_by(POSITION)
+                rows = with_columns(batch, changed, names, table)
+                return RowChanges(updated=changed[POSITION].to_numpy(), rows=rows)
 
             committed = table.change_rows(change, where=where.predicate, columns=names)
         return changed(committed, f"of {table.name}")
@@ -160,11 +160,11 @@ class Truncate:
 def _constants(values: list[tuple[str, exp.Expression]], table: Table) -> dict[str, Any] | None:
     """The values, if all are literals."""
     try:
-        found = {name: value_of(value) for name, value in values}
+        constants = {name: value_of(value) for name, value in values}
     except InvalidRequest:
         return None
     fields = table.store.schema.by_name
-    return {name: assigned(pa.array([value]), fields[name])[0].as_py() for name, value in found.items()}
+    return {name: assigned(pa.array([value]), fields[name])[0].as_py() for name, value in constants.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,24 +180,24 @@ def conditions(where: exp.Expression | None, table: Table) -> Conditions:
     if where is None:
         return Conditions(Always(True), True)
     terms: list[exp.Expression] = list(where.flatten()) if isinstance(where, exp.And) else [where]  # type: ignore[arg-type]  # expressions
-    found = [predicate_of(term, table) for term in terms]
-    known = [p for p in found if p is not None]
-    return Conditions(all_of(*known) if known else Always(True), len(known) == len(found))
+    predicates = [predicate_of(term, table) for term in terms]
+    pushed = [p for p in predicates if p is not None]
+    return Conditions(all_of(*pushed) if pushed else Always(True), len(pushed) == len(predicates))
 
 
 def assignments(terms: list[exp.Expression], alias: str, text: str) -> tuple[tuple[str, exp.Expression], ...]:
     """`SET column = expression, …`: each column once, of the target; DEFAULT is a NULL that stands for it."""
-    found: dict[str, exp.Expression] = {}
+    assigned: dict[str, exp.Expression] = {}
     for term in terms:
         if not isinstance(term, exp.EQ) or not isinstance(term.this, exp.Column):
             raise SqlProblem("SET takes column = expression", text, start_of(term))
         if term.this.table not in ("", alias) or term.this.args.get("db"):
             whole = ".".join(part.name for part in term.this.parts[:-1])
             raise SqlProblem(f"{whole!r} is not what is changed: {alias} is", text, start_of(term))
-        if term.this.name in found:
+        if term.this.name in assigned:
             raise SqlProblem(f"column {term.this.name!r} gets two values", text, start_of(term))
-        found[term.this.name] = null_for_default(term.expression)
-    return tuple(found.items())
+        assigned[term.this.name] = null_for_default(term.expression)
+    return tuple(assigned.items())
 
 
 def short_names(tree: exp.Expression, name: Name, alias: str) -> None:
@@ -223,8 +223,12 @@ def with_columns(batch: pa.RecordBatch, found: pa.Table, names: list[str], table
         value = assigned(found[f"__value_{i}"].combine_chunks(), by_name[name])
         require_present(value, by_name[name].type, f"column {name!r}")
         at = rows.schema.get_field_index(name)
-        known = rows.schema.field(at)
-        field = known if value.type == known.type and not value.null_count else pa.field(name, value.type)
+        column_field = rows.schema.field(at)
+        field = (
+            column_field
+            if value.type == column_field.type and not value.null_count
+            else pa.field(name, value.type)
+        )
         rows = rows.set_column(at, field, value)
     return rows
 

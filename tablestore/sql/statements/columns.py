@@ -47,8 +47,10 @@ class ColumnText:
             t = _type(self.type or "", of_spark=of_spark)
             if not self.nullable:
                 t = t.not_null()
-            made = DataField(0, self.name[-1], t, self.comment)
-            return made if self.default is None else replace(made, default=default_text(made, self.default))
+            field = DataField(0, self.name[-1], t, self.comment)
+            return (
+                field if self.default is None else replace(field, default=default_text(field, self.default))
+            )
         except TablestoreError as e:
             placed(e, text, self.at)
             raise
@@ -103,12 +105,14 @@ class _Collected:
 
 def table_text(p: Parser, *, metadata: bool = False) -> TableText:
     """`(column, …, PRIMARY KEY (…) NOT ENFORCED, WATERMARK FOR … AS …)`; `metadata`: also columns of it."""
-    found = _Collected()
-    p.listed(lambda: _element(p, found, metadata))
-    key = tuple(c.name[0] for c in found.columns if c.is_key)
-    if len(key) > 1 or (key and found.primary_key):
+    collected = _Collected()
+    p.listed(lambda: _element(p, collected, metadata))
+    key = tuple(c.name[0] for c in collected.columns if c.is_key)
+    if len(key) > 1 or (key and collected.primary_key):
         p.fail("the primary key is named twice: write PRIMARY KEY (a, b) NOT ENFORCED behind the columns")
-    return TableText(p.piece.text, tuple(found.columns), found.primary_key or key, found.watermark)
+    return TableText(
+        p.piece.text, tuple(collected.columns), collected.primary_key or key, collected.watermark
+    )
 
 
 def _element(p: Parser, found: _Collected, metadata: bool) -> None:
@@ -157,29 +161,29 @@ def column_text(p: Parser, *, metadata: bool = False) -> ColumnText:
         expression = p.expression_text()
         comment = p.string() if p.accept("COMMENT") else None
         return ColumnText(name, at, comment=comment, expression=expression)
-    made = ColumnText(name, at, p.type_text())
+    column = ColumnText(name, at, p.type_text())
     while True:
         if p.accept("NOT NULL"):
-            made = replace(made, nullable=False)
+            column = replace(column, nullable=False)
         elif p.accept("NULL"):
-            made = replace(made, nullable=True)
+            column = replace(column, nullable=True)
         elif p.accept("DEFAULT"):
-            made = replace(made, default=p.literal())
+            column = replace(column, default=p.literal())
         elif p.accept("COMMENT"):
-            made = replace(made, comment=p.string("the comment, in single quotes,"))
+            column = replace(column, comment=p.string("the comment, in single quotes,"))
         elif p.accept("PRIMARY KEY"):
             _not_enforced(p)
-            made = replace(made, is_key=True, nullable=False)
+            column = replace(column, is_key=True, nullable=False)
         elif p.comes("METADATA") and not metadata:
             why = "CREATE TEMPORARY TABLE takes those of a connector"
             p.refuse(f"METADATA column {name[-1]!r} of a table in a catalog", why)
         elif p.accept("METADATA"):
             key = p.string("the key of the metadata, in single quotes,") if p.accept("FROM") else name[-1]
-            made = replace(made, metadata=key, virtual=p.accept("VIRTUAL"))
+            column = replace(column, metadata=key, virtual=p.accept("VIRTUAL"))
         elif p.comes("UNIQUE"):
             p.refuse("UNIQUE columns", "only the primary key tells rows apart")
         else:
-            return made
+            return column
 
 
 def column_name(p: Parser) -> tuple[str, ...]:
@@ -219,13 +223,13 @@ def computed_of(
 ) -> tuple[ComputedColumn, ...]:
     """The computed ones of columns in their order. `typed`: an expression that cannot be computed over the
     stored columns is refused; else its type stays unknown. Raises with the place of the column."""
-    found = []
+    computed = []
     for position, column in enumerate(columns):
         if column.expression is not None:
             t = _typed(session, column.expression, stored, text, column.at, required=typed)
             name = of_one_part(column)
-            found.append(ComputedColumn(name, column.expression, t, position, column.comment))
-    return tuple(found)
+            computed.append(ComputedColumn(name, column.expression, t, position, column.comment))
+    return tuple(computed)
 
 
 def watermark_of(

@@ -42,7 +42,7 @@ from tablestore.sql.statements.columns import (
     watermark_of,
     without_nulls,
 )
-from tablestore.sql.temporary import MetadataColumn, TemporaryTable
+from tablestore.sql.temporary import RecordMetadata, TemporaryTable
 from tablestore.table.table import Table
 from tablestore.write.supported import warning_of
 
@@ -51,7 +51,7 @@ _ASPECTS = ("CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WA
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class LikeClause:
     """LIKE source, with what of it is left out: words of `_ASPECTS`."""
 
     source: Name
@@ -69,7 +69,7 @@ class _Definition:
     computed: tuple[ComputedColumn, ...] = ()
     watermark: Watermark | None = None
     comment: str | None = None
-    metadata: tuple[MetadataColumn, ...] = ()
+    metadata: tuple[RecordMetadata, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class CreateTable:
     partition_by: tuple[ColumnText, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     comment: str | None = None
-    like: Like | None = None
+    like: LikeClause | None = None
     query: Any = None
     temporary: bool = False
     if_not_exists: bool = False
@@ -102,28 +102,29 @@ class CreateTable:
         if database not in lake.databases() and database != "default":
             raise NotFound.among("database", database, lake.databases())
         rows = None if self.query is None else rows_of(session, self.query, self.table.text)
-        made = self._definition(session, None if rows is None else rows.schema)
-        options: dict[str, str | None] = dict(made.options)
-        options |= as_options(made.computed, made.watermark)
+        definition = self._definition(session, None if rows is None else rows.schema)
+        options: dict[str, str | None] = dict(definition.options)
+        options |= as_options(definition.computed, definition.watermark)
         source = self._source_of_options(session)
         if source is not None:  # an option given as None is not taken over
             positions = {k: None for k in source.options if k.startswith("schema.")}
             options = {**positions, **options}
-        known = {*options, *(source.options if source is not None else ())}
-        defaults = {k: v for k, v in session.settings.table_defaults().items() if k not in known}
+        options_known = {*options, *(source.options if source is not None else ())}
+        defaults = {k: v for k, v in session.settings.table_defaults().items() if k not in options_known}
         options |= defaults
         require_inside(session.roots, options)
         with of_settings(defaults):
             table = lake.create_table(
                 name,
-                schema=made.columns,
+                schema=definition.columns,
                 like=source,
-                primary_key=made.primary_key,
-                partition_by=made.partition_by,
+                primary_key=definition.primary_key,
+                partition_by=definition.partition_by,
                 options=options,
-                comment=made.comment or ("" if source is not None else None),  # LIKE takes over no comment
+                comment=definition.comment
+                or ("" if source is not None else None),  # LIKE takes over no comment
             )
-        note = note_of(table, by_default="bucket" not in {*options, *known})
+        note = note_of(table, by_default="bucket" not in {*options, *options_known})
         if rows is None:
             return Result(message=f"table {self.name} is made{note}")
         try:
@@ -161,16 +162,16 @@ class CreateTable:
         if not options.get("connector"):
             raise InvalidRequest("a temporary table needs option 'connector': WITH ('connector' = 'datagen')")
         connector_of(options["connector"]).require_no_secrets(options)
-        made = self._definition(session, None)
+        definition = self._definition(session, None)
         session.temporary[key] = TemporaryTable(
-            columns=numbered(without_nulls(made.columns, made.primary_key)),
-            primary_key=made.primary_key,
-            options=dict(made.options),
-            watermark=made.watermark,
-            computed=made.computed,
-            partition_by=made.partition_by,
-            comment=made.comment,
-            metadata=made.metadata,
+            columns=numbered(without_nulls(definition.columns, definition.primary_key)),
+            primary_key=definition.primary_key,
+            options=dict(definition.options),
+            watermark=definition.watermark,
+            computed=definition.computed,
+            partition_by=definition.partition_by,
+            comment=definition.comment,
+            metadata=definition.metadata,
         )
         return Result(message=f"temporary table {self.name} is made")
 
@@ -215,7 +216,7 @@ class CreateTable:
             self.comment,
             (
                 *base.metadata,
-                *(MetadataColumn(c.name[0], c.metadata, c.virtual) for c in written if c.metadata),
+                *(RecordMetadata(c.name[0], c.metadata, c.virtual) for c in written if c.metadata),
             ),
         )
 
@@ -237,11 +238,11 @@ def _of_query(f: pa.Field) -> DataField:
     return DataField(0, f.name, from_arrow(t))
 
 
-def _model(session: Session, like: Like) -> _Definition:
+def _model(session: Session, like: LikeClause) -> _Definition:
     """What LIKE takes over."""
     temporary = session.temporary_table(like.source)
     if temporary is not None:
-        found = _Definition(
+        definition = _Definition(
             temporary.columns,
             temporary.primary_key,
             temporary.partition_by,
@@ -254,7 +255,7 @@ def _model(session: Session, like: Like) -> _Definition:
     else:
         table = session.table(like.source)
         schema = table.store.schema.shown
-        found = _Definition(
+        definition = _Definition(
             schema.fields,
             schema.primary_keys,
             schema.partition_keys,
@@ -263,18 +264,20 @@ def _model(session: Session, like: Like) -> _Definition:
             watermark(schema.options),
             schema.comment,
         )
-        found = replace(found, options={})  # `Lake.create_table(like=…)` knows which are taken over
+        definition = replace(definition, options={})  # `Lake.create_table(like=…)` knows which are taken over
     without = like.excluded
     if "METADATA" in without:
-        names = {column.name for column in found.metadata}
-        found = replace(found, columns=tuple(f for f in found.columns if f.name not in names), metadata=())
+        names = {column.name for column in definition.metadata}
+        definition = replace(
+            definition, columns=tuple(f for f in definition.columns if f.name not in names), metadata=()
+        )
     return replace(
-        found,
-        primary_key=() if "CONSTRAINTS" in without else found.primary_key,
-        partition_by=() if "PARTITIONS" in without else found.partition_by,
-        options={} if "OPTIONS" in without else found.options,
-        computed=() if "GENERATED" in without else found.computed,
-        watermark=None if "WATERMARKS" in without else found.watermark,
+        definition,
+        primary_key=() if "CONSTRAINTS" in without else definition.primary_key,
+        partition_by=() if "PARTITIONS" in without else definition.partition_by,
+        options={} if "OPTIONS" in without else definition.options,
+        computed=() if "GENERATED" in without else definition.computed,
+        watermark=None if "WATERMARKS" in without else definition.watermark,
     )
 
 
@@ -292,38 +295,43 @@ def _parse(p: Parser, *, temporary: bool) -> CreateTable:
     if_not_exists = p.accept("IF NOT EXISTS")
     name = p.name()
     table = table_text(p, metadata=temporary) if p.comes("(") else TableText(p.piece.text)
-    made = CreateTable(name, table, temporary=temporary, if_not_exists=if_not_exists)
+    statement = CreateTable(name, table, temporary=temporary, if_not_exists=if_not_exists)
     while True:
         if p.accept("PARTITIONED BY"):
-            made = replace(made, partition_by=tuple(p.listed(lambda: _partition_column(p))))
+            statement = replace(statement, partition_by=tuple(p.listed(lambda: _partition_column(p))))
         elif p.accept("COMMENT"):
-            made = replace(made, comment=p.string("the comment, in single quotes,"))
+            statement = replace(statement, comment=p.string("the comment, in single quotes,"))
         elif p.accept("USING"):
             _using(p)
-            made = replace(made, of_spark=True)
+            statement = replace(statement, of_spark=True)
         elif p.accept("TBLPROPERTIES") or p.accept("OPTIONS") or (p.comes("WITH") and _is_options(p)):
             p.accept("WITH")
             options = p.options()
-            twice = sorted(set(options) & set(made.options))
+            twice = sorted(set(options) & set(statement.options))
             if twice:
                 p.fail(f"option {twice[0]!r} is named twice")
-            made = replace(made, options={**made.options, **options})
+            statement = replace(statement, options={**statement.options, **options})
         elif p.comes("CLUSTERED") or p.comes("LOCATION") or p.comes("DISTRIBUTED"):
             p.refuse(p.next_text, "options bucket, bucket-key and path say where rows go")
         elif p.accept("LIKE"):
-            if made.like is not None:
+            if statement.like is not None:
                 p.fail("a table is LIKE one other table")
-            made = replace(made, like=_like(p))
+            statement = replace(statement, like=_like(p))
         else:
             break
     if p.accept("AS") or p.comes("SELECT") or (p.comes("WITH") and not _is_options(p)):
-        made = replace(made, query=p.query())
+        statement = replace(statement, query=p.query())
     p.finish()
-    if made.like is None and made.query is None and not made.table.of_rows and not _finds_columns(made):
+    if (
+        statement.like is None
+        and statement.query is None
+        and not statement.table.of_rows
+        and not _finds_columns(statement)
+    ):
         p.fail("the columns are expected: (name type, …)")
-    if made.like is not None and made.query is not None:
+    if statement.like is not None and statement.query is not None:
         p.fail("a table is LIKE another one or AS a query, not both")
-    return made
+    return statement
 
 
 def _finds_columns(made: CreateTable) -> bool:
@@ -357,10 +365,10 @@ def _using(p: Parser) -> None:
         p.fail(f"USING {word}: tables of a catalog are USING {' or '.join(CONNECTORS)}", at)
 
 
-def _like(p: Parser) -> Like:
+def _like(p: Parser) -> LikeClause:
     source = p.name()
     if not p.comes("("):
-        return Like(source)
+        return LikeClause(source)
     p.expect("(")
     excluded: set[str] = set()
     included: set[str] = set()
@@ -377,7 +385,7 @@ def _like(p: Parser) -> Like:
         p.accept(",")
     if "ALL" in excluded:
         excluded |= set(_ASPECTS) - included
-    return Like(source, frozenset(excluded))
+    return LikeClause(source, frozenset(excluded))
 
 
 _COLUMNS = (
@@ -431,9 +439,9 @@ def of_settings(defaults: Mapping[str, str]) -> Iterator[None]:
 def note_of(table: Table, *, by_default: bool) -> str:
     """What to know of the buckets of a table that was made. `by_default`: nothing that was written or set
     says how many there are."""
-    found = ""
+    note = ""
     schema, options = table.store.schema, table.store.options
     if by_default and schema.primary_keys and options.bucket == 1:
-        found += f", with 1 bucket: SET '{TABLE_STORAGE}bucket' = '-1' before it gives Paimon's default"
+        note += f", with 1 bucket: SET '{TABLE_STORAGE}bucket' = '-1' before it gives Paimon's default"
     warning = warning_of(schema, options)
-    return found + (f"; {warning}" if warning else "")
+    return note + (f"; {warning}" if warning else "")

@@ -14,7 +14,7 @@ from tablestore.sql.form import Form
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.statements.like import Like, listed
+from tablestore.sql.statements.like import NamePattern, listed
 from tablestore.table.lake import Lake
 
 _NO_PROPERTIES = (
@@ -42,15 +42,15 @@ def known_database(session: Session, database: Name) -> tuple[Lake, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class UseDatabase:
     """USE [catalog.]database."""
 
     name: Name
 
     @staticmethod
-    def parse(p: Parser) -> Use:
+    def parse(p: Parser) -> UseDatabase:
         name = p.name("a database")
-        return Use(name)
+        return UseDatabase(name)
 
     def run(self, session: Session) -> Result:
         _, database = known_database(session, self.name)
@@ -100,12 +100,12 @@ class AlterDatabase:
     def parse(p: Parser) -> AlterDatabase:
         name = p.name("a database")
         if p.accept("RESET"):
-            found: dict[str, str | None] = dict.fromkeys(p.listed(p.option_key))
+            options: dict[str, str | None] = dict.fromkeys(p.listed(p.option_key))
         else:
             p.expect("SET")
             p.accept("DBPROPERTIES")
-            found = dict(p.options())
-        return AlterDatabase(name, found)
+            options = dict(p.options())
+        return AlterDatabase(name, options)
 
     def run(self, session: Session) -> Result:
         lake, name = known_database(session, self.name)
@@ -169,12 +169,12 @@ class ShowDatabases:
     """SHOW DATABASES."""
 
     catalog: str | None = None
-    like: Like = Like()
+    like: NamePattern = NamePattern()
 
     @staticmethod
     def parse(p: Parser) -> ShowDatabases:
         catalog = p.part("a catalog") if p.accept("FROM") or p.accept("IN") else None
-        like = Like.parse(p)
+        like = NamePattern.parse(p)
         return ShowDatabases(catalog, like)
 
     def run(self, session: Session) -> Result:
@@ -197,7 +197,7 @@ FORMS = (
         "USE [catalog.]database",
         "Make a database the current one.",
         "databases",
-        Use.parse,
+        UseDatabase.parse,
         example="USE shop",
     ),
     Form(

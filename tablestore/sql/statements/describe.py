@@ -19,10 +19,10 @@ from tablestore.sql.names import Name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.shape import Shape, shape_of, stored_table
+from tablestore.sql.shape import TableShape, shape_of, stored_table
 from tablestore.sql.statements.like import listed
 from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
-from tablestore.sql.temporary import MetadataColumn, View
+from tablestore.sql.temporary import NamedQuery, RecordMetadata
 from tablestore.sql.text import full_name_text, literal_text, name_text, names_text, options_text
 from tablestore.table.table import Table
 
@@ -73,25 +73,25 @@ def described(session: Session, name: Name) -> pa.Table:
     else:
         shape = shape_of(session, name)
     rows = _rows(shape)
-    found = pa.Table.from_pylist(rows, _DESCRIBED)
-    return found if any(row["comment"] for row in rows) else found.drop_columns(["comment"])
+    table = pa.Table.from_pylist(rows, _DESCRIBED)
+    return table if any(row["comment"] for row in rows) else table.drop_columns(["comment"])
 
 
-def _of_rows(schema: pa.Schema) -> Shape:
-    return Shape(tuple(DataField(0, f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema))
+def _of_rows(schema: pa.Schema) -> TableShape:
+    return TableShape(tuple(DataField(0, f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema))
 
 
-def _of_view(session: Session, name: Name, view: View) -> Shape:
+def _of_view(session: Session, name: Name, view: NamedQuery) -> TableShape:
     """What a view gives, with its comments."""
     text = f"SELECT * FROM {full_name_text(part for part in session.full_name(name) if part)}"
-    found = _of_rows(run_query(session, read_query(text), text).schema).columns
+    columns = _of_rows(run_query(session, read_query(text), text).schema).columns
     if view.columns:
-        commented = zip(found, view.column_comments, strict=True)
-        found = tuple(replace(f, description=comment) for f, comment in commented)
-    return Shape(found)
+        commented = zip(columns, view.column_comments, strict=True)
+        columns = tuple(replace(f, description=comment) for f, comment in commented)
+    return TableShape(columns)
 
 
-def _rows(shape: Shape) -> list[dict[str, Any]]:
+def _rows(shape: TableShape) -> list[dict[str, Any]]:
     columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
     columns |= {c.name: c for c in shape.computed}
     return [_row(shape, columns[name]) for name in shape.names]
@@ -105,21 +105,21 @@ def type_text(t: DataType) -> str:
     return text
 
 
-def _row(shape: Shape, column: DataField | ComputedColumn) -> dict[str, Any]:
+def _row(shape: TableShape, column: DataField | ComputedColumn) -> dict[str, Any]:
     row: dict[str, Any] = {"name": column.name}
     if isinstance(column, DataField):
         t = column.type
         row |= {"type": type_text(t), "null": t.nullable, "comment": column.description}
         if column.default is not None:
             row["extras"] = f"DEFAULT {literal_text(column.default)}"
-        of_records = next((one for one in shape.metadata if one.name == column.name), None)
+        of_records = next((of_column for of_column in shape.metadata if of_column.name == column.name), None)
         if of_records is not None:
             row["extras"] = metadata_text(of_records)
     else:
-        known = parse_type(column.type) if column.type else None
+        column_type = parse_type(column.type) if column.type else None
         of_now = " *PROCTIME*" if column.expression.upper() == "PROCTIME()" else ""
-        row |= {"type": None if known is None else type_text(known) + of_now}
-        row |= {"null": None if known is None else known.nullable, "comment": column.comment}
+        row |= {"type": None if column_type is None else type_text(column_type) + of_now}
+        row |= {"null": None if column_type is None else column_type.nullable, "comment": column.comment}
         row |= {"extras": f"AS {column.expression}"}
     if column.name in shape.primary_key:
         row["key"] = f"PRI({', '.join(shape.primary_key)})"
@@ -170,10 +170,10 @@ class DescribeDetail:
         if not table.partition_by:
             raise InvalidRequest(f"table {self.name} is not partitioned")
         require_partition(table, self.partition)
-        found = partition_files(table, self.partition)
-        if not found:
+        of_partition = partition_files(table, self.partition)
+        if not of_partition:
             raise NotFound(f"no partition {_spec(self.partition)} of {self.name} holds files")
-        return Result(_files(table, found))
+        return Result(_files(table, of_partition))
 
 
 def _whole(table: Table) -> list[PartitionFiles]:
@@ -204,15 +204,15 @@ def _details(table: Table) -> dict[str, Any]:
 
 def _files(table: Table, found: list[PartitionFiles]) -> pa.Table:
     rows = []
-    for one in found:
+    for files in found:
         rows.append(
             {
-                "partition": one.name,
-                "file.path": one.directory,
-                "last-modified": one.modified_ms,
-                "compacted": one.compacted,
-                "change-tracking": one.tracks_changes,
-                "num-files": len(one.entries),
+                "partition": files.name,
+                "file.path": files.directory,
+                "last-modified": files.modified_ms,
+                "compacted": files.compacted,
+                "change-tracking": files.tracks_changes,
+                "num-files": len(files.entries),
             }
         )
     return pa.Table.from_pylist(rows, _FILES)
@@ -234,7 +234,7 @@ class ShowCreateTable:
         return listed("result", [create_text(session.full_name(self.name), shape)])
 
 
-def create_text(full_name: tuple[str, ...], shape: Shape) -> str:
+def create_text(full_name: tuple[str, ...], shape: TableShape) -> str:
     """The statement that makes a table of this definition."""
     columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
     columns |= {c.name: c for c in shape.computed}
@@ -256,7 +256,7 @@ def create_text(full_name: tuple[str, ...], shape: Shape) -> str:
     return text + (f"\nWITH {options_text(options)}" if options else "")
 
 
-def _shown_options(shape: Shape) -> dict[str, str]:
+def _shown_options(shape: TableShape) -> dict[str, str]:
     """The options that make the same table: a keyed one without `bucket` has -1, a new one would have 1."""
     options = {k: v for k, v in shape.options.items() if k not in _OWN_OPTIONS or shape.temporary}
     if shape.primary_key and not shape.temporary:
@@ -264,7 +264,7 @@ def _shown_options(shape: Shape) -> dict[str, str]:
     return options
 
 
-def metadata_text(column: MetadataColumn) -> str:
+def metadata_text(column: RecordMetadata) -> str:
     """`METADATA FROM 'key' VIRTUAL` of a column."""
     return f"METADATA FROM {literal_text(column.key)}" + (" VIRTUAL" if column.virtual else "")
 

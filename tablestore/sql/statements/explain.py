@@ -15,7 +15,7 @@ from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
 from tablestore.sql.form import Form, Statement
 from tablestore.sql.query.embedded import duck_plan
-from tablestore.sql.query.planning import Query, Source, prepared
+from tablestore.sql.query.planning import BoundQuery, TableOccurrence, prepared
 from tablestore.sql.query.sources import Feed, feeds
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -38,13 +38,13 @@ class Explain:
         p.accept("PLAN FOR")
         at = p.at
         form = next((f for f in p.forms if _begins(p, f)), None)
-        found = p.statement()
+        explained = p.statement()
         p.finish()
-        if found is None:
+        if explained is None:
             p.fail("a statement is expected", at)
-        if isinstance(found, exp.Query):
-            return Explain(found, "", p.piece.text)
-        statement = found.this if isinstance(found, Ready) else found
+        if isinstance(explained, exp.Query):
+            return Explain(explained, "", p.piece.text)
+        statement = explained.this if isinstance(explained, Ready) else explained
         written = " ".join(p.text(at, p.behind).split())
         does = form.text if form is not None else "carried out as it is written"
         return Explain(_query_of(statement), f"{written[:200]}: {does}", p.piece.text)
@@ -89,7 +89,7 @@ def explained(session: Session, tree: exp.Expression, text: str) -> list[str]:
     return [*lines, *_engine(session, query, fed)]
 
 
-def _table(source: Source, feed: Feed) -> Iterator[str]:
+def _table(source: TableOccurrence, feed: Feed) -> Iterator[str]:
     read, scan = source.read, source.scan()
     of = len(source.whole.schema.names)
     snapshot = getattr(scan, "snapshot", None)
@@ -107,7 +107,7 @@ def _table(source: Source, feed: Feed) -> Iterator[str]:
     yield f"  {feed.text}" + (", once for all its places in the query" if len(feed.views) > 1 else "")
 
 
-def _engine(session: Session, query: Query, fed: list[Feed]) -> Iterator[str]:
+def _engine(session: Session, query: BoundQuery, fed: list[Feed]) -> Iterator[str]:
     yield "DuckDB"
     for line in duck_plan(session, query, fed).splitlines():
         yield "  " + line.rstrip()
@@ -129,8 +129,8 @@ FORMS = (
 
 def explained_stream(plan: StreamPlan) -> list[str]:
     """Lines about a stream. No row is read."""
-    lines = [line for one in plan.inputs for line in _input(one)]
-    lines += [line for one in plan.step.lookups for line in _lookup(one)]
+    lines = [line for part in plan.inputs for line in _input(part)]
+    lines += [line for part in plan.step.lookups for line in _lookup(part)]
     lines += ["each batch of changes: DuckDB computes", *_indented(plan.step.sql)]
     if plan.grouping is not None:
         lines += _grouping(plan)
@@ -184,9 +184,9 @@ def _grouping(plan: StreamPlan) -> Iterator[str]:
     grouping = plan.grouping
     assert grouping is not None, "asked for by the caller"
     yield f"groups by {', '.join(grouping.keys) or 'nothing: there is one'}; the state is a table"
-    for one in grouping.aggregates:
-        distinct = "DISTINCT " if one.distinct else ""
-        yield f"  {one.name} = {one.function}({distinct}{one.argument or '*'}), {one.type}"
+    for aggregate in grouping.aggregates:
+        of = ("DISTINCT " if aggregate.distinct else "") + (aggregate.argument or "*")
+        yield f"  {aggregate.name} = {aggregate.function}({of}), {aggregate.type}"
     yield "each change of groups: DuckDB computes"
     yield from _indented(grouping.after.sql)
 

@@ -173,8 +173,8 @@ def reads_tables(query: exp.Expression) -> bool:
 
 def started(session: Session, inserts: Sequence[Insert]) -> Result:
     """A job of these INSERTs, started; with `table.dml-sync` it has ended."""
-    statements = tuple(concealed(one.statement) for one in inserts)
-    job = session.jobs.start(session, tuple(one.part(session) for one in inserts), statements)
+    statements = tuple(concealed(insert.statement) for insert in inserts)
+    job = session.jobs.start(session, tuple(insert.part(session) for insert in inserts), statements)
     targets = ", ".join(part.target for part in job.parts)
     if session.settings["table.dml-sync"] == "false":
         ways = f"SHOW JOBS shows how it gets on, STOP JOB '{job.name}' stops it"
@@ -198,8 +198,8 @@ def written_kinds(table: Table) -> tuple[int, ...]:
 def changed(committed: Committed, where: str) -> Result:
     """What a commit did, as the result of a statement."""
     snapshots = ", ".join(map(str, committed.snapshots))
-    made = f"snapshot {snapshots}" if committed.snapshots else "no snapshot"
-    message = f"{many(committed.rows, 'row')} {where}: {made}"
+    what = f"snapshot {snapshots}" if committed.snapshots else "no snapshot"
+    message = f"{many(committed.rows, 'row')} {where}: {what}"
     return Result(rows_affected=committed.rows, snapshots=committed.snapshots, message=message)
 
 

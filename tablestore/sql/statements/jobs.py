@@ -76,10 +76,10 @@ class StatementSet:
         inserts: list[Insert] = []
         while not p.accept("END"):
             at = p.at
-            found = p.statement()
-            if not isinstance(found, Ready) or not isinstance(found.this, Insert):
+            statement = p.statement()
+            if not isinstance(statement, Ready) or not isinstance(statement.this, Insert):
                 p.fail("INSERT INTO or END is expected", at)
-            inserts.append(found.this)
+            inserts.append(statement.this)
             p.expect(";")
         if not inserts:
             p.fail("a statement set needs an INSERT", p.piece.start)
@@ -87,9 +87,9 @@ class StatementSet:
 
     def run(self, session: Session) -> Result:
         streaming = session.settings["execution.runtime-mode"] == "streaming"
-        if streaming and any(reads_tables(one.query) for one in self.inserts):
+        if streaming and any(reads_tables(insert.query) for insert in self.inserts):
             return started(session, self.inserts)
-        results = [one.run(session) for one in self.inserts]
+        results = [insert.run(session) for insert in self.inserts]
         rows = sum(result.rows_affected or 0 for result in results)
         snapshots = tuple(s for result in results for s in result.snapshots)
         message = f"{many(len(results), 'INSERT')}: {'; '.join(result.message for result in results)}"

@@ -13,7 +13,7 @@ from tablestore.sql.result import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class NamePattern:
     """`[NOT] {LIKE | ILIKE} 'pattern'`: % is any text, _ any character, \\ takes their meaning away; without
     a pattern all names match."""
 
@@ -22,22 +22,22 @@ class Like:
     caseless: bool = False
 
     @staticmethod
-    def parse(p: Parser) -> Like:
+    def parse(p: Parser) -> NamePattern:
         negated = p.accept("NOT")
         caseless = p.accept("ILIKE")
         if not caseless and not p.accept("LIKE"):
             if negated:
                 p.fail("LIKE is expected")
-            return Like()
-        return Like(p.string("a pattern in single quotes"), negated, caseless)
+            return NamePattern()
+        return NamePattern(p.string("a pattern in single quotes"), negated, caseless)
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """The names that match, in their order."""
-        found = pa.array(list(names), pa.string())
+        texts = pa.array(list(names), pa.string())
         if self.pattern is None:
-            return list(map(str, found))
-        matched = pc.match_like(found, self.pattern, ignore_case=self.caseless)
-        return list(map(str, found.filter(pc.invert(matched) if self.negated else matched)))
+            return list(map(str, texts))
+        matched = pc.match_like(texts, self.pattern, ignore_case=self.caseless)
+        return list(map(str, texts.filter(pc.invert(matched) if self.negated else matched)))
 
 
 def listed(column: str, names: Iterable[str]) -> Result:

@@ -53,20 +53,20 @@ class Clause:
         if isinstance(then, exp.Update):
             star = len(then.expressions) == 1 and isinstance(then.expressions[0], exp.Star)
             values = None if star else assignments(then.expressions, target.alias, text)
-            found = cls(kind, "UPDATE", condition, values)
+            clause = cls(kind, "UPDATE", condition, values)
         elif isinstance(then, exp.Insert):
-            found = cls(kind, "INSERT", condition, _inserted(then, text))
+            clause = cls(kind, "INSERT", condition, _inserted(then, text))
         elif then.name.upper() == "DELETE":
-            found = cls(kind, "DELETE", condition)
+            clause = cls(kind, "DELETE", condition)
         else:
             raise SqlProblem("THEN is followed by UPDATE SET, DELETE or INSERT", text, start_of(when))
-        if (found.action == "INSERT") != (kind == BY_TARGET):
-            raise SqlProblem(f"WHEN {kind} THEN {found.action} is no clause of MERGE", text, start_of(when))
-        if kind == BY_SOURCE and found.values is None:
+        if (clause.action == "INSERT") != (kind == BY_TARGET):
+            raise SqlProblem(f"WHEN {kind} THEN {clause.action} is no clause of MERGE", text, start_of(when))
+        if kind == BY_SOURCE and clause.values is None:
             raise SqlProblem(
                 "WHEN NOT MATCHED BY SOURCE has no row of the source for *", text, start_of(when)
             )
-        return found
+        return clause
 
     def resolved(self, table: Table, source: list[str], alias: str, text: str) -> Clause:
         """The clause with `*` written out. Raises NotFound for columns that there are not."""
@@ -88,10 +88,10 @@ class Clause:
 
     def select(self, first: exp.Expression) -> exp.Select:
         """SELECT first, the values."""
-        found = exp.select(first)
+        selected = exp.select(first)
         for i, (_, value) in enumerate(self.values or ()):
-            found = found.select(exp.alias_(value.copy(), f"__value_{i}"))
-        return found
+            selected = selected.select(exp.alias_(value.copy(), f"__value_{i}"))
+        return selected
 
 
 def _inserted(then: exp.Insert, text: str) -> tuple[tuple[str, exp.Expression], ...] | None:
@@ -162,8 +162,8 @@ class Merge:
     def _range(self, query: RowQuery, table: Table) -> Predicate | None:
         """A condition on the target that rows which match meet: by values of the source, or between them."""
         terms: list[Any] = list(self.on.flatten()) if isinstance(self.on, exp.And) else [self.on]
-        found = [p for term in terms if (p := self._range_of(term, query, table)) is not None]
-        return all_of(*found) if found else None
+        ranges = [p for term in terms if (p := self._range_of(term, query, table)) is not None]
+        return all_of(*ranges) if ranges else None
 
     def _range_of(self, term: exp.Expression, query: RowQuery, table: Table) -> Predicate | None:
         if not isinstance(term, exp.EQ):
@@ -184,14 +184,14 @@ class Merge:
         if len(values) > _FEW:
             ends = exp.select(exp.Min(this=value.copy()), exp.Max(this=value.copy())).from_(source)
             low, high = query.rows(duck_sql(ends)).read_all().to_pylist()[0].values()
-            found = col(name).between(low, high)
+            predicate = col(name).between(low, high)
         else:
-            found = col(name).is_in(values)
+            predicate = col(name).is_in(values)
         try:
-            bind(found, table.store.schema)
+            bind(predicate, table.store.schema)
         except TablestoreError:  # values of another type: no help
             return None
-        return found
+        return predicate
 
 
 class _Steps:
@@ -251,18 +251,18 @@ class _Steps:
     def change(self, batch: pa.RecordBatch) -> RowChanges:
         """What the clauses do to a batch of the target."""
         if self._matching is not None:
-            found = self._query.over(self._matching, batch)
-            self._query.add(found, _MATCHED_ROWS)
+            matched = self._query.over(self._matching, batch)
+            self._query.add(matched, _MATCHED_ROWS)
         deleted, updated, rows = [], [], []
         for clause, sql in self._changes:
-            found = self._query.over(sql, batch)
-            positions = found[POSITION].to_numpy()
+            matched = self._query.over(sql, batch)
+            positions = matched[POSITION].to_numpy()
             if clause.action == "DELETE":
                 deleted.append(positions)
             elif len(positions):
                 names = [name for name, _ in clause.values or ()]
                 updated.append(positions)
-                rows.append(with_columns(batch, found, names, self._table))
+                rows.append(with_columns(batch, matched, names, self._table))
         together = np.concatenate([*deleted, *updated]) if deleted or updated else np.empty(0, np.int64)
         if len(np.unique(together)) < len(together):
             raise InvalidRequest(
@@ -287,10 +287,10 @@ class _Steps:
 
 def _first_of(clauses: list[Clause], clause: Clause, select: exp.Select) -> exp.Select:
     """Only the rows for which this clause is the first of its kind whose condition is true."""
-    for one in clauses:
-        if one is clause:
+    for clause_before in clauses:
+        if clause_before is clause:
             break
-        condition = one.condition.copy() if one.condition is not None else exp.true()
+        condition = clause_before.condition.copy() if clause_before.condition is not None else exp.true()
         select = select.where(exp.not_(_is_true(condition)))
     return select if clause.condition is None else select.where(clause.condition.copy())
 

@@ -77,14 +77,14 @@ def partition_files(table: Table, partition: Mapping[str, Any] | None = None) ->
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in store.manifests.live_entries(store.snapshots.latest(), partition=chosen):
         groups.setdefault(entry.partition, []).append(entry)
-    found = []
+    files = []
     for key, entries in groups.items():
         directory = store.bucket_dir(key, 0).rpartition("/")[0]
         name = "/".join(f"{column}={value}" for column, value in store.partition_pairs(key))
-        found.append(PartitionFiles(name, directory, tuple(entries), store.tracks_changes(key)))
-    return sorted(found, key=lambda one: one.name)
+        files.append(PartitionFiles(name, directory, tuple(entries), store.tracks_changes(key)))
+    return sorted(files, key=lambda one: one.name)
 
 
 def partition_names(table: Table, partition: Mapping[str, Any] | None = None) -> list[str]:
     """`day=2026-01-01/hour=3` of each partition that holds files, sorted."""
-    return [one.name for one in partition_files(table, partition)]
+    return [files.name for files in partition_files(table, partition)]

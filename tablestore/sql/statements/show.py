@@ -17,7 +17,7 @@ from tablestore.sql.session import Session
 from tablestore.sql.shape import shape_of, stored_table
 from tablestore.sql.statements.databases import known_database, lake_of
 from tablestore.sql.statements.describe import described
-from tablestore.sql.statements.like import Like, listed
+from tablestore.sql.statements.like import NamePattern, listed
 from tablestore.sql.statements.partitions import partition_names
 from tablestore.table.identifier import SYSTEM_DATABASE, SYSTEM_TABLES
 
@@ -43,11 +43,11 @@ class ShowTables:
     """SHOW TABLES: tables and views, temporary ones too."""
 
     database: Name | None = None
-    like: Like = Like()
+    like: NamePattern = NamePattern()
 
     @staticmethod
     def parse(p: Parser) -> ShowTables:
-        database, like = _database(p), Like.parse(p)
+        database, like = _database(p), NamePattern.parse(p)
         return ShowTables(database, like)
 
     def run(self, session: Session) -> Result:
@@ -68,11 +68,11 @@ class ShowViews:
     """SHOW VIEWS."""
 
     database: Name | None = None
-    like: Like = Like()
+    like: NamePattern = NamePattern()
 
     @staticmethod
     def parse(p: Parser) -> ShowViews:
-        database, like = _database(p), Like.parse(p)
+        database, like = _database(p), NamePattern.parse(p)
         return ShowViews(database, like)
 
     def run(self, session: Session) -> Result:
@@ -91,13 +91,13 @@ class ShowColumns:
     """SHOW COLUMNS FROM table."""
 
     table: Name
-    like: Like = Like()
+    like: NamePattern = NamePattern()
 
     @staticmethod
     def parse(p: Parser) -> ShowColumns:
         if not p.accept("IN"):
             p.expect("FROM")
-        table, like = p.name(), Like.parse(p)
+        table, like = p.name(), NamePattern.parse(p)
         return ShowColumns(table, like)
 
     def run(self, session: Session) -> Result:

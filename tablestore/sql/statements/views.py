@@ -28,7 +28,7 @@ from tablestore.sql.scope import FullName
 from tablestore.sql.session import Session
 from tablestore.sql.statements.alter_table import RenameTable
 from tablestore.sql.statements.like import listed
-from tablestore.sql.temporary import View
+from tablestore.sql.temporary import NamedQuery
 from tablestore.sql.text import full_name_text, literal_text, name_text
 
 _NOT_KEPT = (
@@ -65,10 +65,10 @@ class CreateView:
                 if self.if_not_exists:
                     return Result(message=f"view {self.name} exists")
                 raise AlreadyExists(f"view {self.name} exists")
-            made = self._definition(session, key)
+            view = self._definition(session, key)
             if self.alters and there is not None:
-                made = there.with_query(made)
-            lake.create_view(full, made, replace=self.or_replace)
+                view = there.with_query(view)
+            lake.create_view(full, view, replace=self.or_replace)
         return Result(message=f"view {self.name} is {'altered' if self.alters else 'made'}")
 
     def _keep_in_session(self, session: Session, key: FullName) -> Result:
@@ -81,7 +81,7 @@ class CreateView:
         names = tuple(name for name, _ in self.columns)
         self._require_names(self._schema(session).names)
         comments = tuple(comment for _, comment in self.columns)
-        session.views[key] = View(self._expanded(session), names, self.comment, comments)
+        session.views[key] = NamedQuery(self._expanded(session), names, self.comment, comments)
         return Result(message=f"view {self.name} is {'altered' if self.alters else 'made'}")
 
     def _definition(self, session: Session, key: FullName) -> CatalogView:
@@ -126,13 +126,13 @@ class CreateView:
 
     def _tables(self) -> list[exp.Table]:
         """The places where the query names a table or view, not what its own WITH defines."""
-        found = []
+        tables = []
         for scope in traverse_scope(self.query):
             for node in scope.tables:
                 source: Any = scope.sources.get(node.alias_or_name)
                 if isinstance(source, exp.Table) and isinstance(node.this, exp.Identifier):
-                    found.append(node)
-        return found
+                    tables.append(node)
+        return tables
 
     def _expanded(self, session: Session, *, catalog: str | None = None) -> str:
         """The query with whole names of its tables, without that of this `catalog`: it means the same
@@ -206,7 +206,7 @@ def parse_alter(p: Parser) -> RenameView | AlterView:
     return AlterView(CreateView(name, query, p.piece.text, parts, or_replace=True, alters=True))
 
 
-def _found(session: Session, name: Name, *, missing_ok: bool = False) -> View | None:
+def _found(session: Session, name: Name, *, missing_ok: bool = False) -> NamedQuery | None:
     """The view of a name; raises NotFound naming the nearest, unless `missing_ok`."""
     with of_name(name):
         view = session.view(name)
@@ -268,7 +268,7 @@ class ShowCreateView:
         text = f"CREATE {kind} {full_name_text(part for part in session.full_name(self.name) if part)}"
         if view.columns:
             named = zip(view.columns, view.column_comments, strict=True)
-            text += " (\n  " + ",\n  ".join(_column_text(*one) for one in named) + "\n)"
+            text += " (\n  " + ",\n  ".join(_column_text(*column) for column in named) + "\n)"
         if view.comment is not None:
             text += f"\nCOMMENT {literal_text(view.comment)}"
         return listed("result", [f"{text}\nAS {view.query}"])

@@ -21,7 +21,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.own_functions import relation_of
-from tablestore.sql.query.planning import Source
+from tablestore.sql.query.planning import TableOccurrence
 from tablestore.sql.query.translation import duck_sql
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import identity_of, joinable, mode_of, pairs_of, source_of
@@ -130,7 +130,7 @@ class LookupRows:
         self._join, self._snapshot = None, 0
 
 
-def lookups_of(tree: exp.Expression, sources: Sequence[Source], text: str) -> tuple[Lookup, ...]:
+def lookups_of(tree: exp.Expression, sources: Sequence[TableOccurrence], text: str) -> tuple[Lookup, ...]:
     """The lookup joins of a tree, each behind those that its keys need. Raises Unsupported and
     InvalidRequest, with their places, for what is no lookup join."""
     by_view = {source.view: source for source in sources if source.lookup}
@@ -153,7 +153,7 @@ def _place(node: exp.Table) -> tuple[int, int]:
     return -depth, join.parent.args["joins"].index(join) if join in join.parent.args.get("joins", ()) else 0
 
 
-def _lookup(node: exp.Table, source: Source, text: str) -> Lookup:
+def _lookup(node: exp.Table, source: TableOccurrence, text: str) -> Lookup:
     if not isinstance(source.table, Table) or source.table.past:
         raise Unsupported(f"a lookup join with {source.name}", "tables of a catalog, as they are now, can be")
     joined = _joined(node)
@@ -198,7 +198,7 @@ def _index(select: exp.Select, join: exp.Join) -> int:
 
 
 def _equalities(
-    join: exp.Join, select: exp.Select, alias: str, source: Source
+    join: exp.Join, select: exp.Select, alias: str, source: TableOccurrence
 ) -> Iterator[tuple[str, exp.Expr]]:
     """Columns of the table, each with what it is equal to."""
     names = source.table.store.schema.shown.by_name
@@ -251,6 +251,6 @@ def require_types(lookup: Lookup, keys: pa.Schema) -> None:
             raise InvalidRequest(problem)
 
 
-def _at(error: Any, node: Any, source: Source, text: str) -> Any:
+def _at(error: Any, node: Any, source: TableOccurrence, text: str) -> Any:
     placed(error, text, start_of(node, source.name.at))
     return error

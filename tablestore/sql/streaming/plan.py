@@ -24,7 +24,7 @@ from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.connection import Connection, errors
 from tablestore.sql.query.own_functions import relation_of
-from tablestore.sql.query.planning import Source, is_lookup, prepared
+from tablestore.sql.query.planning import TableOccurrence, is_lookup, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns
@@ -134,7 +134,7 @@ def described(views: Mapping[str, pa.Schema], sql: str, columns: Columns = ()) -
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types], columns)
 
 
-def _input(source: Source, text: str) -> Input:
+def _input(source: TableOccurrence, text: str) -> Input:
     """The changes of a table. Raises Unsupported for one that cannot be followed."""
     name, table, read = str(source.name), source.table, source.read
     try:
@@ -178,7 +178,7 @@ def feed_of(table: Table) -> ChangeFeed:
 
 
 def _require_types(
-    lookup: Lookup, views: Mapping[str, pa.Schema], sources: Sequence[Source], text: str
+    lookup: Lookup, views: Mapping[str, pa.Schema], sources: Sequence[TableOccurrence], text: str
 ) -> None:
     try:
         require_types(lookup, described(views, lookup.keys))

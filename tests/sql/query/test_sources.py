@@ -13,7 +13,7 @@ from tablestore.sql import Session
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.query import sources
-from tablestore.sql.query.planning import Query, prepared
+from tablestore.sql.query.planning import BoundQuery, prepared
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def layered(lake: ts.Lake) -> ts.Table:
     return table
 
 
-def planned(session: Session, text: str) -> Query:
+def planned(session: Session, text: str) -> BoundQuery:
     tree: Any = reader(()).read(pieces(text)[0])
     return prepared(session, tree, text)
 

@@ -2,7 +2,7 @@
 part of a value.
 
 A value fits where nothing of it is lost: a text in its whole length, a number with all its digits. Numbers
-may lose digits on the way to FLOAT and DOUBLE only. Pure.
+may lose digits on the way to FLOAT and DOUBLE only. Pure. Serves captures, computed columns and TRY_CAST.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def checked(array: pa.Array, source: DataType, target: DataType) -> Checked:
     return without(values, either(wrong, lost(array, values), _changed(array, values, source, target)))
 
 
-def attempted(action: Callable[[pa.Array], pa.Array], array: pa.Array, made: pa.DataType) -> Checked:
-    """What `action` makes of the column, of type `made`, and the rows that it refuses: they are found by
-    halves."""
+def attempted(action: Callable[[pa.Array], pa.Array], array: pa.Array, kind: pa.DataType) -> Checked:
+    """What `action` makes of the column, of this Arrow type, NULL for rows that it refuses, and which these
+    are: they are looked for by halves."""
     try:
         return action(array), None
     except _REFUSALS:
         if len(array) == 1:
-            return pa.nulls(1, made), np.ones(1, np.bool_)
+            return pa.nulls(1, kind), np.ones(1, np.bool_)
     middle = len(array) // 2
-    parts = [attempted(action, part, made) for part in (array.slice(0, middle), array.slice(middle))]
+    parts = [attempted(action, part, kind) for part in (array.slice(0, middle), array.slice(middle))]
     flags = [np.zeros(len(values), np.bool_) if wrong is None else wrong for values, wrong in parts]
     return pa.concat_arrays([values for values, _ in parts]), np.concatenate(flags)
 
