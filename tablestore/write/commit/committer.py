@@ -215,8 +215,8 @@ class Committer:
                     )
                 self._require_strict_mode(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
-                files_present.require_present(self._store, changes)
                 self._store.require_same()
+                files_present.require_present(self._store, changes)
                 if snapshot is not None and self._publish_durably(snapshot, latest, changes):
                     self._require_same_table(snapshot)
                     if not reuses_id(self._store, snapshot, latest, following.delta):
