@@ -76,7 +76,7 @@ CHANGED = {
 CHANGES = {
     *("write", "write_new", "replace", "delete", "delete_tree", "delete_empty", "move", "make_dir", "sync"),
     *("open_output", "commit", "create", "record", "keep", "become", "discard", "publish"),
-    *("hint", "hint_latest", "hint_earliest", "hint_rolled_back", "manifest", "encoded", "finished"),
+    *("hint", "hint_latest", "hint_earliest", "manifest", "encoded", "finished"),
 }
 # In `core` a module may import these of its own package; what is not named here, any.
 IN_CORE = {

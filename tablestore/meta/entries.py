@@ -20,6 +20,7 @@ from tablestore.format.types.arrow_types import DataType
 
 PartitionFilter = Callable[[bytes], bool]
 BucketFilter = Callable[[int, int], bool]
+_FEW = 10_000  # entries that are put together at once, about 10 MB
 _IDENTITY = ("partition", "bucket", "level", "file_name", "extra_files", "embedded_index", "external_path")
 
 
@@ -148,11 +149,13 @@ EMPTY = Entries(pa.Table.from_batches([], manifest_columns.SCHEMA))
 
 
 def concatenated(parts: Iterable[pa.Table]) -> Entries:
-    """The entries of all these tables, in order. Column after column, so that where nobody else keeps the
+    """The entries of all these tables, in order; many of them column after column, so that where nobody else keeps the
     tables their memory is not taken twice."""
     rest = [t for t in parts if t.num_rows]
     if len(rest) <= 1:
         return Entries(rest[0]) if rest else EMPTY
+    if sum(t.num_rows for t in rest) <= _FEW:
+        return Entries(pa.concat_tables(rest).combine_chunks())
     columns = []
     for f in manifest_columns.SCHEMA:
         chunks = [chunk for t in rest for chunk in t.column(0).chunks]

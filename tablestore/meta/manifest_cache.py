@@ -34,14 +34,20 @@ class CachedManifest:
         self.table = table
 
     def of_partitions(self, partitions: Collection[bytes]) -> CachedManifest:
-        """Its entries of these partitions."""
-        return CachedManifest(Entries(self.table).of_partitions(partitions.__contains__).table)
+        """Its entries of these partitions; itself where it has no others."""
+        distinct, codes = self._partitions
+        chosen = np.array([p in partitions for p in distinct], dtype=bool)
+        return self if chosen.all() else CachedManifest(Entries(self.table).filter(chosen[codes]).table)
+
+    @cached_property
+    def _partitions(self) -> tuple[list[bytes], np.ndarray]:
+        """The distinct partitions, and each entry's index into them."""
+        return Entries(self.table).partitions()
 
     @cached_property
     def max_sequences(self) -> dict[tuple[bytes, int], int]:
         """The greatest sequence number of each (partition, bucket) among all entries, deleted ones too."""
-        entries = Entries(self.table)
-        distinct, codes = entries.partitions()
+        entries, (distinct, codes) = Entries(self.table), self._partitions
         pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF
         groups, inverse = np.unique(pairs, return_inverse=True)
         highest = np.full(len(groups), -1, dtype=np.int64)

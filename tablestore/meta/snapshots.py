@@ -107,12 +107,16 @@ class SnapshotStore:
         there = f"have {ids[0]}..{ids[-1]}" if ids else "the table has none yet"
         return NotFound(f"no snapshot {snapshot_id}; {there}")
 
-    def latest(self) -> Snapshot | None:
+    def latest(self, *, near: int | None = None) -> Snapshot | None:
         """The newest snapshot; if it is gone by the time it is read, the newest at that time. None for a
-        table without any; raises Corrupt where there were some."""
+        table without any; raises Corrupt where there were some. `near`: an id that was the newest a moment
+        ago, which saves the read of LATEST where it still is."""
+        newest = self._if_newest(near)
+        if newest is not None:
+            return newest
         hint = self._hint("LATEST")
-        if hint is not None and not self.exists(hint + 1):  # reading it says whether it is there
-            newest = self.find(hint)
+        if hint != near:
+            newest = self._if_newest(hint)
             if newest is not None:
                 return newest
         while (latest := self._latest_id(hint)) is not None:
@@ -122,6 +126,10 @@ class SnapshotStore:
             hint = self._hint("LATEST")
         self._require_none_before()
         return None
+
+    def _if_newest(self, hint: int | None) -> Snapshot | None:
+        """The snapshot of that id, None if it is not the newest; reading it says whether it is there."""
+        return self.find(hint) if hint and not self.exists(hint + 1) else None
 
     def earliest(self) -> Snapshot | None:
         """The oldest snapshot; if it expires before it is read, the oldest at that time."""
@@ -169,18 +177,13 @@ class SnapshotStore:
             return False
 
     def hint_latest(self, snapshot_id: int) -> None:
-        """Write the LATEST hint unless it is newer; errors are logged, as hints are optional."""
-        hinted = self._hint("LATEST")
-        if hinted is None or hinted < snapshot_id or not self.exists(hinted):
-            self._write_hint("LATEST", snapshot_id)
+        """Write the LATEST hint; errors are logged, as hints are optional. It may be behind that of another
+        commit: readers look for snapshots after it."""
+        self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:
         """Write the EARLIEST hint."""
         self._write_hint("EARLIEST", snapshot_id)
-
-    def hint_rolled_back(self, snapshot_id: int) -> None:
-        """Write the LATEST hint, also a lower one (rollback only)."""
-        self._write_hint("LATEST", snapshot_id)
 
     def delete(self, snapshot_id: int) -> None:
         """Remove one snapshot file (expiry and rollback only)."""

@@ -84,10 +84,11 @@ def compact(
         done = _postponed(store, choice, pool)
         if done is not None:
             return done
-    picks, messages, compacted_from = [], [], store.snapshots.latest_id() or 0
+    picks, messages, snapshot = [], [], store.snapshots.latest()
+    compacted_from = snapshot.id if snapshot is not None else 0
     written: list[CommitMessage] = []
     with conflict_if_expired(store, compacted_from):
-        buckets = buckets_of(store, choice, store.snapshots.latest())
+        buckets = buckets_of(store, choice, snapshot)
     reported = Progress(store.env, "compaction", sum(b.size for b in buckets), progress)
     with (
         discarded_on_error(store, written),
@@ -104,7 +105,7 @@ def compact(
                 messages.append(message)
             unit = None if store.schema.primary_keys else decision.unit
             part.end(chosen.size if unit is None else unit.size)
-    require_picks(store, picks, partition, store.snapshots.latest())
+    require_picks(store, picks, partition, snapshot)
     request = CommitRequest(store.fresh_user(), compacted_from=compacted_from)
     committed = commit_or_discard(store, messages, request) if messages else Committed()
     reported.end()

@@ -14,6 +14,7 @@ from tablestore.meta.store import Store
 from tablestore.read.open_log import log_of
 from tablestore.read.scan import fallback, time_travel
 from tablestore.read.scan.fallback import OtherBranch
+from tablestore.table.last_expiry import LastExpiry
 from tablestore.table.lookup import Lookups
 from tablestore.table.scan import Scan, snapshot_scan
 
@@ -34,6 +35,11 @@ class Handle:
     def lookups(self) -> Lookups:
         """The point reads of the table, which keep what they have read of files."""
         return Lookups()
+
+    @cached_property
+    def last_expiry(self) -> LastExpiry:
+        """What the last expiry after a commit saw."""
+        return LastExpiry()
 
     @cached_property
     def log(self) -> Log | None:

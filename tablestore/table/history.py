@@ -26,6 +26,7 @@ from tablestore.read.changes.incremental import DIFF, MODES, change_schema, chan
 from tablestore.read.scan import time_travel
 from tablestore.read.table_log import kept_for_consumers, offsets_at
 from tablestore.table.handle import Handle
+from tablestore.table.last_expiry import LastExpiry
 from tablestore.table.log_of import require_log_ends_at
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.write.progress import ProgressCallback
@@ -111,22 +112,20 @@ def max_sequence(store: Store) -> int:
     return max((e.file.max_sequence for e in entries), default=-1)
 
 
-def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
-    """What expired, by the table's options, after a commit that made these snapshots; None if nothing.
+def after_commit(
+    store: Store, name: str, made: Sequence[int], *, last: LastExpiry | None = None
+) -> Expiry | None:
+    """What expired, by the table's options, after a commit that made these snapshots; None if nothing. With
+    `last` nothing is looked at as long as no snapshot can expire.
 
     Errors do not undo the commit, so they are logged and named in `problems`, not raised.
     """
     if store.options.write_only:
         return None
-    newest = made[-1] if made else None
-    request = ExpireRequest(newest=newest, explain_compactions=doors.explained_compactions)
     steps: list[Callable[[Expiry], Expiry]] = [
         lambda done: replace(done, partitions=_outdated_partitions(store, made)),
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
-        lambda done: _after(
-            done,
-            expire(store, ExpirePolicy.of(store), request),
-        ),
+        lambda done: _after(done, _expired_snapshots(store, made, last or LastExpiry())),
     ]
     if store.options.changelog_decoupled:
         policy = ExpirePolicy.of_changelogs(store)
@@ -143,6 +142,17 @@ def after_commit(store: Store, name: str, made: Sequence[int]) -> Expiry | None:
             log.warning("%s: committed, but not all that is old was removed: %s", name, e)
             done = replace(done, problems=(*done.problems, str(e)))
     return None if done.empty else done
+
+
+def _expired_snapshots(store: Store, made: Sequence[int], last: LastExpiry) -> Expiry:
+    """Expire snapshots after a commit, by the table's options."""
+    policy, newest = ExpirePolicy.of(store), made[-1] if made else None
+    if newest is not None and not policy.decoupled and last.nothing_due(policy, newest, store.env.now_ms()):
+        return Expiry()
+    request = ExpireRequest(newest=newest, explain_compactions=doors.explained_compactions)
+    done = expire(store, policy, request)
+    last.note(done)
+    return done
 
 
 def expire_log(table: Handle) -> None:

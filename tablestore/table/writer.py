@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import commit_message
+from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.open_writers import SignOfLife
 from tablestore.meta.store import Store
@@ -52,6 +53,11 @@ class Writer:
         self._target, self._commit = target, commit
         self._sign = SignOfLife(store)
         self.committed: Committed | None = None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that the rows are numbered after."""
+        return self._target.snapshot
 
     def write(self, data: Any, *, row_kind_column: str | None = None) -> None:
         """Add the rows of `data`, anything Arrow-like, with their kinds if `row_kind_column` names a column
@@ -123,6 +129,7 @@ class EngineWriter:
         >>> len(w.prepare())
         1
         """
+        self._store.require_same()
         messages = self._basis.stamped(self._target.prepare())
         part = None if self._target.tee is None else staged(self._target.tee)
         messages += [] if part is None else [part]

@@ -16,7 +16,7 @@ from tablestore.core.options.log_store import LogSystem
 from tablestore.format import commit_message, rowkind, schema_change
 from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import chosen
-from tablestore.format.snapshot import BATCH_IDENTIFIER
+from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log.settings import require_own_rows
 from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
@@ -68,7 +68,7 @@ def expired_after(table: Handle, committed: Committed) -> Committed:
     """The result of a commit with what expired after it. Errors of expiry do not undo the commit. Raises
     RowsNotVisible for one that readers do not see."""
     finishing.require_visible(table.store, committed)
-    expired = history.after_commit(table.store, table.name, committed.snapshots)
+    expired = history.after_commit(table.store, table.name, committed.snapshots, last=table.last_expiry)
     if not table.store.options.write_only:
         history.expire_log(table)
     return replace(committed, expired=expired)
@@ -130,6 +130,8 @@ def commit_written(
     table: Handle, target: TableWrite, asked: CommitRequest, to: LogCommitter | None = None
 ) -> Committed:
     """Commit the rows written to `target`."""
+    if to is not None:
+        table.store.require_same()
     messages = target.prepare()
     if to is not None:
         return expired_after(table, to.commit(target, asked, messages))
@@ -145,6 +147,11 @@ def _stricter(routed: Basis | None, asked: Basis | None) -> Basis | None:
 def writer(table: Handle, asked: CommitRequest) -> Writer:
     """A writer whose rows are one commit."""
     _require_rows_written(table, "a write")
+    return _checked_writer(table, asked)
+
+
+def _checked_writer(table: Handle, asked: CommitRequest) -> Writer:
+    """The same for a table that is known to be there."""
     to = _ready(table, asked)
     if to is not None and to.settings.eventual and Committer(table.store).knows(asked):
         to = None  # a replay, whose rows the log has
@@ -316,19 +323,22 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
         return _change_keyed(table, what, ChangeSteps(deleting_all), ())
     if settings_of(store) is None and keys_suffice(store):
         keys = lookup.key_table(store, as_batches(what)).combine_chunks()
-        return _write_deletes(table, (rows for b in keys.to_batches() for rows in key_rows(store, b)))
+        return _write_deletes(
+            table, lambda at: (r for b in keys.to_batches() for r in key_rows(store, b, at))
+        )
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
     finished(table)  # so that they are found among all that the log has
     scan = _rewritable(table)
     rows = read_for_commit(store, rows_of_keys(table, scan, what), scan.snapshot)
-    return _after(earlier, _write_deletes(table, rows))
+    return _after(earlier, _write_deletes(table, lambda _: rows))
 
 
-def _write_deletes(table: Handle, rows: Iterable[pa.RecordBatch]) -> Committed:
-    """A −D for each row, in one commit; none without rows."""
-    with writer(table, batch_request(table.store)) as w:
-        for batch in rows:
+def _write_deletes(table: Handle, rows: Callable[[Snapshot | None], Iterable[pa.RecordBatch]]) -> Committed:
+    """A −D for each of the rows at the snapshot that they are numbered after, in one commit; none without
+    rows."""
+    with _checked_writer(table, batch_request(table.store)) as w:
+        for batch in rows(w.snapshot):
             kinds = pa.array(np.full(batch.num_rows, rowkind.DELETE, dtype=np.int8))
             w.write(batch.append_column("_kind", kinds), row_kind_column="_kind")
     return w.committed or Committed()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
+from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataField
 from tablestore.meta.store import Store
 from tablestore.write.routing import row_buckets
@@ -51,10 +52,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
-def key_rows(store: Store, keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def key_rows(store: Store, keys: pa.RecordBatch, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
     """Rows of all columns for those keys (exactly the key columns, in the table's types) whose partition has
-    files: a delete makes no partition."""
-    schema, snapshot = store.schema, store.snapshots.latest()
+    files in that snapshot: a delete makes no partition."""
+    schema = store.schema
     if snapshot is None:
         return
     parts = [(partition, rows) for partition, _, rows in row_buckets.route_to(keys, schema, 0)]

@@ -128,11 +128,11 @@ class TableWrite:
         self._writers: dict[Place, BucketWriter] = {}
         self._ignore_live, self._produce = ignore_live, produce and not ignore_live
         self._failure: BaseException | None = None
-        self._snapshot = store.snapshots.latest()
-        self.tee, self.files = None if tee is None else tee(self._snapshot), files
+        self.snapshot = store.snapshots.latest()
+        self.tee, self.files = None if tee is None else tee(self.snapshot), files
         reads_no_files = not files or ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
         reads_no_files = reads_no_files or (sequence_base is not None and not compact)
-        self._live = None if reads_no_files else LiveFiles(store, self._snapshot)
+        self._live = None if reads_no_files else LiveFiles(store, self.snapshot)
         self.rows = 0
 
     def _files_of(self, place: Place) -> list[DataFileMeta]:
@@ -146,7 +146,7 @@ class TableWrite:
     def _indexes(self) -> dict[Place, list[IndexFileMeta]]:
         """The live index files by bucket."""
         indexes: dict[Place, list[IndexFileMeta]] = defaultdict(list)
-        for e in self._store.manifests.index_entries(self._snapshot) if self._live is not None else ():
+        for e in self._store.manifests.index_entries(self.snapshot) if self._live is not None else ():
             indexes[e.partition, e.bucket].append(e.file)
         return indexes
 
@@ -200,7 +200,7 @@ class TableWrite:
             self._sequence += batch.num_rows
             batch = batch.append_column(SEQUENCE, pa.array(numbers))
         try:
-            with in_table(self._store.paths.root), self._expiring():
+            with in_table(self._store.paths.root), self._of_this_table(), self._expiring():
                 for partition, bucket, rows in self._routed(batch):
                     if self.tee is not None:
                         self.tee.add(bucket, rows.column(KIND), rows)
@@ -210,8 +210,6 @@ class TableWrite:
                     self.tee.end_batch()
         except BaseException as e:
             self._failure = e  # some of the batch's rows may be written, others not
-            if isinstance(e, Corrupt | SnapshotExpired):  # files are missing where the table has gone
-                self._store.require_same()
             raise
 
     def log_removed(self, bucket: int, rows: pa.RecordBatch) -> None:
@@ -300,15 +298,14 @@ class TableWrite:
     @property
     def compacted_from(self) -> int:
         """The id of the snapshot whose files the writers compact, 0 for the empty table."""
-        return self._snapshot.id if self._snapshot is not None else 0
+        return self.snapshot.id if self.snapshot is not None else 0
 
     def prepare(self) -> list[CommitMessage]:
         """Flush everything; a commit message for each bucket that changed. Writing may go on afterwards."""
         done: dict[Place, CommitMessage] = {}
         with discarded_on_error(self._store, done.values()), self._aborted_on_error():
             self._require_usable()
-            self._store.require_same()
-            with in_table(self._store.paths.root), self._expiring():
+            with in_table(self._store.paths.root), self._of_this_table(), self._expiring():
                 self._prepare_writers(done)
                 indexes = self._routing.prepare()
         messages = []
@@ -318,6 +315,15 @@ class TableWrite:
                 m = replace(m, new_index=(*m.new_index, *change.new), deleted_index=change.deleted)
             messages.append(m)
         return [m for m in messages if not m.empty]
+
+    @contextmanager
+    def _of_this_table(self) -> Iterator[None]:
+        """A context that raises NotFound where files are missing because the table has gone."""
+        try:
+            yield
+        except (Corrupt, SnapshotExpired):
+            self._store.require_same()
+            raise
 
     def _expiring(self) -> AbstractContextManager[None]:
         """A context that raises CommitConflict where the snapshot that is read here expires."""
@@ -347,7 +353,7 @@ class TableWrite:
         compacts = self._compact and bool(store.schema.primary_keys)
         if self._live is None or not compacts or every is None:
             return lambda _: False
-        due = full_compaction.due(store, self._snapshot, every)
+        due = full_compaction.due(store, self.snapshot, every)
         top = store.options.num_levels - 1
         for place in self._live.places:
             rescaled = self._live.total_buckets(place) != store.options.bucket  # no rows go there any more

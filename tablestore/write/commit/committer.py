@@ -47,6 +47,7 @@ class Committer:
 
     def __init__(self, store: Store) -> None:
         self._store, self._safe = store, store.options.commit_last_safe
+        self._published: int | None = None
         parts = store.io, store.paths, store.options, store.partition_types, store.env
         self._writer = ManifestWriter(*parts, readers=store.manifests)
 
@@ -197,7 +198,7 @@ class Committer:
         changes: Changes | None = None
         try:
             while True:
-                latest = self._store.snapshots.latest()
+                latest = self._newest(request if not tries else None)
                 if kind != COMPACT and self._overtaken(latest, request):
                     raise _PublishedElsewhere(
                         f"identifier {request.identifier} of {request.user} was published meanwhile"
@@ -214,8 +215,8 @@ class Committer:
                     )
                 self._require_strict_mode(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
-                files_present.require_present(self._store, changes)
                 self._store.require_same()
+                files_present.require_present(self._store, changes)
                 if snapshot is not None and self._publish_durably(snapshot, latest, changes):
                     self._require_same_table(snapshot)
                     if not reuses_id(self._store, snapshot, latest, following.delta):
@@ -236,11 +237,22 @@ class Committer:
             self._discard_manifests()
             raise
         self._writer.written.clear()
+        self._published = snapshot.id
         synced.published(self._store, snapshot)
         self._store.snapshots.hint_latest(snapshot.id)
         positions.keep(self._store, snapshot)
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
+
+    def _newest(self, request: CommitRequest | None) -> Snapshot | None:
+        """The newest snapshot, looked for after the one that this commit published or is made from. Raises
+        NotFound where the table is another one by now."""
+        made_from = None if request is None else request.compacted_from
+        try:
+            return self._store.snapshots.latest(near=self._published or made_from)
+        except Corrupt:
+            self._store.require_same()
+            raise
 
     def _require_same_table(self, snapshot: Snapshot) -> None:
         """Raise NotFound if the table was dropped, renamed or created again just before `snapshot` was

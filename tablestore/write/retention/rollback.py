@@ -154,14 +154,14 @@ def _readable(damaged: list[str], names: Iterable[N], read: Callable[[N], T]) ->
 def remove_later(store: Store, target: int) -> None:
     """Remove snapshots above `target`, newest first, until none is left; commits meanwhile included."""
     positions.forget_after(store, target)
-    store.snapshots.hint_rolled_back(target)
+    store.snapshots.hint_latest(target)
     while True:
         later = [i for i in store.snapshots.ids() if i > target]
         if not later:
             break
         for snapshot_id in reversed(later):
             store.snapshots.delete(snapshot_id)
-    store.snapshots.hint_rolled_back(target)
+    store.snapshots.hint_latest(target)
 
 
 def _unneeded(store: Store, target: Snapshot, late: _Late, needed: Files) -> tuple[Files, tuple[str, ...]]:

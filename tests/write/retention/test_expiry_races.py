@@ -105,8 +105,8 @@ def test_a_snapshot_that_expires_while_a_commit_reads_it_is_a_lost_race(
     latest = SnapshotStore.latest
     seen = []
 
-    def slow(self: SnapshotStore) -> object:
-        found = latest(self)
+    def slow(self: SnapshotStore, *, near: int | None = None) -> object:
+        found = latest(self, near=near)
         if len(seen) == 0 and self is t.store.snapshots:
             seen.append(found.id)
             other = ts.open(t.location)
