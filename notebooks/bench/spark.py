@@ -94,7 +94,7 @@ def contenders(spark: Any, folder: Path, state: str) -> dict[str, Run]:
 def measure(
     spark: Any, folder: Path, queries: dict[str, str], rounds: int
 ) -> dict[tuple[str, str, str], Seconds]:
-    """Median seconds by state, query and contender. Raises SystemExit if their answers differ in rows."""
+    """Median seconds by state, query and contender. Raises SystemExit if their answers differ."""
     took: dict[tuple[str, str, str], Seconds] = {}
     for state in (sql.COMPACTED, sql.CHANGED):
         runs = contenders(spark, folder, state)
@@ -107,14 +107,20 @@ def measure(
                     answers[name] = run(text)
                     if turn:
                         times[name].append((time.perf_counter() - began[0], _cpu() - began[1]))
-                if len({len(rows) for rows in answers.values()}) != 1:
-                    raise SystemExit(f"{query}, {state}: the answers differ in rows")
+                if len(set(map(_values, answers.values()))) != 1:
+                    raise SystemExit(f"{query}, {state}: the answers differ")
             for name, some in times.items():
                 took[state, query, name] = (
                     statistics.median(t[0] for t in some),
                     statistics.median(t[1] for t in some),
                 )
     return took
+
+
+def _values(rows: list[Any]) -> tuple[str, ...]:
+    """The rows in one order, sums of floats without the digits that the order of addition decides."""
+    plain = [[round(v, 6) if isinstance(v, float) else v for v in row] for row in rows]
+    return tuple(sorted(map(repr, plain)))
 
 
 def _cpu() -> float:

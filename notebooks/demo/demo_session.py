@@ -16,10 +16,10 @@ def demo_session(places: Places, cores: int | None, master: str | None = None) -
     takes of it (None: all). Raises InvalidRequest for what is no address of a cluster."""
     log = str(places.spark_log)
     if master is None:
-        return session("workbench demo", cores=cores, log_file=log)
+        return session("workbench demo", cores=cores, log_file=log, jobs_only=True)
     if not master.startswith("spark://"):
         raise InvalidRequest(f"--master {master} is no address of a cluster: write spark://host:port")
     conf: dict[str, Any] = {"spark.master": master, "spark.task.maxFailures": 8}
     if cores is not None:
         conf["spark.cores.max"] = cores
-    return session("workbench demo", cores=cores, log_file=log, **conf)
+    return session("workbench demo", cores=cores, log_file=log, jobs_only=True, **conf)

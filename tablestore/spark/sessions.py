@@ -53,19 +53,24 @@ def session(
     cores: int | None = None,
     memory: str = "1g",
     log_file: str | None = None,
+    jobs_only: bool = False,
     **conf: str | int | bool,
 ) -> SparkSession:
     """A local session, or the running one. `memory` is the JVM's heap: rows stay in the Python workers, so
     1 GB is plenty.
 
-    `log_file` gets the stderr of the JVM and the workers, which otherwise is that of this process. `conf` is
+    `log_file` gets the stderr of the JVM and the workers, which otherwise is that of this process. With
+    `jobs_only` the JVM compiles its code once and quickly: that takes half the processor time where it only
+    schedules work of Python, as captures and compactions do, and more where Spark computes itself. `conf` is
     any Spark setting, with dots written as double underscores or in a dict: `session(**{"spark.master": …})`.
     `spark.pyspark.python` is the Python of workers (that of this process unless it is set).
     Raises NotFound when Java is missing and InvalidRequest when it is too old.
     """
     _require_java()
     cores = cores or max(1, len(os.sched_getaffinity(0)))
-    settings = _settings(cores, memory) | {k.replace("__", "."): _text(v) for k, v in conf.items()}
+    settings = _settings(cores, memory, jobs_only=jobs_only) | {
+        k.replace("__", "."): _text(v) for k, v in conf.items()
+    }
     master = settings.pop("spark.master")
     local = master.startswith("local[")
     if not local:
@@ -146,7 +151,8 @@ def pass_environment(spark: SparkSession, names: Iterable[str]) -> None:
         _register_sources(spark)  # which remember the environment
 
 
-def _settings(cores: int, memory: str) -> dict[str, str]:
+def _settings(cores: int, memory: str, *, jobs_only: bool = False) -> dict[str, str]:
+    java = f"{_JVM}{' -XX:TieredStopAtLevel=1' if jobs_only else ''}{_archived()}"
     return {
         "spark.master": f"local[{cores}]",
         "spark.driver.host": _LOOPBACK,
@@ -165,7 +171,7 @@ def _settings(cores: int, memory: str) -> dict[str, str]:
         "spark.sql.streaming.stopTimeout": "30s",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-        "spark.driver.extraJavaOptions": f"{_JVM}{_archived()} -Dlog4j2.configurationFile=file://{quote(_LOGGING)}",
+        "spark.driver.extraJavaOptions": f"{java} -Dlog4j2.configurationFile=file://{quote(_LOGGING)}",
         "spark.executor.extraJavaOptions": _JVM,
         "spark.executorEnv.PYTHONPATH": _ROOT,
         "spark.executorEnv.OMP_NUM_THREADS": "1",

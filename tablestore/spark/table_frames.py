@@ -110,14 +110,20 @@ def _parts(scan: Scan) -> Parts:
     log.info("%s", shown)
     splits = [p for s in plan.splits for p in split_raw_and_merged(s, store.schema, store.options)]
     native, others = [s for s in splits if s.plain], [s for s in splits if not s.plain]
-    if plan.other_branch is not None or not all(_is_native(store, s) for s in native):
-        return Parts((), nothing, len(splits), shown)  # then the data source reads everything
-    masked = chooses_rows(store) and all(_is_native(store, s) for s in others)
-    places = _superseded(store, others, sum(len(s.files) for s in native)) if masked and others else None
-    if places is not None:
-        shown += f"; {quantities.many(len(places), 'row')} superseded"
-        return Parts((*native, *others), places, 0, shown)
-    return Parts(tuple(native), nothing, len(others), shown)
+    why = "rows of two branches" if plan.other_branch is not None else _hindrance(store, native)
+    if why:  # then the data source reads everything
+        return Parts((), nothing, len(splits), f"{shown}; by Python workers: {why}")
+    if not others:
+        return Parts(tuple(native), nothing, 0, shown)
+    why = _hindrance(store, others) if chooses_rows(store) else "a merge that makes new values"
+    if not why:
+        places = _superseded(store, others, sum(len(s.files) for s in native))
+        if places is not None:
+            shown += f"; {quantities.many(len(places), 'row')} superseded"
+            return Parts((*native, *others), places, 0, shown)
+        why = "many superseded rows"
+    parts = quantities.many(len(others), "split")
+    return Parts(tuple(native), nothing, len(others), f"{shown}; {parts} by Python workers: {why}")
 
 
 def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
@@ -184,20 +190,23 @@ def text_of(where: Predicate | None, schema: TableSchema) -> str | None:
     return repr(where) if same else None
 
 
-def _is_native(store: Store, split: DataSplit) -> bool:
-    """Whether Spark's Parquet reader gives the split's rows as the engine does: files of the newest schema,
-    exact types.
-    """
+def _hindrance(store: Store, splits: Sequence[DataSplit]) -> str:
+    """Why Spark's own Parquet reader would not give the rows of splits as the engine does; empty if it
+    would."""
     schema = store.schema
-    if store.options.scan_ignore_corrupt or store.options.scan_ignore_lost:
-        return False  # Spark has options of its own for that
-    if schema.row_count_field is not None:
-        return False  # its rows come as often as they are counted
-    if is_object_location(store.paths.root):
-        return False  # Spark would need a file system of its own for it
     types = [f.arrow.type for f in schema.shown.fields]
-    exact = not any(pa.types.is_time(t) or (pa.types.is_timestamp(t) and t.unit == "ns") for t in types)
-    return exact and all(f.schema_id == schema.id and f.file_name.endswith(".parquet") for f in split.files)
+    if store.options.scan_ignore_corrupt or store.options.scan_ignore_lost:
+        return "damaged or lost files are passed over"  # Spark has options of its own for that
+    if schema.row_count_field is not None:
+        return "rows come as often as they are counted"
+    if is_object_location(store.paths.root):
+        return "an object store, for which PySpark comes without hadoop-aws"
+    if any(pa.types.is_time(t) or (pa.types.is_timestamp(t) and t.unit == "ns") for t in types):
+        return "columns of TIME or of nanoseconds"
+    files = [f for s in splits for f in s.files]
+    if any(not f.file_name.endswith(".parquet") for f in files):
+        return "files of another format than Parquet"
+    return "files of older schemas" if any(f.schema_id != schema.id for f in files) else ""
 
 
 def _native_scan(store: Store, spark: SparkSession, schema: StructType, parts: Parts) -> DataFrame:

@@ -35,6 +35,8 @@ _QUIET_SECONDS, _PAUSE_SECONDS = 1.0, 0.25
 _TITLE = 80  # characters of a statement above its live table
 _FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
 _CELL, _LINE = "%%sql", "%sql "
+_ENGINE = "execution.engine"
+_OPTIONS = {"--lake": "a path, or by the name of a variable", "--engine": "embedded or spark"}
 _LINKS = 3  # most tables that a result names
 
 
@@ -74,9 +76,9 @@ def load(shell: Any) -> None:
     """Give an IPython shell the magics and their completion; again, nothing changes.
 
     `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
-    a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
-    showing it. A SELECT in streaming mode shows a table that moves, with a Stop button. `:name` in a
-    statement is the value of that variable.
+    a lake or a session) and `--engine spark` (or `embedded`) for themselves and those after them, and
+    `name <<` to keep the result instead of showing it. A SELECT in streaming mode shows a table that moves,
+    with a Stop button. `:name` in a statement is the value of that variable.
 
     `%lake PATH` opens a lake as the variable `lake` (`%lake PATH as name`: as another one), shows it and
     chooses it for `%sql`; `%lake name` chooses the lake or session of a variable, `%lake` alone shows the
@@ -125,13 +127,14 @@ class Cells:
     def sql(self, line: str, cell: str | None = None) -> Any:
         """Run a line or a cell. Results are shown, the last is given; with `name <<` it is kept instead."""
         with _ShortErrors():
-            place, name, rest = _header(line)
+            options, name, rest = _header(line)
             if cell is not None and rest:
-                raise InvalidRequest(
-                    f"%%sql [--lake PATH] [name <<] is followed by a new line, not by {rest!r}"
-                )
-            if place:
-                self._open(place)
+                form = "%%sql [--lake PATH] [--engine ENGINE] [name <<]"
+                raise InvalidRequest(f"{form} is followed by a new line, not by {rest!r}")
+            if "--lake" in options:
+                self._open(options["--lake"])
+            if "--engine" in options:
+                self._session.settings.set(_ENGINE, options["--engine"])
             text = rest if cell is None else cell
             last: Result | None = None
             for problem in self._session.jobs.failures():
@@ -141,7 +144,7 @@ class Cells:
                     self._show(last)
                 last = result
             self._names.forget()
-            if last is None and not place:
+            if last is None and not options:
                 raise InvalidRequest("there is no statement in the text")
             if last is not None and last.streaming and not name:
                 return self._live(last)
@@ -305,20 +308,20 @@ class _ShortErrors:
             error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython asks for it
 
 
-def _header(line: str) -> tuple[str, str, str]:
-    """The lake, the name of the result, and the rest of a line."""
-    place, name, rest = "", "", line.strip()
+def _header(line: str) -> tuple[dict[str, str], str, str]:
+    """The options by name, the name of the result, and the rest of a line."""
+    options, name, rest = {}, "", line.strip()
     while True:
         word, after = _word(rest)
         second, behind = _word(after)
-        if word == "--lake":
+        if word in _OPTIONS:
             if not second:
-                raise InvalidRequest("--lake is followed by a path, or by the name of a variable")
-            place, rest = second, behind
+                raise InvalidRequest(f"{word} is followed by {_OPTIONS[word]}")
+            options[word], rest = second, behind
         elif second == "<<" and word.isidentifier():
             name, rest = word, behind
         else:
-            return place, name, rest
+            return options, name, rest
 
 
 def _variable(rest: str) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from notebooks.bench import cdc, commit, floor, imports, large, load, log, lsm, widgets
+from notebooks.bench import cdc, commit, floor, imports, large, load, log, lsm, spark, widgets
 from notebooks.bench.contenders import large_rows, line_items, registry
 from notebooks.bench.contenders.contender import Contender, Refused
 from notebooks.bench.parts import breakdown
@@ -51,6 +51,18 @@ def test_load_stops_when_contenders_differ(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Contender, "_ask", lambda *_: {"rows": str(next(ticks)), "quantity": "0"})
     with pytest.raises(load.Differs, match=r"rows .*, the others have"):
         load.measure(shape, [registry.ours(), registry.ours()], "0.001", 1, tmp_path)
+
+
+def test_spark_stops_when_answers_differ_and_takes_rows_in_any_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {"plain Parquet": [(1, 0.1 + 0.2), (2, None)], "by name": [(2, None), (1, 0.3)]}
+    runs = {name: lambda text, rows=rows: rows for name, rows in answers.items()}
+    monkeypatch.setattr(spark, "contenders", lambda *_: runs)
+    assert len(spark.measure(None, tmp_path, {"Q1": ""}, 1)) == 4
+    answers["by name"][1] = (1, 0.4)
+    with pytest.raises(SystemExit, match=r"Q1, .*: the answers differ"):
+        spark.measure(None, tmp_path, {"Q1": ""}, 1)
 
 
 @pytest.mark.peer

@@ -19,6 +19,7 @@ def test_spark_reads_and_writes_on_s3(moto: S3Server, spark: SparkSession) -> No
     assert frame.count() == 10
     plan = frame._jdf.queryExecution().toString()
     assert SECRET not in plan
+    assert "by Python workers: an object store, for which PySpark comes without hadoop-aws" in plan
     ts.spark.write_df(spark.createDataFrame([(1, "new"), (200, "more")], "k int, v string"), table)
     reached = {"path": table.location, **moto.options}
     spark.createDataFrame([(300, "direct")], "k int, v string").write.format("tablestore").mode(

@@ -197,7 +197,29 @@ def test_a_plan_shows_what_is_left_out(spark: SparkSession, lake: ts.Lake):
     frame = to_spark(summed, spark).where("p = 2").select("n")
     assert "BatchScan tablestore" in plan_of(frame)
     assert "d.db/sums snapshot 2: skipped none of 2 files of 1 partition" in plan_of(frame)
+    assert "1 split by Python workers: a merge that makes new values" in plan_of(frame)
     assert [r.n for r in frame.collect()] == [2]
+
+
+def test_a_plan_says_why_python_workers_read(spark: SparkSession, lake: ts.Lake):
+    altered = keyed(lake, "d.altered")
+    altered.write({"p": [1], "k": [1]})
+    altered = altered.alter(ts.add("later", ts.STRING))
+    nanoseconds = lake.create_table("d.nanos", schema={"k": ts.INT, "at": ts.TIMESTAMP(9)})
+    nanoseconds.write({"k": [1]})
+    orc = keyed(lake, "d.orc", **{"file.format": "orc"})
+    tolerant = keyed(lake, "d.tolerant").with_options({"scan.ignore-corrupt-files": True})
+    for table in (orc, tolerant):
+        table.write({"p": [1], "k": [1]})
+    for table, why in (
+        (altered, "files of older schemas"),
+        (nanoseconds, "columns of TIME or of nanoseconds"),
+        (orc, "files of another format than Parquet"),
+        (tolerant, "damaged or lost files are passed over"),
+    ):
+        frame = to_spark(table, spark).select("k")
+        assert f"by Python workers: {why}" in plan_of(frame)
+        assert [tuple(r) for r in frame.collect()] == [(1,)]
 
 
 def test_rows_to_leave_out_that_are_too_many_are_merged_by_workers(
@@ -212,6 +234,7 @@ def test_rows_to_leave_out_that_are_too_many_are_merged_by_workers(
             patched.setattr(table_frames, limit, scan)
             frame = spark.sql(query)
             assert ("9 rows superseded" in plan_of(frame)) == (scan == 9)
+            assert ("1 split by Python workers: many superseded rows" in plan_of(frame)) == (scan != 9)
             assert ("BatchScan" in plan_of(frame)) == (scan != 9)
             assert [tuple(r) for r in frame.collect()] == [("b",)] * 5
 

@@ -49,6 +49,12 @@ def test_a_class_archive_is_used_where_there_is_one(tmp_path: Path, monkeypatch:
         archive.touch()
 
 
+def test_a_session_for_jobs_only_compiles_once_and_quickly():
+    for jobs_only in (False, True):
+        settings = sessions._settings(1, "1g", jobs_only=jobs_only)
+        assert ("-XX:TieredStopAtLevel=1" in settings["spark.driver.extraJavaOptions"]) == jobs_only
+
+
 @pytest.mark.spark
 @pytest.mark.skipif(" " in sys.executable, reason="Spark 4.3 asks `command -v` for Python without quotes")
 @pytest.mark.large

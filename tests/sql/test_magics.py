@@ -6,13 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import tablestore as ts
-from tablestore.sql import Result, magics
+from tablestore.sql import Result, magics, spark_engine
 
 pytestmark = pytest.mark.filterwarnings("ignore::IPython.core.completer.ProvisionalCompleterWarning")
 
@@ -39,6 +40,28 @@ def test_a_line_and_a_cell_give_a_result(shell: Any) -> None:
         assert run(shell, "%sql SELECT count(*) AS n FROM shop.orders").to_arrow().to_pylist() == [{"n": 3}]
         assert len(run(shell, "%%sql\nUSE shop;\nSELECT *\nFROM orders")) == 3
         assert len(run(shell, "rows = %sql SELECT * FROM orders$snapshots\nrows")) == 2
+
+
+def test_the_engine_is_that_of_the_line_and_of_those_after_it(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def by_spark(scope: Any, tree: Any, text: str) -> pa.RecordBatchReader:
+        return pa.table({"n": [-1]}).to_reader()
+
+    monkeypatch.setattr(spark_engine, "run_query", by_spark)
+    count = "SELECT count(*) AS n FROM shop.orders"
+    lines = [f"--engine spark {count}", count, f"--engine embedded {count}", count]
+    with capture_output():
+        counts = [run(shell, f"%sql {line}").to_arrow()["n"].to_pylist() for line in lines]
+        assert run(shell, "%%sql --lake lake --engine SPARK\n" + count).to_arrow()["n"].to_pylist() == [-1]
+    assert counts == [[-1], [-1], [3], [3]]
+    with capture_output(), pytest.raises(ts.InvalidOption, match="embedded or spark, not 'flink'"):
+        run(shell, "%sql --engine flink SELECT 1")
+    with (
+        capture_output(),
+        pytest.raises(ts.InvalidRequest, match="--engine is followed by embedded or spark"),
+    ):
+        run(shell, "%sql --engine")
 
 
 def test_results_before_the_last_are_shown_too(shell: Any) -> None:

@@ -11,6 +11,9 @@ back"), so it connects here, before them.
 
 A daemon may have no threads of its own when it forks: those that libraries start on import are switched off
 by their variables.
+
+Spark puts archives of PySpark first in the path of all these, whose modules Python compiles anew in each
+process: a second of processor time. Where they lie in the PySpark that is installed, that one is imported.
 """
 
 from __future__ import annotations
@@ -42,6 +45,19 @@ def run_the_next() -> None:
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def without_archives(arguments: list[str]) -> None:
+    """Take PySpark's own archives out of the path of a daemon or planner that has PySpark as a folder."""
+    if DAEMON not in arguments and PLANNER not in arguments:
+        return
+    archives = os.path.join("pyspark", "python", "lib")
+    for path in sys.path[:]:
+        folder, name = os.path.split(path)
+        packages = folder.removesuffix(os.sep + archives)
+        if packages in sys.path and name.endswith(".zip") and os.path.isdir(os.path.join(packages, "py4j")):
+            sys.path.remove(path)
+            sys.path_importer_cache.pop(path, None)
 
 
 def import_once(arguments: list[str]) -> None:
@@ -90,5 +106,6 @@ def connect_first(arguments: list[str]) -> None:
 
 if __name__ == "sitecustomize":
     run_the_next()
+    without_archives(sys.orig_argv)
     connect_first(sys.orig_argv)
     import_once(sys.orig_argv)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 ROOT = Path(__file__).parents[3]
@@ -38,6 +39,19 @@ def test_a_daemon_has_what_its_processes_import_and_no_thread() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
 def test_any_other_process_imports_nothing() -> None:
     assert said(SAYS.format(before="", worker=WORKER), ROOT, FOLDER) == "1 False False"
+
+
+@pytest.mark.parametrize(("name", "first"), [("pyspark.daemon", "folder"), ("any.other", "archive")])
+def test_a_daemon_imports_the_pyspark_that_is_installed_and_not_its_archive(name: str, first: str) -> None:
+    archives = sorted((Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip"))
+    program = f"""
+import sitecustomize as s
+s.without_archives(['python', '-m', {name!r}, {WORKER!r}])
+import pyspark, py4j
+print(*("archive" if ".zip" in m.__file__ else "folder" for m in (pyspark, py4j)))
+"""
+    assert len(archives) == 2
+    assert said(program, *archives, ROOT, FOLDER) == f"{first} {first}"
 
 
 def test_a_sitecustomize_of_the_users_runs_as_without_it(tmp_path: Path) -> None:
