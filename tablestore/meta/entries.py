@@ -152,7 +152,7 @@ def concatenated(parts: Iterable[pa.Table]) -> Entries:
     """The entries of all these tables, in order; many of them column after column, so that where nobody else keeps the
     tables their memory is not taken twice."""
     rest = [t for t in parts if t.num_rows]
-    if len(rest) <= 1:
+    if not rest or (len(rest) == 1 and rest[0].column(0).num_chunks == 1):
         return Entries(rest[0]) if rest else EMPTY
     if sum(t.num_rows for t in rest) <= _FEW:
         return Entries(pa.concat_tables(rest).combine_chunks())

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.meta.entries import Entries
 
-_MAX_ENTRIES = 200_000
+MAX_ENTRIES = 200_000
 _MAX_LISTED = 50_000
 _MANY_SEARCHES = 8
 _PART_COST = 20  # what a part weighs beside its entries, in entries
@@ -95,7 +95,7 @@ class ManifestCache:
                 return self._cached_entries[key]
             cached = self._cached_entries[key] = CachedManifest(table)
             self._entries += _weight(key, cached)
-            while self._entries > _MAX_ENTRIES and len(self._cached_entries) > 1:
+            while self._entries > MAX_ENTRIES and len(self._cached_entries) > 1:
                 self._entries -= _weight(*self._cached_entries.popitem(last=False))
             return cached
 
@@ -104,7 +104,7 @@ class ManifestCache:
         often that decoding all of them, once, costs less."""
         with self._lock:
             self._searches[path] += 1
-            return self._searches[path] > _MANY_SEARCHES and entries <= _MAX_ENTRIES // 2
+            return self._searches[path] > _MANY_SEARCHES and entries <= MAX_ENTRIES // 2
 
     def get_list(self, path: str) -> tuple[ManifestFileMeta, ...] | None:
         """The manifests of the list at `path`, None if they are not cached."""

@@ -39,7 +39,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 from tablestore.meta import expired
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
-from tablestore.meta.manifest_cache import LOCAL, CachedManifest, ManifestCache
+from tablestore.meta.manifest_cache import LOCAL, MAX_ENTRIES, CachedManifest, ManifestCache
 
 _MANY_ENTRIES, _MANY_FILES = (
     1_000,
@@ -48,7 +48,7 @@ _MANY_ENTRIES, _MANY_FILES = (
 _FEW_ENTRIES = 64  # ... and from this size on once it is loaded
 _LARGE_BYTES = 32 << 10  # size of a manifest of which only the blocks of some partitions are decoded
 _FEW_PARTITIONS = 16  # up to which searching for them costs less than decoding a manifest
-_DECODED_AT_ONCE = 50_000  # entries of manifests that are decoded together
+_DECODED_AT_ONCE = 20_000  # entries of manifests that are decoded together
 _AT_ONCE = 500  # snapshots whose manifests are read and decoded together
 
 
@@ -126,6 +126,13 @@ class ManifestStore:
         """The entries of each of these manifests; those not cached are read and decoded together."""
         return [Entries(m.table) for m in self._read(manifests)]
 
+    def in_groups(self, manifests: Sequence[ManifestFileMeta]) -> Iterator[list[Entries]]:
+        """The entries of each of these manifests, in groups that are decoded together when they are asked
+        for. Where all of them are more than the cache holds, none is added to it."""
+        fits = sum(m.num_added + m.num_deleted for m in manifests) <= MAX_ENTRIES
+        for group in _batches([(m, self._paths.manifest(m.file_name)) for m in manifests]):
+            yield [Entries(read.table) for read in self._each([m for m, _ in group], caching=fits)]
+
     def read_partitions(
         self, manifests: Sequence[ManifestFileMeta], partitions: Collection[bytes]
     ) -> list[CachedManifest]:
@@ -177,12 +184,16 @@ class ManifestStore:
     def _read(self, manifests: Sequence[ManifestFileMeta]) -> list[CachedManifest]:
         return list(self._each(manifests))
 
-    def _each(self, manifests: Sequence[ManifestFileMeta]) -> Iterator[CachedManifest]:
-        """The manifests one after another; those that are not cached are read and decoded in groups."""
+    def _each(
+        self, manifests: Sequence[ManifestFileMeta], *, caching: bool = True
+    ) -> Iterator[CachedManifest]:
+        """The manifests one after another; those that are not cached are read and decoded in groups, and
+        cached with `caching`."""
         paths = [self._paths.manifest(m.file_name) for m in manifests]
         cached = [self._cache.get(p) for p in paths]
         new = [(m, p) for m, p, there in zip(manifests, paths, cached, strict=True) if there is None]
-        added = (self._cache.put(p, t) for some in _batches(new) for p, t in self._decoded(some))
+        decoded = (each for some in _batches(new) for each in self._decoded(some))
+        added = (self._cache.put(p, t) if caching else CachedManifest(t) for p, t in decoded)
         return (next(added) if there is None else there for there in cached)
 
     def _decoded(self, some: Sequence[_Stored]) -> Iterator[tuple[str, pa.Table]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,19 @@ class Scan(LazyScan):
         assert isinstance(self.target, SnapshotState), "changes are read of the current branch alone"
         return fallback.plan(self.store, self.target, self.where, self.other, **asked)
 
+    def plan_parts(self) -> Iterator[Plan]:
+        """The plan in parts, in the order of partitions, none of which is in two parts. Of a table of fewer
+        than 20,000 files, and of changes, it is one part. Memory: at 1,000,000 files 0.45 GB, where `plan`
+        takes 1.1 GB.
+
+        >>> [len(part.splits) for part in orders.scan().plan_parts()]
+        [1]
+        """
+        if self.other is None and isinstance(self.target, SnapshotState):
+            yield from self.target.plan_parts(self.store, self.where, columns=self.names)
+        else:
+            yield self.plan()
+
     def explain(self) -> Explanation:
         """Why each file is read or skipped: for people, and as Arrow tables (`to_arrow`, `decisions`,
         `row_groups`).
@@ -102,14 +116,16 @@ class Scan(LazyScan):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches, split after split.
 
-        Memory holds one window of one split, or of one for each thread and `parallel.MAX_BUFFERED_BYTES` of
-        batches (see `tablestore.scan.threads`). Reads with a limit use no threads. Raises NotFound when the
-        snapshot expires meanwhile.
+        Memory holds one part of the plan, and one window of one split, or of one for each thread and
+        `parallel.MAX_BUFFERED_BYTES` of batches (see `tablestore.scan.threads`). Reads with a limit use no
+        threads. Raises NotFound when the snapshot expires meanwhile.
 
         >>> sum(batch.num_rows for batch in orders.scan().to_batches())
         3
         """
-        return self.batches_of(self.plan())
+        parts = self.plan_parts()
+        first = next(parts, None)  # what cannot be read is refused here
+        return self._limited(chain(() if first is None else (first,), parts))
 
     def batches_of(self, found: Plan) -> Iterator[pa.RecordBatch]:
         """Batches of the plan `found` of this scan, or of some of its splits. Raises InvalidRequest for
@@ -121,10 +137,19 @@ class Scan(LazyScan):
         """
         if not isinstance(found, Plan):
             raise InvalidRequest(f"{found!r} is not a plan: scan.plan() gives one")
-        tasks = [partial(s.read, self.store, self.names, found.where) for s in found.splits]
-        threads = 1 if self.limit is not None else self._threads(found)
-        with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as batches:
+        return self._limited(iter((found,)))
+
+    def _limited(self, parts: Iterator[Plan]) -> Iterator[pa.RecordBatch]:
+        """The rows of these parts up to the limit."""
+        with closing(self._batches(parts)) as batches:
             yield from limited(batches, self.limit)
+
+    def _batches(self, parts: Iterator[Plan]) -> Generator[pa.RecordBatch]:
+        for part in parts:
+            tasks = [partial(s.read, self.store, self.names, part.where) for s in part.splits]
+            threads = 1 if self.limit is not None else self._threads(part)
+            with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as batches:
+                yield from batches
 
     def _threads(self, found: Plan) -> int:
         return parallel.threads(self.store.options, [s.size for s in found.splits])
@@ -143,17 +168,19 @@ class Scan(LazyScan):
         count = self.store.schema.row_count_field
         if count is not None:
             return self._sum_of_counts(count)
-        planned = self.plan()
-        tasks = [partial(s.read_to_count, self.store, self.names, planned.where) for s in planned.splits]
+        return sum(map(self._count, self.plan_parts()))
+
+    def _count(self, part: Plan) -> int:
+        tasks = [partial(s.read_to_count, self.store, self.names, part.where) for s in part.splits]
         with closing(
-            parallel.in_order(tasks, threads=self._threads(planned), size_of=attrgetter("nbytes"))
+            parallel.in_order(tasks, threads=self._threads(part), size_of=attrgetter("nbytes"))
         ) as rows:
             return sum(b.num_rows for b in rows)
 
     def _sum_of_counts(self, count: str) -> int:
         """The number of rows of a table that counts them, without repeating them."""
-        planned = self.plan()
-        stored = (b for s in planned.splits for b in s.read(self.store, (count,), planned.where))
+        splits = ((s, part.where) for part in self.plan_parts() for s in part.splits)
+        stored = (b for s, where in splits for b in s.read(self.store, (count,), where))
         return sum(int(np.maximum(counted.numbers(b, count), 0).sum()) for b in stored)
 
     def __repr__(self) -> str:

@@ -34,6 +34,7 @@ TESTS = {
     "tablestore/read/scan/file_stats.py": PRUNING,
     "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_targets.py", "read/scan/test_scan_mode.py"),
     "tablestore/read/scan/sections.py": SPLITS,
+    "tablestore/read/scan/split_files.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
     "tablestore/read/changes/cursor.py": ("read/changes/test_cursor.py",),
@@ -46,6 +47,7 @@ TESTS = {
 }
 """Files of tests below `tests` by module: those that are about it, no more than seconds each."""
 
+SPLIT_FILES = "tablestore/read/scan/split_files.py"
 SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
 CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
 SORTED_RUN, LOG_STEPS = "tablestore/lsm/levels/sorted_run.py", "tablestore/read/changes/log_steps.py"
@@ -154,7 +156,7 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         SOONER.replace("(snapshots.earliest_id() or 0)", "((snapshots.earliest_id() and 0))"),
     ): "what expired is not there, which is looked at behind, too",
     (
-        SPLIT_GENERATOR,
+        SPLIT_FILES,
         "SplitFiles.made",
         FEW,
         FEW.replace("len(self._entries) <= _FEW", "(len(self._entries) < _FEW)"),

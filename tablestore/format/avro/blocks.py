@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bz2
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -49,13 +49,7 @@ class BlockReader:
     def plain(self, data: bytes, path: str) -> tuple[AvroHeader, list[AvroBlock]]:
         """Header and decompressed blocks; raises Corrupt naming `path`."""
         header, blocks = self.parse(data, path)
-        plain_blocks, size = [], 0
-        for block in blocks:
-            plain_blocks.append(plain_block(block, header.codec, path))
-            size += len(plain_blocks[-1].data)
-            if size > _MAX_BYTES:
-                raise Corrupt(path, f"its blocks decompress to more than {_MAX_BYTES:,} bytes")
-        return header, plain_blocks
+        return header, list(plain_blocks(blocks, header.codec, path))
 
     def parse(self, data: bytes, path: str) -> tuple[AvroHeader, list[AvroBlock]]:
         """Header and blocks, not decompressed; raises Corrupt naming `path` and the byte."""
@@ -101,6 +95,17 @@ def container(header: bytes, blocks: Iterable[AvroBlock]) -> bytes:
     for block in blocks:
         parts += (_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync)
     return b"".join(parts)
+
+
+def plain_blocks(blocks: Iterable[AvroBlock], codec: str, path: str) -> Iterator[AvroBlock]:
+    """The blocks of one file decompressed, each when it is asked for; raises Corrupt naming `path`."""
+    size = 0
+    for block in blocks:
+        plain = plain_block(block, codec, path)
+        size += len(plain.data)
+        if size > _MAX_BYTES:
+            raise Corrupt(path, f"its blocks decompress to more than {_MAX_BYTES:,} bytes")
+        yield plain
 
 
 def plain_block(block: AvroBlock, codec: str, path: str) -> AvroBlock:

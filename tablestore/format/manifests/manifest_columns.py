@@ -12,6 +12,7 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Corrupt
 from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
+from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.avro.carried import from_text, to_text
 from tablestore.format.manifests import manifest
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
@@ -69,6 +71,7 @@ _LONG_LIST, _MANY_LISTS = (
     1_000,
 )  # bytes of a list, and number of lists, from which loading Polars pays
 _FEW_LISTED, _SOME_LISTS = 2_048, 16  # ... and from which columns pay once Polars is loaded
+_AT_ONCE = 10_000  # entries that are decompressed and decoded together
 _NO_NAMES = ("", ".", "..")
 _RANGES = {
     "file_size": (0, manifest.MAX_COUNT),
@@ -98,8 +101,22 @@ _PLACES = {  # where each column is in an Avro record
 _PLACES |= {n: ("_FILE", f"_{n.upper()}") for n in SCHEMA.names if n not in _PLACES}
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file whose blocks are not decompressed yet."""
+
+    path: str
+    codec: str
+    blocks: Sequence[AvroBlock]
+
+    @property
+    def rows(self) -> int:
+        return sum(b.rows for b in self.blocks)
+
+
 def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
-    """One table of SCHEMA for each (path, bytes) of a manifest, in order; raises Corrupt naming the file."""
+    """One table of SCHEMA for each (path, bytes) of a manifest, in order; raises Corrupt naming the file.
+    Memory beside the tables: `_AT_ONCE` entries decompressed."""
     tables: list[pa.Table | None] = [None] * len(files)
     for schema, members, own in _by_schema(files):
         table = _columns(schema, own) if schema else None
@@ -110,24 +127,22 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
             if table is None:
                 tables[i] = of(manifest.decode_entries(data, path))
                 continue
-            rows = sum(b.rows for b in own[n])
+            rows = own[n].rows
             tables[i] = table.slice(at, rows) if whole else _checked(table.slice(at, rows), path)
             at += rows
     return [t for t in tables if t is not None]
 
 
-def _by_schema(
-    files: Sequence[tuple[str, bytes]],
-) -> Iterator[tuple[bytes, list[int], list[list[avro_blocks.AvroBlock]]]]:
-    """(schema, positions of files, plain blocks of each file) for each schema; an empty schema: not for
-    Polars."""
+def _by_schema(files: Sequence[tuple[str, bytes]]) -> Iterator[tuple[bytes, list[int], list[_File]]]:
+    """(schema, positions of files, those files) for each schema; an empty schema: not for Polars."""
     reader = avro_blocks.BlockReader()
-    plain = [reader.plain(data, path) if _known(data) else None for path, data in files]
+    parsed = [reader.parse(data, path) if _known(data) else None for path, data in files]
     groups: dict[bytes, list[int]] = {}
-    for i, parsed in enumerate(plain):
-        groups.setdefault(parsed[0].schema if parsed else b"", []).append(i)
+    for i, there in enumerate(parsed):
+        groups.setdefault(there[0].schema if there else b"", []).append(i)
     for schema, members in groups.items():
-        yield schema, members, [parsed[1] for i in members if (parsed := plain[i]) is not None]
+        some = [(files[i][0], there) for i in members if (there := parsed[i]) is not None]
+        yield schema, members, [_File(path, header.codec, blocks) for path, (header, blocks) in some]
 
 
 def started() -> bool:
@@ -148,14 +163,14 @@ def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMe
         return [manifest.decode_list(data, path) for path, data in files]
     lists: list[list[ManifestFileMeta]] = [[] for _ in files]
     for schema, members, own in _by_schema(files):
-        records = _records(schema, own) if schema else None
+        records = _joined(_pieces(schema, own)) if schema else None
         if records is None or not _is_sound_list(records):
             for i in members:
                 lists[i] = manifest.decode_list(files[i][1], files[i][0])
             continue
         rows = _listed(records)
-        for i, blocks in zip(members, own, strict=True):
-            lists[i] = list(islice(rows, sum(b.rows for b in blocks)))
+        for i, file in zip(members, own, strict=True):
+            lists[i] = list(islice(rows, file.rows))
     return lists
 
 
@@ -192,14 +207,35 @@ def _known(data: bytes) -> bool:
     return b'"type":"record"' in head.replace(b" ", b"")[:200] and b"snappy" not in head
 
 
-def _columns(schema: bytes, blocks: Sequence[Sequence[avro_blocks.AvroBlock]]) -> pa.Table | None:
+def _columns(schema: bytes, files: Sequence[_File]) -> pa.Table | None:
     """All entries of files with one schema; None where fastavro must decode them."""
-    records = _records(schema, blocks)
-    return None if records is None else _flat(records)
+    return _joined(None if piece is None else _flat(piece) for piece in _pieces(schema, files))
 
 
-def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.AvroBlock]]) -> pa.Table | None:
-    """All records of files with one schema; None where Polars is missing or fails.
+def _joined(pieces: Iterable[pa.Table | None]) -> pa.Table | None:
+    """The pieces as one table; None if one is None, and no other is asked for then."""
+    some = list[pa.Table]()
+    for piece in pieces:
+        if piece is None:
+            return None
+        some.append(piece)
+    return pa.concat_tables(some)
+
+
+def _pieces(schema: bytes, files: Sequence[_File]) -> Iterator[pa.Table | None]:
+    """The records of files with one schema, of `_AT_ONCE` or of one block at once, in at least one piece."""
+    some, rows = list[AvroBlock](), 0
+    for block in (b for f in files for b in avro_blocks.plain_blocks(f.blocks, f.codec, f.path)):
+        if some and rows + block.rows > _AT_ONCE:
+            yield _read(schema, some)
+            some, rows = [], 0
+        some.append(block)
+        rows += block.rows
+    yield _read(schema, some)
+
+
+def _read(schema: bytes, blocks: Sequence[AvroBlock]) -> pa.Table | None:
+    """The records of these plain blocks; None where Polars is missing or fails.
 
     Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first block is
     repeated at the end: if it gives the same records again, every file had as many records as it said.
@@ -209,9 +245,9 @@ def _records(schema: bytes, blocks: Sequence[Sequence[avro_blocks.AvroBlock]]) -
     )  # imported here: it takes a quarter of a second, which small tables need not spend
     if polars is None:
         return None
-    some = [b for own in blocks for b in own if b.rows]
+    some = [b for b in blocks if b.rows]
     rows, mark = sum(b.rows for b in some), some[:1] if len(some) > 1 else []
-    whole = avro_blocks.AvroBlock(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
+    whole = AvroBlock(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
     try:
         records = polars.read_avro(io.BytesIO(avro_blocks.joined(schema, [whole]))).to_arrow()
     except (KeyboardInterrupt, SystemExit):

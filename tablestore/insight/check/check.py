@@ -1,15 +1,18 @@
 """`check`: the invariants that a table, its branches, tags and changelogs break.
 
-It reads everything anew, by rules written down a second time here. Snapshots are walked oldest first, keeping
-the live files as each delta leaves them; every base list must give that same state. Then the data files
-themselves are opened (`data.py`). Damage of any kind becomes a violation, never an exception. Known quirks of
-other writers are notes: `examine` reports them, `check` does not. What expires, or is rolled back, during the
-check is no damage: violations of what only such snapshots needed are dropped at the end.
+It reads everything anew from the store, by rules written down a second time here; no cache is asked.
+Snapshots are walked oldest first, keeping the live files as each delta leaves them; every base list must give
+that same state, of which only the manifests that are new in it are read. Then the data files themselves are
+opened (`data.py`). Damage of any kind becomes a violation, never an exception. Known quirks of other writers
+are notes: `examine` reports them, `check` does not. What expires, or is rolled back, during the check is no
+damage: violations of what only such snapshots needed are dropped at the end. Memory: 2 kB for each file that
+is named.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -27,13 +30,12 @@ from tablestore.insight.check.data import DataCheck
 from tablestore.insight.check.findings import CHANGES, STATISTICS, Findings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
 from tablestore.insight.check.levels import live_once
+from tablestore.insight.check.live_files import LiveFiles
 from tablestore.insight.check.log_check import LogCheck
-from tablestore.insight.check.metadata_reader import MetadataReader
+from tablestore.insight.check.metadata_reader import MetadataReader, RecentEntries
 from tablestore.insight.check.needed_files import NeededFiles
 from tablestore.insight.check.schemas import readable_schemas
 from tablestore.insight.check.states import (
-    Live,
-    applied,
     check_counts,
     check_identifiers,
     check_kind,
@@ -47,25 +49,35 @@ from tablestore.meta import changelogs, refs, statistics
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.reused_ids import reused_ids
 from tablestore.meta.store import Store
+from tablestore.write.progress import Progress, ProgressCallback
 
 __all__ = ["Findings", "Violation", "Violations", "check", "examine"]
 T = TypeVar("T")
 _TRIES = 5  # where every snapshot expires while it is looked at
 
 
-def check(store: Store, *, data: bool = True, log: Log | None = None) -> Violations:
+def check(
+    store: Store, *, data: bool = True, log: Log | None = None, progress: ProgressCallback | None = None
+) -> Violations:
     """The violations of a table, and of its `log`, none if it is sound. With `data` False no data file is
-    opened."""
-    return examine(store, data=data, log=log).violations
+    opened. `progress` is called as it goes on."""
+    return examine(store, data=data, log=log, progress=progress).violations
 
 
-def examine(store: Store, *, data: bool = True, branches: bool = True, log: Log | None = None) -> Findings:
+def examine(
+    store: Store,
+    *,
+    data: bool = True,
+    branches: bool = True,
+    log: Log | None = None,
+    progress: ProgressCallback | None = None,
+) -> Findings:
     """Violations, and notes on what could not be looked at or is a known quirk of its writer."""
     found = Findings()
     try:
         for _ in range(_TRIES):
             found = Findings()
-            if _Check(store, found, data, branches, log).run():
+            if _Check(store, found, data, branches, log, progress=progress).run():
                 break
     except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
         found.violate("I2", store.paths.root, f"the check stopped: {e!r}")
@@ -82,7 +94,9 @@ class _Check:
     data: bool
     whole: bool = True  # branches included
     log: Log | None = None
-    entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    entries: RecentEntries = field(default_factory=RecentEntries)
+    progress: ProgressCallback | None = None
+    wrong: set[bytes] = field(default_factory=set)  # partitions whose layout is, in the snapshot before
     at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
     followed: dict[tuple[Any, ...], tuple[int, tuple[str, int]]] = field(default_factory=dict)
     """Files to be compacted by their own commit, with its snapshot, user and identifier."""
@@ -98,10 +112,12 @@ class _Check:
         for text in notes_on(self.store.schema.options):
             self.found.note(text)
         snapshots = self.snapshots()
-        live: Live | None = None
+        live: LiveFiles | None = None
         before: Snapshot | None = None
+        walked = self.step_of("check of snapshots", len(snapshots))
         for snapshot in snapshots:
             name = f"snapshot-{snapshot.id}"
+            walked.add(1, name)
             with self.found.about([name]):
                 live = self.reader.guarded(name, partial(self.step, before, live, snapshot))
             before = snapshot
@@ -110,9 +126,11 @@ class _Check:
                 self.reader.guarded(name, partial(self.tag, name))
         self.changelogs()
         check_identifiers(self.found, snapshots)
-        self.needed.require_present(readable)
+        present = self.step_of("check that files are there", len(self.needed.by_path))
+        self.needed.require_present(readable, present)
+        present.end()
         if self.data:
-            self.contents(snapshots, list(live.values()) if live is not None else [])
+            self.contents(snapshots, list(live) if live is not None else [])
         if self.store.paths.branch == refs.MAIN and self.whole:
             self.branches()
         if self.log is not None:
@@ -122,10 +140,21 @@ class _Check:
         self.found.without(self.is_gone)
         return not snapshots or any(not self.is_gone(f"snapshot-{s.id}") for s in reversed(snapshots))
 
+    def step_of(self, name: str, total: int) -> Progress:
+        """A part of the check that has so many pieces."""
+        return Progress(self.store.env, name, total, self.progress)
+
     def contents(self, snapshots: list[Snapshot], newest: list[ManifestEntry]) -> None:
         """The data files: their rows, order, levels and hash indexes."""
         files = DataCheck(self.store, self.found, self.needed.lenient, self.at_once)
-        files.run((n.entry, n) for n in self.needed.by_path.values())
+        opened = self.step_of("check of data files", len(self.needed.by_path))
+
+        def each() -> Iterator[tuple[ManifestEntry, Iterable[str]]]:
+            for needed in self.needed.by_path.values():
+                yield needed.entry, needed
+                opened.add(1, needed.entry.file.file_name)
+
+        files.run(each())
         with self.found.about([f"snapshot-{s.id}" for s in snapshots[-1:]]):
             files.order(newest)
             if snapshots:
@@ -225,7 +254,7 @@ class _Check:
         """The snapshot of this table in the file at `path`."""
         return snapshot_format.require_own(snapshot_format.from_json(data, path), self.store.uuid, path)
 
-    def step(self, before: Snapshot | None, live: Live | None, snapshot: Snapshot) -> Live | None:
+    def step(self, before: Snapshot | None, live: LiveFiles | None, snapshot: Snapshot) -> LiveFiles | None:
         """The live files after `snapshot`, checked against those before; None if they cannot be known."""
         where = f"snapshot-{snapshot.id}"
         self.resolve(where, snapshot)
@@ -233,23 +262,53 @@ class _Check:
         delta = self.reader.manifests(where, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
         if base is None or delta is None:
             return None
-        state = applied(self.found, f"{where} base", {}, self.reader.all_entries(where, base))
-        if (
-            live is not None
-            and before is not None
-            and before.id + 1 == snapshot.id
-            and state.keys() != live.keys()
-        ):
-            lost, more = len(live.keys() - state.keys()), len(state.keys() - live.keys())
-            text = f"its base is not the state of snapshot {before.id}: {lost} files are gone, {more} are new"
-            self.found.violate("I6", where, text)
+        follows = live is not None and before is not None and before.id + 1 == snapshot.id
+        if live is not None and follows and self.reader.same_entries(where, live.manifests, base):
+            state, begins = live, False
+        else:
+            state, begins = LiveFiles(), True
+            state.apply(self.found, f"{where} base", self.reader.all_entries(where, base))
+        if before is not None and live is not None and follows and begins:
+            self.compare(where, before, live, state)
         changed = self.reader.all_entries(where, delta)
+        touched = {e.partition for e in changed}
         if self.keyed and snapshot.commit_kind != COMPACT:
-            self.at_once |= numbered_at_once(state.values(), changed)
-        total = rows_of(state.values())
-        state = applied(self.found, f"{where} delta", state, changed)
+            self.at_once |= numbered_at_once(state.of(touched), changed)
+        total = state.rows
+        state.apply(self.found, f"{where} delta", changed)
+        state.named([*base, *delta])
         check_counts(self.store, self.found, where, snapshot, total, changed)
         check_kind(self.store, self.found, where, snapshot, changed)
+        self.waiting(snapshot, changed)
+        with self.found.about([CHANGES + where]):
+            self.reader.guarded(where, lambda: self.changelog(where, snapshot))
+        if begins:
+            self.needed.begin(state, snapshot)
+        else:
+            self.needed.change(state, changed, snapshot)
+        self.beside(where, snapshot, state)
+        self.layout(where, state, state.by_partition if begins else touched | self.wrong)
+        return state
+
+    def compare(self, where: str, before: Snapshot, live: LiveFiles, base: LiveFiles) -> None:
+        """I6: a base list is the state of the snapshot before."""
+        lost, more = live.beyond(base), base.beyond(live)
+        if lost or more:
+            text = f"its base is not the state of snapshot {before.id}: {lost} files are gone, {more} are new"
+            self.found.violate("I6", where, text)
+
+    def layout(self, where: str, state: LiveFiles, partitions: Iterable[bytes]) -> None:
+        """I4 in some partitions: those that are `wrong` are looked at in each snapshot that has them."""
+        wrong = set[bytes]()
+        for partition in partitions:
+            calls = self.found.calls
+            check_layout(self.store, self.found, where, state.of((partition,)))
+            if self.found.calls > calls:
+                wrong.add(partition)
+        self.wrong = wrong
+
+    def waiting(self, snapshot: Snapshot, changed: Sequence[ManifestEntry]) -> None:
+        """Note which files the commit of a snapshot was to compact itself, and which it did."""
         options = self.store.options
         at_once = options.lookup_wait and options.lookup_compact is LookupCompact.RADICAL
         waits = at_once or not options.needs_lookup  # else level 0 is for a later commit
@@ -261,16 +320,10 @@ class _Check:
             gone = {e.identity for e in changed if e.kind != ADD}  # by whom ever, as a lost one is done again
             done = {left[0] for each, left in self.followed.items() if each in gone or left[1] == by}
             self.followed = {each: left for each, left in self.followed.items() if left[0] not in done}
-        with self.found.about([CHANGES + where]):
-            self.reader.guarded(where, lambda: self.changelog(where, snapshot))
-        self.needed.remember(state.values(), snapshot)
-        self.beside(where, snapshot, state)
-        check_layout(self.store, self.found, where, state)
-        return state
 
-    def beside(self, where: str, snapshot: Snapshot, state: Live) -> None:
+    def beside(self, where: str, snapshot: Snapshot, state: LiveFiles) -> None:
         """Index files, row ids and statistics of a snapshot."""
-        self.indexes.snapshot(where, snapshot, list(state.values()))
+        self.indexes.snapshot(where, snapshot, state)
         with self.found.about([STATISTICS + where]):
             self.reader.guarded(where, lambda: statistics.read(self.store, snapshot))
 
@@ -337,7 +390,8 @@ class _Check:
         base = self.reader.manifests(name, s.base_manifest_list, s.base_manifest_list_size)
         delta = self.reader.manifests(name, s.delta_manifest_list, s.delta_manifest_list_size)
         if base is not None and delta is not None:
-            state = applied(self.found, name, {}, self.reader.all_entries(name, base + delta))
-            self.needed.remember(state.values(), s, by=name)
+            state = LiveFiles()
+            state.apply(self.found, name, self.reader.all_entries(name, base + delta))
+            self.needed.remember(state, s, by=name)
             self.beside(name, s, state)
             check_layout(self.store, self.found, name, state)

@@ -57,6 +57,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
     unsummed: set[str] = field(default_factory=set)
+    calls: int = 0  # of `violate`
     _about: Iterable[str] = ()
 
     @property
@@ -82,6 +83,7 @@ class Findings:
 
     def violate(self, invariant: str, where: str, text: str) -> None:
         """Add a violation."""
+        self.calls += 1
         found, holders = Violation(invariant, where, text), frozenset(self._about)
         known = self.holders.get(found, holders)
         self.holders[found] = known | holders if known and holders else frozenset()

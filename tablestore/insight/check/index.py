@@ -36,7 +36,7 @@ class IndexCheck:
         self._store, self._found = store, found
         self._known: set[tuple[str, str, int, int]] = set()  # vectors that were read and are sound
 
-    def snapshot(self, where: str, snapshot: Snapshot, live: Sequence[ManifestEntry]) -> None:
+    def snapshot(self, where: str, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
         """What a snapshot's index manifest says of its live files, and their row ids."""
         self._row_ids(where, snapshot, live)
         if snapshot.index_manifest is None:

@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+import pyarrow as pa
 
 from tablestore.core.errors import TablestoreError
 from tablestore.format import checksums
 from tablestore.format.binary_row import DamagedRow
 from tablestore.format.manifests import manifest as manifest_format
-from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry, ManifestFileMeta
+from tablestore.format.manifests import manifest_columns
+from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.insight.check.findings import Findings
+from tablestore.meta.entries import Entries, concatenated
 from tablestore.meta.store import Store
 
+_KEPT = 200_000  # entries of manifests, for the next snapshots that name them
+_MANY = 1_000  # entries of a manifest from which columns pay
 T = TypeVar("T")
 
 
 @dataclass
+class RecentEntries:
+    """Entries of manifests by name, at most `_KEPT` unless one manifest has more; the oldest go first."""
+
+    by_name: dict[str, Sequence[ManifestEntry]] = field(default_factory=dict)
+    held: int = 0
+
+    def put(self, name: str, entries: Sequence[ManifestEntry]) -> None:
+        """Keep the entries of a manifest."""
+        self.by_name[name] = entries
+        self.held += len(entries)
+        while self.held > _KEPT and len(self.by_name) > 1:
+            self.held -= len(self.by_name.pop(next(iter(self.by_name))))
+
+    def get(self, name: str) -> Sequence[ManifestEntry] | None:
+        """The entries of a manifest, None if they are not kept."""
+        entries = self.by_name.get(name)
+        return Entries(entries.table) if isinstance(entries, Entries) else entries  # without its objects
+
+
+@dataclass
 class MetadataReader:
-    """The metadata files of a table or branch; `entries` of manifests by their names."""
+    """The metadata files of a table or branch, read from the store, never from the cache of manifests.
+    `broken`: manifests that are not as a list says."""
 
     store: Store
     found: Findings
-    entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    entries: RecentEntries = field(default_factory=RecentEntries)
+    broken: set[str] = field(default_factory=set)
 
     def read(self, path: str, parse: Callable[[bytes], T], *, where: str = "") -> T | None:
         """A metadata file, or a violation."""
@@ -52,25 +79,58 @@ class MetadataReader:
         """The entries of manifests, in their order."""
         return [e for m in manifests for e in self.manifest(where, m)]
 
-    def manifest(self, where: str, m: ManifestFileMeta) -> list[ManifestEntry]:
+    def manifest(self, where: str, m: ManifestFileMeta) -> Sequence[ManifestEntry]:
         """A manifest's entries; I2 and I8 when it is not as its list says, for each who names it."""
-        if m.file_name in self.entries:
-            return self.entries[m.file_name]
+        kept = self.entries.get(m.file_name)
+        if kept is not None:
+            return kept
+        self.broken.add(m.file_name)
         path = self.store.paths.manifest(m.file_name)
         data = self.read(path, lambda data: data, where=where)
         if data is None:
             return []
-        found = self.guarded(path, lambda: manifest_format.decode_entries(data, path))
-        kinds = Counter(e.kind for e in found or ())
-        counts, promised = (kinds[ADD], kinds[DELETE]), (m.num_added, m.num_deleted)
+        found = self.guarded(path, lambda: _decoded(data, path, m))
+        added = 0 if found is None else _added(found)
+        counts, promised = (added, len(found or ()) - added), (m.num_added, m.num_deleted)
         if len(data) != m.file_size:
             self.found.violate("I2", path, f"has {len(data)} bytes, its list says {m.file_size}")
         if counts != promised:
             text = f"holds {counts[0]} added, {counts[1]} deleted; its list says "
             self.found.violate("I8", path, f"{text}{promised[0]} added, {promised[1]} deleted")
         if found is not None and len(data) == m.file_size and counts == promised:
-            self.entries[m.file_name] = found
+            self.entries.put(m.file_name, found)
+            self.broken.discard(m.file_name)
         return found or []
+
+    def same_entries(
+        self, where: str, known: Mapping[str, ManifestFileMeta] | None, base: Sequence[ManifestFileMeta]
+    ) -> bool:
+        """Whether the manifests of a base list give the same entries as those of `known`: the same ones, or
+        others that differ in pairs of an ADD and its DELETE only. False if that cannot be known."""
+        names = {m.file_name: m for m in base}
+        if known is None or len(names) < len(base):
+            return False
+        old = [m for name, m in known.items() if names.get(name) != m]
+        new = [m for m in base if known.get(m.file_name) != m]
+        after = [
+            Entries.of(es) if not isinstance(es := self.manifest(where, m), Entries) else es for m in new
+        ]
+        before = [self._silently(m) for m in old]
+        if self.broken & names.keys() or None in before:
+            return False
+        return _net(before).equals(_net(after))
+
+    def _silently(self, m: ManifestFileMeta) -> Entries | None:
+        """The entries of a manifest that may have gone meanwhile, as who named it has; None then."""
+        kept = self.entries.get(m.file_name)
+        if kept is not None:
+            return kept if isinstance(kept, Entries) else Entries.of(kept)
+        path = self.store.paths.manifest(m.file_name)
+        try:
+            found = _decoded(checksums.require_named(path, self.store.io.read(path)), path, m)
+        except (TablestoreError, OSError):
+            return None
+        return found if isinstance(found, Entries) else Entries.of(found)
 
     def guarded(self, where: str, make: Callable[[], T]) -> T | None:
         """What `make` gives; None, and a violation at `where`, if it meets damage."""
@@ -84,7 +144,7 @@ class MetadataReader:
 
     def _holder(self, row: bytes) -> str | None:
         """The manifest with a damaged key, partition or statistic."""
-        for name, entries in self.entries.items():
+        for name, entries in self.entries.by_name.items():
             for e in entries:
                 f = e.file
                 stats = (f.key_stats, f.value_stats)
@@ -97,3 +157,23 @@ class MetadataReader:
                 if row in rows:
                     return self.store.paths.manifest(name)
         return None
+
+
+def _decoded(data: bytes, path: str, m: ManifestFileMeta) -> Sequence[ManifestEntry]:
+    """The entries, of a large manifest as columns."""
+    if m.num_added + m.num_deleted < _MANY:
+        return manifest_format.decode_entries(data, path)
+    return Entries(manifest_columns.decode([(path, data)])[0])
+
+
+def _added(entries: Sequence[ManifestEntry]) -> int:
+    if isinstance(entries, Entries):
+        return int((entries.numbers("kind") == ADD).sum())
+    return sum(e.kind == ADD for e in entries)
+
+
+def _net(parts: Sequence[Entries | None]) -> pa.Table:
+    """The entries without pairs that cancel each other, by name, level and kind."""
+    entries = concatenated(part.table for part in parts if part is not None)
+    left = entries.filter(~entries.cancelled()).table
+    return left.sort_by([("file_name", "ascending"), ("level", "ascending"), ("kind", "ascending")])

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.findings import FILE_INDEXES
+from tablestore.insight.check.live_files import LiveFiles
 from tablestore.insight.check.metadata_reader import MetadataReader
+from tablestore.write.progress import Progress
 
 _PYTHON_WRITER = "python"  # start of the writerVersion of one that never counts deletes
+
+
+@dataclass(slots=True)
+class Newest:
+    """The newest snapshot that was looked at, shared by all files that are live in it."""
+
+    id: int
 
 
 @dataclass(slots=True)
@@ -20,13 +29,14 @@ class NeededFile:
 
     entry: ManifestEntry
     first: int | None = None
-    last: int | None = None
+    last: int | Newest | None = None
     others: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
         """The names of all who need it."""
         if self.first is not None and self.last is not None:
-            yield from (f"snapshot-{i}" for i in range(self.first, self.last + 1))
+            last = self.last.id if isinstance(self.last, Newest) else self.last
+            yield from (f"snapshot-{i}" for i in range(self.first, last + 1))
         yield from self.others
 
     @property
@@ -38,11 +48,12 @@ class NeededFile:
 @dataclass
 class NeededFiles:
     """The files that were named, by path; `lenient` are names of those whose delete counts their writer never
-    sets."""
+    sets. Files that live on from snapshot to snapshot are noted once: `newest` moves for all of them."""
 
     reader: MetadataReader
     by_path: dict[str, NeededFile] = field(default_factory=dict)
     lenient: set[str] = field(default_factory=set)
+    newest: Newest = field(default_factory=lambda: Newest(0))
 
     def remember(self, entries: Iterable[ManifestEntry], snapshot: Snapshot, *, by: str = "") -> None:
         """Note the files that a snapshot needs for its rows, or `by` another name."""
@@ -61,27 +72,44 @@ class NeededFiles:
                 needed.others = (*needed.others, by)
             else:
                 needed.first = snapshot.id if needed.first is None else needed.first
-                needed.last = snapshot.id
+                needed.last = self.newest
 
-    def require_present(self, readable: Container[int]) -> None:
+    def begin(self, state: Iterable[ManifestEntry], snapshot: Snapshot) -> None:
+        """Note the files of a state that is not compared with the one before."""
+        self.newest = Newest(snapshot.id)
+        self.remember(state, snapshot)
+
+    def change(self, live: LiveFiles, changed: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
+        """Note what a snapshot changed in the state of the one before it, which is `live` now."""
+        for e in changed:
+            if e.kind != ADD:
+                needed = self.by_path.get(self.reader.store.file_path(e.partition, e.bucket, e.file))
+                if needed is not None and needed.last is self.newest:
+                    needed.last = self.newest.id
+        self.newest.id = snapshot.id
+        self.remember((e for e in changed if e.kind == ADD and e in live), snapshot)
+
+    def require_present(self, readable: Container[int], progress: Progress) -> None:
         """I2: every file that a snapshot, tag or changelog names is there, in its size; `readable` are
-        the ids of the schemas that can be read."""
-        folders: dict[str, dict[str, int]] = {}
-        for path, needed in sorted(self.by_path.items()):
+        the ids of the schemas that can be read. One directory is listed at a time."""
+        listed, sizes = "", dict[str, int]()
+        for path in sorted(self.by_path):
+            needed = self.by_path[path]
             folder, _, name = path.rpartition("/")
-            if folder not in folders:
-                folders[folder] = {s.name: s.size for s in self.reader.store.io.list(folder)}
+            if folder != listed:
+                listed, sizes = folder, {s.name: s.size for s in self.reader.store.io.list(folder)}
+            progress.add_some(1, folder)
             with self.reader.found.about(needed):
                 if needed.entry.file.schema_id not in readable:
                     schema = self.reader.store.paths.schema(needed.entry.file.schema_id)
                     self.reader.found.violate("I9", schema, "data files need it, and it cannot be read")
-                if name not in folders[folder]:
+                if name not in sizes:
                     self.reader.found.violate("I2", path, f"is missing; {needed.text} needs it")
                 for beside in needed.entry.file.extra_files:
-                    if beside not in folders[folder]:
+                    if beside not in sizes:
                         with self.reader.found.beside(FILE_INDEXES):
                             text = f"is missing; {name} is read without it"
                             self.reader.found.violate("I2", f"{folder}/{beside}", text)
-                size, promised = folders[folder].get(name), needed.entry.file.file_size
+                size, promised = sizes.get(name), needed.entry.file.file_size
                 if size is not None and size != promised:
                     self.reader.found.violate("I2", path, f"has {size} bytes, its manifest says {promised}")

@@ -15,21 +15,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 
-Live = dict[tuple[Any, ...], ManifestEntry]
 _OURS = UUID  # an option of every table made here
-
-
-def applied(found: Findings, where: str, state: Live, entries: Iterable[ManifestEntry]) -> Live:
-    """I6: an ADD is of a file that is not live, a DELETE of one that is."""
-    after = dict(state)
-    for e in entries:
-        if e.kind == ADD:
-            if e.identity in after:
-                found.violate("I6", where, f"{e.file.file_name} at level {e.file.level} is added twice")
-            after[e.identity] = e
-        elif after.pop(e.identity, None) is None:
-            found.violate("I6", where, f"{e.file.file_name} at level {e.file.level} is deleted but not live")
-    return after
 
 
 def check_counts(
@@ -64,14 +50,14 @@ def check_kind(store: Store, found: Findings, where: str, s: Snapshot, changed: 
         found.violate("I7", where, "a COMPACT writes into level 0")
 
 
-def check_layout(store: Store, found: Findings, where: str, state: Live) -> None:
-    """I4: files of a level do not overlap in keys.
+def check_layout(store: Store, found: Findings, where: str, live: Iterable[ManifestEntry]) -> None:
+    """I4: files of a level do not overlap in keys; `live` are all files of some partitions.
 
     One file is at one level only; a partition has one number of buckets.
     """
     buckets: dict[tuple[bytes, int], list[DataFileMeta]] = {}
     totals: dict[bytes, set[int]] = {}
-    for e in state.values():
+    for e in live:
         buckets.setdefault((e.partition, e.bucket), []).append(e.file)
         if e.bucket != POSTPONE_BUCKET:
             totals.setdefault(e.partition, set()).add(e.total_buckets)

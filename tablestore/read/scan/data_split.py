@@ -29,6 +29,7 @@ from tablestore.lsm.merge.merge_function import in_table, merge_function, plain,
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file, tolerated
 from tablestore.read.scan.pruning import TRUE, Filters
+from tablestore.read.scan.split_files import SplitFiles
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import require_readable
 
@@ -62,12 +63,14 @@ class DataSplit:
     @property
     def rows(self) -> int:
         """How many physical rows there are, superseded ones and retractions included."""
-        return sum(f.row_count for f in self.files)
+        files = self.files
+        return files.rows if isinstance(files, SplitFiles) else sum(f.row_count for f in files)
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(f.file_size for f in self.files)
+        files = self.files
+        return files.size if isinstance(files, SplitFiles) else sum(f.file_size for f in files)
 
     def read(
         self,

@@ -1,23 +1,25 @@
 """Planning a scan: snapshot and filter → splits, with a verdict on every file whose entry was read.
 
 Manifests whose partitions lie outside the filter are not opened, unless `complete` asks for a verdict on
-every live file.
+every live file. A plan of all files of a large table comes in parts (`plan_parts`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from tablestore.core import quantities, rich
-from tablestore.format.manifests.manifest import ManifestEntry
+from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.manifests.manifest import ManifestEntry, ManifestFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta.deletion_files import deletion_files
+from tablestore.meta import partition_sweep
+from tablestore.meta.deletion_files import Place, deletion_files
 from tablestore.meta.entries import Entries, PartitionFilter, concatenated
 from tablestore.meta.store import Store
 from tablestore.read.scan import pruning
@@ -114,15 +116,9 @@ def plan(
     if snapshot is None and not behind:
         return Plan(store, None, where, ())
     filters = Filters.of(where, store.schema)
-    snapshot_id = snapshot.id if snapshot else 0
-    with expiring(store, snapshot_id):
+    with expiring(store, snapshot.id if snapshot else 0):
         manifests = store.manifests.manifests(snapshot) if snapshot else []
-        buckets = _buckets(store, filters)
-        chosen = (
-            manifests
-            if complete
-            else pruning.matching_manifests(manifests, filters.partition, store.schema, buckets)
-        )
+        chosen = manifests if complete else _matching(store, filters, manifests)
         points = None if complete else pruning.partitions_of(filters.partition, store.schema)
         if points is None:
             entries = store.manifests.read_manifests(chosen).live()
@@ -133,26 +129,88 @@ def plan(
     if behind:
         entries = concatenated([entries.table, Entries.of(behind).table])
     entries = _narrowed(entries, bucket=bucket, partition=partition, made_since=made_since)
-    pruner = Pruner(
-        store.schema,
-        store.options,
-        filters,
-        store.partition_values,
-        store.schema_of,
-        all_levels=behind is not None,
+    pruner = _pruner(store, filters, all_levels=behind is not None)
+    planned = Plan(
+        store,
+        snapshot,
+        where,
+        (),
+        entries,
+        pruner,
+        min_level,
+        len(manifests),
+        len(manifests) - len(chosen),
+        partitions=None if points is None else len(points),
     )
+    return _with_splits(planned, entries, deletions, complete=complete)
+
+
+def plan_parts(
+    store: Store,
+    snapshot: Snapshot | None,
+    where: Predicate | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    made_since: int | None = None,
+    partition: PartitionFilter | None = None,
+) -> Iterator[Plan]:
+    """The plan of a batch read in parts, none of which holds all files of a large table. No partition is in
+    two parts, and they come in the order of partitions; a table of few files, or a filter that names few
+    partitions, has one part. All parts say how many manifests there are. Arguments and errors are those of
+    `plan`; what cannot be read may be met after other parts were given.
+
+    Memory: that of `meta/partition_sweep.py`.
+    """
+    bound = readable_condition(store, where, columns)
+    filters = Filters.of(bound, store.schema)
+    named = pruning.partitions_of(filters.partition, store.schema) is not None
+    with expiring(store, snapshot.id if snapshot else 0):
+        manifests = store.manifests.manifests(snapshot) if snapshot else []
+        chosen = _matching(store, filters, manifests)
+        if named or sum(m.num_added + m.num_deleted for m in chosen) <= partition_sweep.PART_ENTRIES:
+            yield plan(store, snapshot, where, columns=columns, made_since=made_since, partition=partition)
+            return
+        deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
+        pruner, skipped = _pruner(store, filters), len(manifests) - len(chosen)
+        types = [f.type for f in store.schema.partition_fields]
+        for part in partition_sweep.live_parts(store.manifests, chosen, types):
+            entries = _narrowed(part, bucket=None, partition=partition, made_since=made_since)
+            planned = Plan(store, snapshot, bound, (), entries, pruner, 0, len(manifests), skipped)
+            yield _with_splits(planned, entries, deletions)
+
+
+def _matching(
+    store: Store, filters: Filters, manifests: Sequence[ManifestFileMeta]
+) -> Sequence[ManifestFileMeta]:
+    """The manifests that may hold files of the filter."""
+    return pruning.matching_manifests(manifests, filters.partition, store.schema, _buckets(store, filters))
+
+
+def _pruner(store: Store, filters: Filters, *, all_levels: bool = False) -> Pruner:
+    decode, schema_of = store.partition_values, store.schema_of
+    return Pruner(store.schema, store.options, filters, decode, schema_of, all_levels=all_levels)
+
+
+def _with_splits(
+    planned: Plan,
+    entries: Entries,
+    deletions: Mapping[Place, Mapping[str, DeletionFile]],
+    *,
+    complete: bool = False,
+) -> Plan:
+    """The plan with the splits of these entries that its pruner keeps; with `complete` its verdicts stay."""
+    store, pruner, level = planned.store, planned.pruner, planned.min_level
+    assert pruner is not None, "a plan of a snapshot has a pruner"
+    snapshot_id = planned.snapshot.id if planned.snapshot else 0
     with store.manifests.naming_rows():
-        decided = tuple(pruner.prune(entries, min_level=min_level)) if complete else None
-        keep = pruner.keep(entries, min_level=min_level) if decided is None else _kept(decided)
+        decided = tuple(pruner.prune(entries, min_level=level)) if complete else None
+        keep = pruner.keep(entries, min_level=level) if decided is None else _kept(decided)
         kept = entries.filter(keep)
         require_readable_files(kept, store.schema_of)
         data_splits = splits(
             kept, snapshot_id=snapshot_id, schema=store.schema, options=store.options, deletions=deletions
         )
-    skipped = len(manifests) - len(chosen)
-    looked_at = (entries, pruner, min_level, len(manifests), skipped, decided)
-    named = None if points is None else len(points)
-    planned = Plan(store, snapshot, where, data_splits, *looked_at, partitions=named)
+    planned = replace(planned, splits=data_splits, decided=decided)
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot_id, planned.summary)
     return planned
@@ -176,8 +234,7 @@ def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[byt
     if snapshot is None:
         return frozenset()
     live = store.manifests.live_entries(snapshot)
-    everything = Filters.of(None, store.schema)
-    pruner = Pruner(store.schema, store.options, everything, store.partition_values, store.schema_of)
+    pruner = _pruner(store, Filters.of(None, store.schema))
     return frozenset(live.filter(pruner.keep(live)).partitions()[0]) if len(live) else frozenset()
 
 

@@ -7,7 +7,7 @@ the system tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
@@ -81,6 +81,13 @@ class SnapshotState:
             complete=complete,
             partition=partition,
         )
+
+    def plan_parts(
+        self, store: Store, where: Predicate | None = None, *, columns: Sequence[str] | None = None
+    ) -> Iterator[Plan]:
+        """The plan in parts, none of which holds all files of a large table."""
+        since = None if self.since_ms is None else time_travel.local_ms(self.since_ms)
+        return planning.plan_parts(store, self.snapshot, where, made_since=since, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)

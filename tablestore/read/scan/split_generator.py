@@ -7,67 +7,21 @@ a whole section at a time. Neighbouring groups are packed up to `source.split.ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format import binary_row
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntry
+from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.levels import interval
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
-
-_FEW = 4_096  # files of a plan up to which the objects of all are made when one is asked for
-
-
-class SplitFiles(Sequence[DataFileMeta]):
-    """The files of a split as a sequence that makes its objects on first use: a plan of 10,000 files takes a
-    tenth of the time that all their objects would take."""
-
-    __slots__ = ("_entries", "_made", "_order", "_start", "_stop")
-
-    def __init__(self, entries: Entries, order: np.ndarray, start: int, stop: int) -> None:
-        """The files of the entries at positions `order[start:stop]`."""
-        self._entries, self._order, self._start, self._stop = entries, order, start, stop
-        self._made: tuple[DataFileMeta, ...] | None = None
-
-    @property
-    def made(self) -> tuple[DataFileMeta, ...]:
-        """The objects, made once."""
-        if self._made is None:
-            rows = self._order[self._start : self._stop]
-            if len(self._entries) <= _FEW:  # others of this plan will be asked for too: all are made at once
-                self._made = tuple(self._entries.objects[i].file for i in rows.tolist())
-            else:
-                self._made = tuple(e.file for e in self._entries.take(rows).objects)
-        return self._made
-
-    def __len__(self) -> int:
-        return self._stop - self._start
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.made[at]
-
-    def __iter__(self) -> Iterator[DataFileMeta]:
-        return iter(self.made)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self.made == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self.made)
-
-    def __repr__(self) -> str:
-        return repr(self.made)
-
-    def __reduce__(self) -> Any:
-        return tuple, (list(self.made),)
+from tablestore.read.scan.split_files import SplitFiles
 
 
 def splits(
@@ -94,11 +48,13 @@ def splits(
     partitions, codes = entries.partitions()
     buckets, totals = entries.numbers("bucket"), entries.numbers("total_buckets")
     packs = _packed(placed, lifted, options=options, by_kind=by_kind)
-    order, first = placed.order, placed.order[[start for start, _, _ in packs]]
+    begins, order = [start for start, _, _ in packs], placed.order
+    first = order[begins]
     places = zip(codes[first].tolist(), buckets[first].tolist(), totals[first].tolist(), strict=True)
+    sums = (np.add.reduceat(entries.numbers(n)[order], begins).tolist() for n in ("file_size", "row_count"))
     data_splits: list[DataSplit] = []
-    for (start, stop, raw), (code, bucket, total) in zip(packs, places, strict=True):
-        files = SplitFiles(entries, order, start, stop)
+    for (start, stop, raw), (code, bucket, total), size, rows in zip(packs, places, *sums, strict=True):
+        files = SplitFiles(entries, order, start, stop, size=size, rows=rows)
         gone = deletions.get((partitions[code], bucket), {}) if deletions else {}
         vectors = tuple(gone.get(f.file_name) for f in files) if gone else ()
         data_splits.append(DataSplit(partitions[code], bucket, total, snapshot_id, files, raw, vectors))

@@ -20,7 +20,8 @@ from tablestore.lsm.levels import interval
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
-from tablestore.read.scan.split_generator import SplitFiles, split_raw_and_merged, splits
+from tablestore.read.scan.split_files import SplitFiles
+from tablestore.read.scan.split_generator import split_raw_and_merged, splits
 
 SCHEMA: TableSchema = create_schema(
     (DataField(0, "k", INT), DataField(1, "v", STRING)),
@@ -163,8 +164,11 @@ def test_a_split_travels_to_other_processes() -> None:
 def test_files_of_a_plan_are_made_on_first_use(count: int) -> None:
     """Of a small plan all at once, of a large one those of the split."""
     entries = Entries.of(ManifestEntry(ADD, b"", 0, 1, file(f"f{i}", i, i)) for i in range(count))
-    files = SplitFiles(entries, np.array([1, 2, 0]), 1, 3)
     made = [file("f2", 2, 2), file("f0", 0, 0)]
+    sums = {"size": sum(f.file_size for f in made), "rows": sum(f.row_count for f in made)}
+    files = SplitFiles(entries, np.array([1, 2, 0]), 1, 3, **sums)
+    split = DataSplit(b"", 0, 1, 7, files, True)
+    assert (split.size, split.rows) == (sums["size"], sums["rows"])
     assert (len(files), list(files), files[1]) == (2, made, made[1])
     assert files == made
     assert files != made[:1]
