@@ -138,8 +138,8 @@ class ObjectStoreFileIO:
     def open_output(self, path: str) -> pa.NativeFile:
         """A new object for writing, which appears when it is closed. The name must be fresh."""
         store, key = self._at(path)
-        trouble = functools.partial(self._trouble, path)
-        with self._trouble(path):
+        trouble = functools.partial(self._writing, path)
+        with trouble():
             sink = self._client.open_writer(store, key, max_concurrency=_PARTS)
         return pa.PythonFile(ObjectWriter(sink, trouble), mode="w")
 
@@ -315,18 +315,36 @@ class ObjectStoreFileIO:
             if "NoSuchBucket" in str(e):
                 raise NotFound(f"{path}: there is no such bucket") from None
             raise FileNotFoundError(f"{path}: no such object") from e
-        except errors.BaseError as e:
+        except Unavailable:
+            raise
+        except (errors.BaseError, OSError) as e:  # a writer of the client raises OSError
             said = self._first_line(e)
+            if any(code in said for code in _EXPIRED):
+                raise Unavailable(f"{path}: {_RENEW} ({said})") from None
             refused = isinstance(e, errors.UnauthenticatedError | errors.PermissionDeniedError)
             if refused or "403 Forbidden" in said or "401 Unauthorized" in said:
                 raise Unavailable(f"{path}: access refused; {_KEYS} ({said})") from None
             raise Unavailable(f"{path}: {said}") from None
+
+    @contextlib.contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        """The same where an absent object is trouble too: the parts of one that is being written."""
+        try:
+            with self._trouble(path):
+                yield
+        except FileNotFoundError as e:
+            raise Unavailable(f"{path}: its parts are gone from the store: {e}; write it again") from None
 
     def _first_line(self, error: Exception) -> str:
         return self.options.scrub(str(error).strip().partition("\n")[0])
 
 
 _KEYS = "check s3.access-key, s3.secret-key and s3.region"
+_EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "RequestExpired")
+_RENEW = (
+    "the store's credentials have expired: connect again with new s3.access-key, s3.secret-key and "
+    "s3.session-token; without them those of the machine's role are used, which renew themselves"
+)
 
 
 def _parts(path: str) -> tuple[str, str, str]:

@@ -2,8 +2,9 @@
 
 A store bills by them and limits them, and each takes its latency, so they are what a commit or a scan costs
 there. `CountedClient` stands before obstore's functions and counts what they send: a listing by its pages, a
-large object by its parts. What the client repeats by itself after an error is not seen here. Safe to share
-between threads.
+large object by its parts. The client repeats what got no answer, with random waits, which is not seen here;
+it gives up where an answer breaks off, so listings and deletes are asked again here. Safe to share between
+threads.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from tablestore.core.extras import required
 from tablestore.io.fileio import FileIO
 
 PAGE = 1000
 """Names that a store gives in one page of a listing, and takes in one bulk delete."""
+RETRY_SECONDS = 0.1
+"""The longest first wait before something is asked again; later ones double, each is random below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,13 @@ class CountedClient:
         """`part_bytes`: the size from which an object goes in parts."""
         self._client, self._part = client, part_bytes
         self.exceptions = client.exceptions
+        tenacity = required("tenacity", by="object stores")
+        self._again = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(self.exceptions.GenericError),
+            stop=tenacity.stop_after_attempt(4),
+            wait=tenacity.wait_random_exponential(RETRY_SECONDS, max=5),
+            reraise=True,
+        )
         self._lock = threading.Lock()
         self._counts = dict.fromkeys((f.name for f in fields(Requests)), 0)
 
@@ -74,20 +85,42 @@ class CountedClient:
         return self._client.head(store, key)
 
     def list(self, store: Any, *, prefix: str, chunk_size: int) -> Iterator[Any]:
-        """Pages of a listing, each counted when it is fetched."""
-        self._count("list")
-        listed = counted = 0
-        for page in self._client.list(store, prefix=prefix, chunk_size=chunk_size):
-            listed += len(page)
-            more = max(listed - 1, 0) // PAGE - counted
-            counted += more
-            self._count("list", more)
-            yield page
+        """Pages of a listing; one that breaks is fetched again from where the last one ended."""
+        pages: Iterator[Any] | None = None
+        after: str | None = None
+        listed = 0
+
+        def page() -> Any:
+            nonlocal pages, listed
+            try:
+                if pages is None:
+                    self._count("list")
+                    pages, listed = (
+                        iter(self._client.list(store, prefix, offset=after, chunk_size=chunk_size)),
+                        0,
+                    )
+                return next(pages, None)
+            except self.exceptions.GenericError:
+                pages = None
+                raise
+
+        while (got := self._again(page)) is not None:
+            self._count("list", _pages(listed + len(got), PAGE) - _pages(listed, PAGE))
+            listed += len(got)
+            if got:
+                after = got[-1]["path"]
+                yield got
 
     def list_with_delimiter(self, store: Any, *, prefix: str | None) -> Any:
         """A whole listing of one directory."""
-        listing = self._client.list_with_delimiter(store, prefix=prefix)
-        self._count("list", _pages(len(listing["objects"]) + len(listing["common_prefixes"]), PAGE))
+
+        def whole() -> Any:
+            self._count("list")
+            return self._client.list_with_delimiter(store, prefix=prefix)
+
+        listing = self._again(whole)
+        names = len(listing["objects"]) + len(listing["common_prefixes"])
+        self._count("list", _pages(names, PAGE) - 1)
         return listing
 
     def put(self, store: Any, key: str, data: bytes, *, mode: str) -> Any:
@@ -99,8 +132,13 @@ class CountedClient:
         )
 
     def delete(self, store: Any, keys: str | Sequence[str]) -> None:
-        self._count("delete", 1 if isinstance(keys, str) else _pages(len(keys), PAGE))
-        self._client.delete(store, keys)
+        """One object, or many at once."""
+
+        def all_of_them() -> None:
+            self._count("delete", 1 if isinstance(keys, str) else _pages(len(keys), PAGE))
+            self._client.delete(store, keys)
+
+        self._again(all_of_them)
 
     def copy(self, store: Any, key: str, target: str, *, overwrite: bool) -> None:
         self._count("copy")
