@@ -295,12 +295,12 @@ def fluss_log(settings: LogSettings, *, table_id: Callable[[], int | None], env:
 
 
 def spark_session(
-    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None
+    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None, **conf: Any
 ) -> SparkSession:
-    """The session that runs, or a new local one."""
+    """The session that runs, or a new one: local, or as the settings `conf` say."""
     with _needs("Spark session"):
         from tablestore.spark import session
-    return session(app, cores=cores, log_file=log_file)
+    return session(app, cores=cores, log_file=log_file, **conf)
 
 
 def register_sources(spark: SparkSession) -> SparkSession:

@@ -29,7 +29,7 @@ def main(options: argparse.Namespace) -> int:
             return serve(lake, options.host or HOST, options.port or 0, screen)
         if options.engine is None:
             return show(started(options, {"threads": options.threads}), screen, once=options.once)
-        with running("tier", options.engine, options.cores) as (engine, log):
+        with running("tier", options.engine, options.cores, options.master) as (engine, log):
             code = show(started(options, {**engine, "threads": options.threads}), screen, once=options.once)
         if log is not None and code == FAILED:
             screen.print(f"Spark's own words are in {log}", markup=False)
