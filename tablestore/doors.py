@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from tablestore.insight.explain.explanation import Explanation as Explanation
     from tablestore.insight.inspect.inspect import Inspect as Inspect
     from tablestore.insight.simulator import HistoryWhatIf as HistoryWhatIf
+    from tablestore.insight.simulator.cluster import Cluster as Cluster
+    from tablestore.insight.simulator.cluster import ClusterPlan as ClusterPlan
     from tablestore.io.fileio import FileIO
     from tablestore.log.fluss_log import FlussLog
     from tablestore.log.log import Log
@@ -227,6 +229,15 @@ def what_if(
     with _needs("Table.what_if"):
         from tablestore.verbs.what_if import what_if as replay
     return replay(store, options, baseline=baseline, progress=progress)
+
+
+def what_if_cluster(
+    store: Store, cluster: Cluster | Mapping[str, Any], options: Mapping[str, Any] | None
+) -> ClusterPlan:
+    """The plan of `Table.what_if(cluster=…)`."""
+    with _needs("Table.what_if"):
+        from tablestore.verbs.what_if import what_if_cluster as plan
+    return plan(store, cluster, options)
 
 
 def system_table(store: Store, table: str, name: str, at: Snapshot | None) -> SystemTable:
