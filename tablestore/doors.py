@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from tablestore.insight.explain.explanation import Explanation as Explanation
     from tablestore.insight.inspect.inspect import Inspect as Inspect
     from tablestore.insight.simulator import HistoryWhatIf as HistoryWhatIf
+    from tablestore.insight.simulator.cluster import Cluster as Cluster
+    from tablestore.insight.simulator.cluster import ClusterPlan as ClusterPlan
     from tablestore.io.fileio import FileIO
     from tablestore.log.fluss_log import FlussLog
     from tablestore.log.log import Log
@@ -238,6 +240,15 @@ def what_if(
     return replay(store, options, baseline=baseline, progress=progress)
 
 
+def what_if_cluster(
+    store: Store, cluster: Cluster | Mapping[str, Any], options: Mapping[str, Any] | None
+) -> ClusterPlan:
+    """The plan of `Table.what_if(cluster=…)`."""
+    with _needs("Table.what_if"):
+        from tablestore.verbs.what_if import what_if_cluster as plan
+    return plan(store, cluster, options)
+
+
 def system_table(store: Store, table: str, name: str, at: Snapshot | None) -> SystemTable:
     """The system table `name` of a table."""
     with _needs("Table.system"):
@@ -304,12 +315,12 @@ def fluss_log(settings: LogSettings, *, table_id: Callable[[], int | None], env:
 
 
 def spark_session(
-    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None
+    app: str = "tablestore", *, cores: int | None = None, log_file: str | None = None, **conf: Any
 ) -> SparkSession:
-    """The session that runs, or a new local one."""
+    """The session that runs, or a new one: local, or as the settings `conf` say."""
     with _needs("Spark session"):
         from tablestore.spark import session
-    return session(app, cores=cores, log_file=log_file)
+    return session(app, cores=cores, log_file=log_file, **conf)
 
 
 def register_sources(spark: SparkSession) -> SparkSession:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import SparkSession
 
 from notebooks.demo.journal import Places
-from tablestore.core.errors import InvalidRequest
+from tablestore.cli.engines import cluster_settings
 from tablestore.spark.sessions import session
 
 
@@ -17,9 +15,5 @@ def demo_session(places: Places, cores: int | None, master: str | None = None) -
     log = str(places.spark_log)
     if master is None:
         return session("workbench demo", cores=cores, log_file=log, jobs_only=True)
-    if not master.startswith("spark://"):
-        raise InvalidRequest(f"--master {master} is no address of a cluster: write spark://host:port")
-    conf: dict[str, Any] = {"spark.master": master, "spark.task.maxFailures": 8}
-    if cores is not None:
-        conf["spark.cores.max"] = cores
+    conf = cluster_settings(master, cores)
     return session("workbench demo", cores=cores, log_file=log, jobs_only=True, **conf)

@@ -35,6 +35,15 @@ def add_warehouse(p: argparse._ActionsContainer, door: Door) -> None:
     add_store_options(p, "how to reach the warehouse: s3.endpoint=…, metastore=jdbc")
 
 
+def add_master(p: argparse._ActionsContainer) -> None:
+    """`--master`: the cluster that runs the tasks."""
+    p.add_argument(
+        "--master",
+        metavar="URL",
+        help="the Spark cluster that runs them: spark://host:port (default: this machine)",
+    )
+
+
 def add_store_options(p: argparse._ActionsContainer, text: str) -> None:
     """`--option`, as often as one likes."""
     p.add_argument("--option", type=pair, action="append", default=[], metavar="KEY=VALUE", help=text)

@@ -32,6 +32,7 @@ EXTRA_OF = {
     "pyiceberg": "iceberg",
     "rocksdict": "fluss",
     "sqlglot": "sql",
+    "tenacity": "s3",
     "thrift": "hive",
 }
 """The extra of each such package."""

@@ -7,9 +7,9 @@ number and offsets. Both runners keep the same files, so that either goes on whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
@@ -183,11 +183,14 @@ def spark_session(
     cores: int | None = None,
     log_file: str | None = None,
     remedy: str = f'choose engine="{LOCAL}"',
+    conf: Mapping[str, Any] | None = None,
 ) -> SparkSession:
-    """The session that runs, or a new local one. Raises MissingPackage, NotFound or InvalidRequest where
-    there is no PySpark or no Java, which name the `remedy`: how to choose the other engine."""
+    """The session that runs, or a new one: local, or as the settings `conf` say.
+
+    Raises MissingPackage, NotFound or InvalidRequest where there is no PySpark or no Java, which name the
+    `remedy`: how to choose the other engine."""
     try:
-        return doors.spark_session(app, cores=cores, log_file=log_file)
+        return doors.spark_session(app, cores=cores, log_file=log_file, **dict(conf or {}))
     except (Unsupported, NotFound, InvalidRequest) as e:
         raise _with_remedy(e, remedy) from None
 

@@ -27,6 +27,7 @@ from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.core.extras import required
 from tablestore.io.fileio import FileStatus
 from tablestore.io.ranges import ObjectWriter, RangeReader
+from tablestore.io.requests import CountedClient, Requests
 from tablestore.io.s3_options import S3Options
 from tablestore.io.syncing import Sync
 
@@ -77,15 +78,27 @@ class ObjectStoreFileIO:
     ) -> None:
         self.options, self.guarded = options or S3Options(), guarded
         self._env, self._open_bucket = env, open_bucket
-        self._lock = threading.Lock()  # protects the two below
+        self._lock = threading.Lock()  # protects the three below
         self._buckets: dict[tuple[int, str], Any] = {}
         self._atomic: dict[str, bool] = {}
+        self._counted: CountedClient | None = None
 
     def __reduce__(self) -> Any:
         return _reopened, (self.options, self.guarded, self._env)
 
     def __repr__(self) -> str:
         return f"ObjectStoreFileIO({self.options!r})"
+
+    def requests(self) -> Requests:
+        """What this process asked of the store so far."""
+        return self._client.requests
+
+    @property
+    def _client(self) -> CountedClient:
+        with self._lock:
+            if self._counted is None:
+                self._counted = CountedClient(_client(), _PART)
+            return self._counted
 
     def with_guard(self) -> ObjectStoreFileIO:
         """The same store for callers that lock around every `write_new`."""
@@ -95,12 +108,12 @@ class ObjectStoreFileIO:
         """All bytes of an object."""
         store, key = self._at(path)
         with self._trouble(path):
-            return bytes(_client().get(store, key).bytes())
+            return bytes(self._client.get(store, key).bytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
         """A random-access Arrow file. Opening is one request, which also reads the object's tail."""
         store, key = self._at(path)
-        client = _client()
+        client = self._client
 
         def fetch(start: int, length: int) -> bytes:
             with self._trouble(path):  # in pieces: each is a request with a time limit
@@ -115,7 +128,7 @@ class ObjectStoreFileIO:
 
     def _tail(self, store: Any, key: str) -> tuple[int, bytes]:
         """(size of an object, its last bytes), by one request (two for an empty object)."""
-        client = _client()
+        client = self._client
         try:
             got = client.get(store, key, options={"range": {"suffix": RangeReader.TAIL}})
         except client.exceptions.GenericError:  # an empty object has no range
@@ -125,9 +138,9 @@ class ObjectStoreFileIO:
     def open_output(self, path: str) -> pa.NativeFile:
         """A new object for writing, which appears when it is closed. The name must be fresh."""
         store, key = self._at(path)
-        trouble = functools.partial(self._trouble, path)
-        with self._trouble(path):
-            sink = _client().open_writer(store, key, buffer_size=_PART, max_concurrency=_PARTS)
+        trouble = functools.partial(self._writing, path)
+        with trouble():
+            sink = self._client.open_writer(store, key, max_concurrency=_PARTS)
         return pa.PythonFile(ObjectWriter(sink, trouble), mode="w")
 
     def write(self, path: str, data: bytes) -> None:
@@ -189,9 +202,9 @@ class ObjectStoreFileIO:
 
     def _put(self, store: Any, key: str, data: bytes, mode: str) -> bool:
         """False iff `mode` is create and the object exists; raises what the store says of an unknown mode."""
-        client = _client()
+        client = self._client
         try:
-            client.put(store, key, data, mode=mode, use_multipart=len(data) > _PART and mode != "create")
+            client.put(store, key, data, mode=mode)
         except (client.exceptions.AlreadyExistsError, client.exceptions.PreconditionError):
             return False
         except client.exceptions.NotSupportedError:
@@ -202,20 +215,20 @@ class ObjectStoreFileIO:
         """Remove an object; absent is fine."""
         store, key = self._at(path)
         with self._trouble(path), contextlib.suppress(FileNotFoundError):
-            _client().delete(store, key)
+            self._client.delete(store, key)
 
     def delete_tree(self, path: str) -> None:
         """Remove all objects below a prefix, a page at a time; absent is fine."""
         store, key = self._at(path)
         with self._trouble(path):
-            for page in _client().list(store, prefix=key, chunk_size=_BULK):
-                _client().delete(store, [o["path"] for o in page])
+            for page in self._client.list(store, prefix=key, chunk_size=_BULK):
+                self._client.delete(store, [o["path"] for o in page])
 
     def delete_empty(self, path: str) -> bool:
         """Remove the marker of a prefix that holds nothing else; False if there is more, or no marker."""
         store, key = self._at(path)
         with self._trouble(path):
-            below = [o["path"] for o in next(iter(_client().list(store, prefix=key, chunk_size=2)), [])]
+            below = [o["path"] for o in next(iter(self._client.list(store, prefix=key, chunk_size=2)), [])]
         if below != [f"{key}/{_MARKER}"]:
             return False
         self.delete(f"{path.rstrip('/')}/{_MARKER}")
@@ -225,7 +238,7 @@ class ObjectStoreFileIO:
         """Entries directly below a prefix by name, with `hidden` also temporary ones; none if absent."""
         store, key = self._at(path)
         with self._trouble(path):
-            listing = _client().list_with_delimiter(store, prefix=key or None)
+            listing = self._client.list_with_delimiter(store, prefix=key or None)
         names = [p.rstrip("/").rpartition("/")[2] for p in listing["common_prefixes"]]
         entries = [FileStatus(n, 0, 0, True) for n in names]
         for o in listing["objects"]:
@@ -244,12 +257,12 @@ class ObjectStoreFileIO:
         """Whether anything is below that prefix."""
         store, key = self._at(path)
         with self._trouble(path):
-            return any(len(page) for page in _client().list(store, prefix=key, chunk_size=1))
+            return any(len(page) for page in self._client.list(store, prefix=key, chunk_size=1))
 
     def _is_object(self, store: Any, key: str, path: str) -> bool:
         try:
             with self._trouble(path):
-                _client().head(store, key)
+                self._client.head(store, key)
         except FileNotFoundError:
             return False
         return True
@@ -258,7 +271,7 @@ class ObjectStoreFileIO:
         """Bytes of an object."""
         store, key = self._at(path)
         with self._trouble(path):
-            return int(_client().head(store, key)["size"])
+            return int(self._client.head(store, key)["size"])
 
     def make_dir(self, path: str) -> None:
         """Keep an empty directory visible by a hidden object in it."""
@@ -274,12 +287,14 @@ class ObjectStoreFileIO:
         if _parts(path)[:2] != _parts(target)[:2]:
             raise Unsupported(f"moving {path} to another bucket")
         with self._trouble(path):
-            keys = [o["path"] for page in _client().list(store, prefix=key, chunk_size=_BULK) for o in page]
+            keys = [
+                o["path"] for page in self._client.list(store, prefix=key, chunk_size=_BULK) for o in page
+            ]
             keys.sort(key=lambda k: k.startswith(f"{key}/schema/"))
             for k in keys:
-                _client().copy(onto, k, new + k.removeprefix(key), overwrite=True)
+                self._client.copy(onto, k, new + k.removeprefix(key), overwrite=True)
             for at in range(len(keys), 0, -_BULK):
-                _client().delete(store, keys[max(at - _BULK, 0) : at])
+                self._client.delete(store, keys[max(at - _BULK, 0) : at])
 
     def _at(self, path: str) -> tuple[Any, str]:
         """The client and key of a path."""
@@ -293,25 +308,43 @@ class ObjectStoreFileIO:
     @contextlib.contextmanager
     def _trouble(self, path: str) -> Iterator[None]:
         """Turn errors of the client into `Unavailable`, except for absent objects; without any secret."""
-        errors = _client().exceptions
+        errors = self._client.exceptions
         try:
             yield
         except FileNotFoundError as e:
             if "NoSuchBucket" in str(e):
                 raise NotFound(f"{path}: there is no such bucket") from None
             raise FileNotFoundError(f"{path}: no such object") from e
-        except errors.BaseError as e:
+        except Unavailable:
+            raise
+        except (errors.BaseError, OSError) as e:  # a writer of the client raises OSError
             said = self._first_line(e)
+            if any(code in said for code in _EXPIRED):
+                raise Unavailable(f"{path}: {_RENEW} ({said})") from None
             refused = isinstance(e, errors.UnauthenticatedError | errors.PermissionDeniedError)
             if refused or "403 Forbidden" in said or "401 Unauthorized" in said:
                 raise Unavailable(f"{path}: access refused; {_KEYS} ({said})") from None
             raise Unavailable(f"{path}: {said}") from None
+
+    @contextlib.contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        """The same where an absent object is trouble too: the parts of one that is being written."""
+        try:
+            with self._trouble(path):
+                yield
+        except FileNotFoundError as e:
+            raise Unavailable(f"{path}: its parts are gone from the store: {e}; write it again") from None
 
     def _first_line(self, error: Exception) -> str:
         return self.options.scrub(str(error).strip().partition("\n")[0])
 
 
 _KEYS = "check s3.access-key, s3.secret-key and s3.region"
+_EXPIRED = ("ExpiredToken", "TokenRefreshRequired", "RequestExpired")
+_RENEW = (
+    "the store's credentials have expired: connect again with new s3.access-key, s3.secret-key and "
+    "s3.session-token; without them those of the machine's role are used, which renew themselves"
+)
 
 
 def _parts(path: str) -> tuple[str, str, str]:

@@ -82,10 +82,13 @@ class RangeReader(io.RawIOBase):
 
 
 class ObjectWriter(io.RawIOBase):
-    """A write-only file over a client's multipart writer; each call runs inside the context `trouble()`."""
+    """A write-only file over a client's multipart writer; each call runs inside the context `trouble()`.
+
+    After an error in a write the object is not finished, so that it never appears."""
 
     def __init__(self, sink: Any, trouble: Callable[[], AbstractContextManager[None]]) -> None:
         self._sink, self._trouble, self._position = sink, trouble, 0
+        self._whole = True
 
     def writable(self) -> bool:
         return True
@@ -95,13 +98,16 @@ class ObjectWriter(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
+        self._whole, whole = False, self._whole
         with self._trouble():
             self._sink.write(view.cast("B"))
+        self._whole = whole
         self._position += view.nbytes
         return view.nbytes
 
     def close(self) -> None:
         if not self.closed:
             super().close()
-            with self._trouble():
-                self._sink.close()
+            if self._whole:
+                with self._trouble():
+                    self._sink.close()

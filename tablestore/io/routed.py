@@ -16,6 +16,7 @@ from tablestore.io.confined import roots_of
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.paths import is_object_location
+from tablestore.io.requests import Requests
 from tablestore.io.s3_options import PACKED, S3Options, is_s3_key, pack
 from tablestore.io.syncing import Sync
 
@@ -43,6 +44,10 @@ class RoutedFileIO:
     def with_guard(self) -> RoutedFileIO:
         """The same for callers that lock around every `write_new`."""
         return RoutedFileIO(self._local, self._objects.with_guard())
+
+    def requests(self) -> Requests:
+        """What this process asked of the object store so far."""
+        return self._objects.requests()
 
     def reach(self) -> dict[str, str]:
         """The option that makes `file_io_for` give the same in another process; secrets in it are packed."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tablestore import doors
 from tablestore.core.arguments import checked_but
+from tablestore.core.errors import InvalidRequest
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.table import compaction, history, upkeep
 from tablestore.table.compaction import Compaction
@@ -25,7 +26,7 @@ from tablestore.write.retention.orphans import Orphans
 from tablestore.write.retention.rollback import Rollback
 
 if TYPE_CHECKING:
-    from tablestore.doors import HistoryWhatIf, Violations
+    from tablestore.doors import Cluster, ClusterPlan, HistoryWhatIf, Violations
 
 
 @checked_but("bucket", "columns", "options", "partition", "where")
@@ -82,13 +83,29 @@ class TableKeeping(TableFacts):
         chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
         return compaction.tasks(self.store, full=full, **chosen)
 
+    @overload
     def what_if(
         self,
         options: Mapping[str, Any],
         *,
         baseline: Mapping[str, Any] | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> HistoryWhatIf:
+        cluster: None = None,
+    ) -> HistoryWhatIf: ...
+
+    @overload
+    def what_if(
+        self, options: Mapping[str, Any] | None = None, *, cluster: Cluster | Mapping[str, Any]
+    ) -> ClusterPlan: ...
+
+    def what_if(
+        self,
+        options: Mapping[str, Any] | None = None,
+        *,
+        baseline: Mapping[str, Any] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        cluster: Cluster | Mapping[str, Any] | None = None,
+    ) -> HistoryWhatIf | ClusterPlan:
         """How compaction would have gone under other `options`: the table's history, replayed over metadata.
 
         It stands beside what the table's own options give or, with `baseline`, what those do. Nothing is
@@ -96,9 +113,21 @@ class TableKeeping(TableFacts):
         what it raises ends the replay. Raises InvalidRequest for options that change nothing about
         compaction.
 
+        With `cluster` it says how many buckets and workers so many rows a second need, with its sums:
+        `rows_per_second`, `freshness` ("1 min"), `cores` of a worker, `latency` of the store, and the other
+        fields of `insight.simulator.cluster.Cluster`. Rows are upserts of the table's keys alike.
+
         >>> orders.what_if({"num-sorted-run.compaction-trigger": 2}).reproduced
         True
+        >>> orders.what_if(cluster={"rows_per_second": 100, "freshness": "1 min"}).buckets
+        1
         """
+        if cluster is not None:
+            if baseline is not None or progress is not None:
+                raise InvalidRequest("cluster= is no replay: leave baseline and progress out")
+            return doors.what_if_cluster(self.store, cluster, options)
+        if options is None:
+            raise InvalidRequest("what_if needs options to replay the history under, or cluster=")
         return doors.what_if(self.store, options, baseline=baseline, progress=progress)
 
     def expire_snapshots(

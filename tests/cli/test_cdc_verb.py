@@ -332,6 +332,18 @@ def test_a_capture_needs_no_java_with_the_local_engine(
     assert "Spark" not in done.stderr
 
 
+def test_a_master_is_a_cluster_of_spark(tmp_path: Path) -> None:
+    written = ["--from", "mysql://u@127.0.0.1:1/shop", "--warehouse", str(tmp_path / "lake"), "--master"]
+    for more, why in (
+        (["yarn"], "--master yarn is no address of a cluster: write spark://host:port"),
+        (["spark://127.0.0.1:1", "--engine", "local"], "--master spark://127.0.0.1:1 is of --engine spark"),
+    ):
+        refused = cdc_verb(*written, *more, "--once")
+        assert refused.returncode == REFUSED
+        assert why in refused.stderr.replace("\n", "")
+    assert not (tmp_path / "lake").exists()
+
+
 def cdc_verb(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "notebooks.cli", "cdc", *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -164,6 +164,11 @@ def test_changes_of_states_are_lines() -> None:
         (["--from", "fluss://h:1", "--host", "h"], "--host is of --serve"),
         (["--serve", "--from", "fluss://h:1"], "not allowed with"),
         (["--from", "fluss://h:1", "--cores", "2"], "--cores is of --engine"),
+        (
+            ["--from", "fluss://h:1", "--engine", "local", "--master", "spark://h:7"],
+            "--master is of --engine spark",
+        ),
+        (["--from", "fluss://h:1", "--master", "spark://h:7"], "--master is of --engine spark"),
         (["--serve", "--engine", "local"], "not --engine"),
         ([], "one of the arguments"),
     ],

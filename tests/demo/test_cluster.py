@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,8 @@ import tablestore as ts
 from notebooks.cli import cluster as verb
 from notebooks.demo.journal import Journal, Places
 from notebooks.demo.spark_cluster import SparkCluster
+from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
+from tests.servers.mariadb import PASSWORD, MariaDb
 from tests.servers.s3 import KEY, SECRET, S3Server, moto
 
 ROOT = Path(__file__).parents[2]
@@ -164,6 +167,51 @@ def test_the_guide_followed_literally(
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "4 buckets are compacted\n10 rows\n['archive']" in done.stdout
+
+
+def test_captures_and_tiering_run_on_a_cluster(
+    cluster: SparkCluster, store: S3Server, mariadb: MariaDb, tmp_path: Path
+):
+    """`cdc` of a MariaDB into an object store, `tier` of a log in a directory; workers have no variables."""
+    name = f"d{uuid.uuid4().hex[:12]}"
+    mariadb.run(f"CREATE DATABASE {name}")
+    mariadb.run(f"CREATE TABLE {name}.orders (id INT PRIMARY KEY, note TEXT)")
+    mariadb.run(f"INSERT INTO {name}.orders VALUES " + ", ".join(f"({k}, 'n{k}')" for k in range(500)))
+    variables = environment(store, tmp_path) | {PASSWORD_VARIABLE: PASSWORD}
+    place = {k.replace("_", "."): v for k, v in store.options.items()}
+    warehouse = f"{store.bucket()}/captured"
+    master = ["--engine", "spark", "--master", cluster.url, "--cores", "2"]
+    source = ["--from", f"{mariadb.url}/{name}", "--into", "ods", "--chunk-rows", "100"]
+    checkpoint = ["--checkpoint", str(tmp_path / "checkpoint")]
+    run_verb(variables, "cdc", *source, "--warehouse", warehouse, *checkpoint, *master, "--once")
+    captured = ts.connect(warehouse, **place).table("ods.orders")
+    assert captured.scan().count() == 500
+    assert captured.get({"id": 7}) == {"id": 7, "note": "n7"}
+    mariadb.run(f"DROP DATABASE {name}")
+
+    lake = ts.connect(tmp_path / "tiered")
+    options = {"log.system": "embedded", "tablestore.tiering.enabled": True, "bucket": 2}
+    table = lake.create_table("shop.orders", schema={"id": ts.BIGINT}, primary_key=["id"], options=options)
+    table.write([{"id": n} for n in range(100)])
+    with lake.coordinator() as coordinator:
+        address = f"fluss://{coordinator.address}"
+        run_verb(
+            variables, "tier", "--from", address, "--warehouse", str(tmp_path / "tiered"), *master, "--once"
+        )
+    assert table.log.in_files == table.log.end
+    assert table.refresh().scan().count() == 100
+    names = [name for name in cluster.states() if "application" in name]
+    assert {verb for verb in ("cdc", "tier") for name in names if f"tablestore {verb}" in name} == {
+        "cdc",
+        "tier",
+    }
+
+
+def run_verb(variables: dict[str, str], *arguments: str) -> None:
+    """A verb of the program, to its end."""
+    command = [sys.executable, "-P", "-m", "tablestore.cli", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=variables, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_what_cannot_be_a_cluster_is_refused(capsys: pytest.CaptureFixture[str]):

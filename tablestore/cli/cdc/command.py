@@ -127,7 +127,7 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
         if getattr(options, name) is not None:
             given[name] = getattr(options, name)
     given |= {"interval": options.interval, "compact_every": options.compact_every}
-    with running("cdc", options.engine, options.cores) as (engine, log):
+    with running("cdc", options.engine, options.cores, options.master) as (engine, log):
         fresh, metrics = list[BatchReport](), CaptureMetrics()
 
         def on_batch(report: BatchReport) -> None:

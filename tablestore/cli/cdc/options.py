@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_metrics, add_warehouse, command_parser, pair
+from tablestore.cli.parsing import add_master, add_metrics, add_warehouse, command_parser, pair
 
 BAD_ROWS = ("fail", "dead-letter")
 ENGINES = ("spark", "local")
@@ -206,3 +206,4 @@ def _run_options(p: Any) -> None:
         "checkpoint goes on with either",
     )
     p.add_argument("--cores", type=int, metavar="N", help="tasks at once (default: all cores)")
+    add_master(p)

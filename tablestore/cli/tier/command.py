@@ -32,7 +32,7 @@ def main(options: argparse.Namespace) -> int:
             return serve(lake, *place, screen, metrics=options.metrics)
         if options.engine is None:
             return observed(started(options, {"threads": options.threads}), screen, options)
-        with running("tier", options.engine, options.cores) as (engine, log):
+        with running("tier", options.engine, options.cores, options.master) as (engine, log):
             code = observed(started(options, {**engine, "threads": options.threads}), screen, options)
         if log is not None and code == FAILED:
             screen.print(f"Spark's own words are in {log}", markup=False)

@@ -19,7 +19,7 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_metrics, add_warehouse, command_parser, pair
+from tablestore.cli.parsing import add_master, add_metrics, add_warehouse, command_parser, pair
 
 HOST = "127.0.0.1"
 LOST_ROWS = ("fail", "skip")
@@ -40,6 +40,8 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
             p.error(f"--serve does no rounds: {taken_by_it}, not --{name.replace('_', '-')}")
     if options.cores is not None and options.engine is None:
         p.error("--cores is of --engine")
+    if options.master is not None and options.engine != "spark":
+        p.error("--master is of --engine spark")
     for name in ("host", "port"):
         if not options.serve and getattr(options, name) is not None:
             p.error(f"--{name} is of --serve")
@@ -107,6 +109,7 @@ def _service_options(p: argparse.ArgumentParser) -> None:
         help="what reads splits: Spark, or processes of this machine, without Java (default: threads)",
     )
     p.add_argument("--cores", type=int, metavar="N", help="tasks of the engine at once (default: all cores)")
+    add_master(p)
     p.add_argument(
         "--poll", default="500ms", metavar="TIME", help="between two questions (default %(default)s)"
     )

@@ -33,6 +33,7 @@ from tablestore.insight.inspect.compactions import CompactionRows
 from tablestore.insight.inspect.file_history import FileHistory, Origins
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.insight.inspect.system_tables import SystemTables, naming_rows
+from tablestore.io.requests import Requests, requests_of
 from tablestore.lsm.lookup import cache as lookup_cache
 from tablestore.lsm.merge.validate import validate
 from tablestore.meta.entries import Entries
@@ -391,6 +392,18 @@ class Inspect(SystemTables):
         """
         with self._store.manifests.naming_rows():
             return stored(self._store)
+
+    def requests(self) -> Requests:
+        """Requests to the object store so far, by kind: of this process, through this table's connection.
+
+        The difference of two is what a commit, a plan or a scan between them took. None are counted for a
+        table in a file system.
+
+        >>> before = orders.inspect.requests()
+        >>> print(orders.inspect.requests() - before)
+        no requests
+        """
+        return requests_of(self._store.io)
 
     def _place(self, partition: str | None, bucket: int | None) -> tuple[str | None, int | None]:
         """A partition as "p=1" and a bucket, given in any form that views have.

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tablestore.cdc.capture.tasks import POOL_BYTES
+
 import tablestore as ts
 from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import Patterns
@@ -19,7 +21,6 @@ from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import TableEvent
-from tablestore.cdc.capture.tasks import POOL_BYTES
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import Unavailable

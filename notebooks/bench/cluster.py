@@ -1,0 +1,167 @@
+"""measures what commits and compactions cost, and checks the cluster of `Table.what_if` against real runs
+
+Runs of different kinds (many commits, many buckets, many rows, wide rows, full compactions) give the CPU
+seconds of a commit, a file, a row and a byte on this machine: `Costs`. Then tables are written for real, with
+compaction, in this process, and their CPU is compared with what the simulated cluster says of the same
+commits. Times are of the CPU, so other work on the machine changes them little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import tablestore as ts
+from tablestore.insight.simulator.cluster import Costs, simulated, snapshots
+from tablestore.insight.simulator.simulator import compaction_options
+
+KEY = "k"
+WRITE_ONLY = {"write-only": True}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Commits of so many rows, upserts of `keys` alike, with `columns` of numbers."""
+
+    name: str
+    commits: int
+    rows: int
+    keys: int
+    buckets: int = 1
+    columns: int = 3
+    compacts: bool = True
+
+
+@dataclass(frozen=True)
+class Measured:
+    """CPU seconds of a run, and what they were for: a value for each field of `Costs`."""
+
+    cpu: float
+    work: tuple[float, ...]
+    row_bytes: float
+
+
+CALIBRATION = (
+    Run("many commits", 60, 10, 1_000, compacts=False),
+    Run("many buckets", 12, 640, 1_000_000, buckets=32, compacts=False),
+    Run("many rows", 5, 200_000, 1_000_000, compacts=False),
+    Run("wide rows", 5, 200_000, 1_000_000, columns=12, compacts=False),
+    Run("small merges", 40, 2_000, 20_000, buckets=4),
+)
+CHECKED = (
+    Run("few large commits", 12, 100_000, 400_000, buckets=2),
+    Run("many small commits", 60, 5_000, 100_000, buckets=2),
+    Run("eight buckets", 15, 80_000, 400_000, buckets=8),
+    Run("wide rows", 12, 50_000, 200_000, buckets=2, columns=12),
+)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="workbench bench cluster", description=__doc__)
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each, the fastest counts")
+    asked = parser.parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="bench-cluster-"))
+    try:
+        _measured(Run("warm", 3, 50_000, 100_000), folder)
+        costs = _solved([m for run in CALIBRATION for m in _both(run, folder, asked.repeat)])
+        print(f"Costs({', '.join(f'{f.name}={getattr(costs, f.name):.3g}' for f in fields(costs))})\n")
+        print(f"{'run':<22}{'CPU s':>8}{'simulated':>11}{'off':>8}")
+        for run in CHECKED:
+            real = min((_measured(run, folder) for _ in range(asked.repeat)), key=lambda m: m.cpu)
+            said = predicted(run, costs, real.row_bytes)
+            print(f"{run.name:<22}{real.cpu:>8.2f}{said:>11.2f}{100 * (said / real.cpu - 1):>+7.0f}%")
+    finally:
+        shutil.rmtree(folder)
+    return 0
+
+
+def predicted(run: Run, costs: Costs, row_bytes: float) -> float:
+    """CPU seconds of a run, by the simulated cluster."""
+    rows, keys = run.rows / run.buckets, run.keys / run.buckets
+    options = compaction_options({})
+    tasks = simulated(rows, keys, row_bytes, options, buckets=run.buckets, commits=run.commits)
+    work = sum(t.writing(costs) + t.merging(costs) for commit in tasks for t in commit)
+    return work + snapshots(tasks) * costs.snapshot
+
+
+def _both(run: Run, folder: Path, repeat: int) -> Iterator[Measured]:
+    """The commits of a run, then the full compaction of what they wrote: the fastest of each."""
+    pairs = [(_measured(run, folder), _compacted(folder)) for _ in range(repeat)]
+    yield min((written for written, _ in pairs), key=lambda m: m.cpu)
+    yield min((merged for _, merged in pairs), key=lambda m: m.cpu)
+
+
+def _measured(run: Run, folder: Path) -> Measured:
+    shutil.rmtree(folder / "lake", ignore_errors=True)
+    schema = {KEY: ts.BIGINT, **{f"c{i}": ts.BIGINT for i in range(run.columns - 1)}}
+    options = {"bucket": run.buckets} | ({} if run.compacts else WRITE_ONLY)
+    table = ts.connect(folder / "lake").create_table("d.t", schema=schema, primary_key=[KEY], options=options)
+    chance = np.random.default_rng(7)
+    batches = [_batch(run, chance) for _ in range(run.commits)]
+    began = time.process_time()
+    for batch in batches:
+        table.write(batch)
+    cpu = time.process_time() - began
+    table = table.refresh()
+    row_bytes, written = _row_bytes(table), run.commits * run.rows
+    outputs, *merged = _merged(table.inspect.compactions())
+    files = run.commits * run.buckets + outputs
+    work = (table.inspect.snapshot_count(), files, merged[0], written, written * row_bytes, *merged[1:])
+    return Measured(cpu, work, row_bytes)
+
+
+def _merged(compactions: pa.Table) -> tuple[float, float, float, float]:
+    """Files that compactions wrote, files, rows and bytes that they read."""
+    names = ("files_written", "files_read", "rows_in", "bytes_read")
+    outputs, inputs, rows, size = (float(pc.sum(compactions[name]).as_py() or 0) for name in names)
+    return outputs, inputs, rows, size
+
+
+def _row_bytes(table: ts.Table) -> float:
+    files = table.inspect.files()
+    rows, size = (pc.sum(files[name]).as_py() for name in ("record_count", "file_size_in_bytes"))
+    return float(size / rows)
+
+
+def _batch(run: Run, chance: np.random.Generator) -> pa.Table:
+    keys = chance.integers(0, run.keys, run.rows)
+    values = {f"c{i}": chance.integers(0, 1 << 40, run.rows) for i in range(run.columns - 1)}
+    return pa.table({KEY: keys, **values})
+
+
+def _compacted(folder: Path) -> Measured:
+    table = ts.connect(folder / "lake").table("d.t")
+    before, row_bytes = _merged(table.inspect.compactions()), _row_bytes(table)
+    began = time.process_time()
+    table.compact(full=True)
+    cpu = time.process_time() - began
+    after = _merged(table.refresh().inspect.compactions())
+    outputs, inputs, rows, size = (b - a for a, b in zip(before, after, strict=True))
+    return Measured(cpu, (1, outputs, inputs, 0, 0, rows, size), row_bytes)
+
+
+def _solved(runs: list[Measured]) -> Costs:
+    """Costs that explain the runs best, each run alike, none below 0."""
+    work = np.array([m.work for m in runs]) / np.array([[m.cpu] for m in runs])
+    kept = list(range(work.shape[1]))
+    while True:
+        found = np.linalg.lstsq(work[:, kept], np.ones(len(runs)), rcond=None)[0]
+        if (found >= 0).all():
+            values = np.zeros(work.shape[1])
+            values[kept] = found
+            return Costs(*(float(v) for v in values))
+        kept.pop(int(found.argmin()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
