@@ -22,6 +22,7 @@ from widgets.kit.page import page
 from widgets.lake_health.widget import LakeHealth
 from widgets.levels.widget import LsmLevels
 from widgets.log.widget import LogAndLake
+from widgets.maintenance.widget import MaintenanceView
 from widgets.merge.widget import MergeView
 from widgets.play.widget import CompactionPlay
 from widgets.pruning.widget import PruningExplainer
@@ -48,6 +49,7 @@ __all__ = [
     "LakeHealth",
     "LogAndLake",
     "LsmLevels",
+    "MaintenanceView",
     "MergeView",
     "PruningExplainer",
     "ShopGame",

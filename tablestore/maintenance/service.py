@@ -33,6 +33,7 @@ from tablestore.table.table import Table
 log = logging.getLogger(__name__)
 _AGAIN_MS = 60_000  # a table without a new snapshot is looked at again after that
 _REST_MS = 30_000
+_BY_TIME = {"orphans": "what killed writers left, every", "analyze": "statistics, every"}
 
 
 @dataclass(slots=True)
@@ -246,7 +247,7 @@ class MaintenanceService(RunningJob):
             if last is None or self._env.now_ms() - 1000 * last >= (
                 policy.milliseconds(f"{kind}_every") or 0
             ):
-                why = "never yet" if last is None else f"every {every}"
+                why = f"{_BY_TIME[kind]} {every}" + (", for the first time" if last is None else "")
                 yield MaintenanceWork(name, kind, why, LATER)  # type: ignore[arg-type]  # two of the kinds
 
     def _waits_for(self, work: MaintenanceWork) -> str:

@@ -176,6 +176,7 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "capture": widgets.CaptureProgress(hostile_reports(), title=IMG),
         "stream": widgets.StreamTable(HostileStream(), title=IMG).wait(60),
         "log": widgets.LogAndLake(HostileLog(Path(table.location).parent.parent / "logs"), follow=0),
+        "maintenance": widgets.MaintenanceView(hostile_maintenance(), title=IMG),
         "tiering": widgets.TieringView(hostile_tiering(), title=IMG),
         "broken": broken,
         "task": task,
@@ -202,6 +203,16 @@ class HostileLake(ts.Lake):
         if name == SCRIPT:
             raise ts.NotFound(f"{SCRIPT} {MIXED}")
         return ts.open(f"{self.warehouse}/{IMG}.db/{IMG}")
+
+
+def hostile_maintenance() -> ts.MaintenanceReport:
+    """Work done, failed and waiting, whose tables, places, reasons and errors are markup."""
+    done = ts.WorkDone(0.0, 1.0, IMG, "compact", SCRIPT, MIXED, 10, 5, 10, 6, 8, 1, result=IMG)
+    failed = ts.WorkDone(1.0, 1.0, SCRIPT, "finding", IMG, MIXED, error=IMG)
+    waiting = ts.WorkWaiting(IMG, "compact", SCRIPT, MIXED, IMG)
+    trouble = ((SCRIPT, IMG),)
+    health = (ts.TableHealth(IMG),)
+    return ts.MaintenanceReport(IMG, "ended", 2.0, health, None, 10, (done, failed), (waiting,), trouble)
 
 
 def hostile_lake(folder: Path) -> widgets.LakeHealth:

@@ -16,7 +16,19 @@ from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE, Tags
 KINDS = [
     *("health", "lake_health"),
     *("timeline", "levels", "controls", "amplification", "files", "merge", "changelog", "pruning"),
-    *("what_if", "findings", "ingest", "broken", "buckets", "stream", "capture", "log", "tiering", "play"),
+    *(
+        "what_if",
+        "findings",
+        "ingest",
+        "broken",
+        "buckets",
+        "stream",
+        "capture",
+        "log",
+        "maintenance",
+        "tiering",
+        "play",
+    ),
     *("task", "veil", "score", "trade_off", "game", "bench"),
 ]
 
