@@ -35,8 +35,7 @@ from tablestore.cdc.formats.events import (
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.format.messages import debezium_avro, json_text
 from tablestore.format.messages.debezium_avro import DebeziumAvro
-from tablestore.format.messages.debezium_json import DebeziumJson, Handling, joined, runs
-from tablestore.format.messages.images import Changes
+from tablestore.format.messages.debezium_json import DebeziumJson, Handling
 from tablestore.format.messages.messages import MessageFormat, Messages
 from tablestore.format.messages.registry_client import Registry
 from tablestore.format.types import arrow_types as t
@@ -140,30 +139,7 @@ class JsonEvents:
         return tuple(str(name) for name in names)
 
     def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
-        return _EitherJson(columns, self.handling)
-
-
-@dataclass(frozen=True)
-class _EitherJson:
-    """Events of one table, some of which may have a schema around them."""
-
-    columns: tuple[DataField, ...]
-    handling: Handling
-    appends: bool = False
-
-    def of(self, columns: tuple[DataField, ...]) -> MessageFormat:
-        return _EitherJson(columns, self.handling)
-
-    def decode(self, messages: Messages) -> Changes:
-        outer = json_text.parsed(messages.values, {"op": json_text.TEXT, "payload": {"op": json_text.TEXT}})
-        if not len(messages):
-            return DebeziumJson(self.columns).decode(messages)
-        wrapped = pc.and_(outer.field("op").is_null(), pc.struct_field(outer, ["payload", "op"]).is_valid())
-        parts = []
-        for start, stop in runs(wrapped.cast(pa.int8())):
-            format = DebeziumJson(self.columns, wrapped[start].as_py(), self.handling, keyed=True)
-            parts.append(format.decode(messages.slice(start, stop - start)))
-        return joined(parts, self.columns)
+        return DebeziumJson(columns, None, self.handling, keyed=True)
 
 
 @dataclass(frozen=True)
