@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Corrupt
 from tablestore.fluss.types import arrow_type
 from tablestore.format.binary_row import decimal_words
+from tablestore.format.masks import filled, valid_mask
 from tablestore.format.types.data_type import DataType
 
 _FIXED = {"BOOLEAN": "<u1", "TINYINT": "<i1", "SMALLINT": "<i2", "FLOAT": "<f4", "DOUBLE": "<f8"}
@@ -89,7 +90,7 @@ def _null_bits(columns: Sequence[pa.Array]) -> pa.Array:
     bits = np.zeros((rows, width), np.uint8)
     for i, column in enumerate(columns):
         if column.null_count:
-            bits[:, i // 8] |= (~_valid(column)).astype(np.uint8) << np.uint8(i % 8)
+            bits[:, i // 8] |= (~valid_mask(column)).astype(np.uint8) << np.uint8(i % 8)
     offsets = np.arange(rows + 1, dtype=np.int32) * width
     return binary_array(offsets, bits.reshape(-1))
 
@@ -110,18 +111,18 @@ def _encoded(column: pa.Array, t: DataType) -> list[pa.Array]:
     """The bytes of each value, in one piece or in two; anything where it is NULL."""
     if t.root in _FIXED:
         plain = column.cast(pa.uint8()) if t.root == "BOOLEAN" else column
-        return [fixed_array(_filled(plain).astype(_FIXED[t.root]))]
+        return [fixed_array(filled(plain).astype(_FIXED[t.root]))]
     if t.is_string or t.is_binary:
         return _with_length(column.cast(pa.binary()))
     if t.root == "DECIMAL":
         low, high = decimal_words(column)
         return [varints(low)] if t.precision <= 18 else _with_length(_big_endian(low, high))
     if t.root in ("INT", "DATE"):
-        return [varints(_filled(column.cast(pa.int32())).view(np.uint32).astype(np.uint64))]
+        return [varints(filled(column.cast(pa.int32())).view(np.uint32).astype(np.uint64))]
     if t.root == "BIGINT":
-        return [varints(_filled(column).view(np.uint64))]
+        return [varints(filled(column).view(np.uint64))]
     values, unit = (
-        _filled(column.cast(pa.int32() if pa.types.is_time32(column.type) else pa.int64())),
+        filled(column.cast(pa.int32() if pa.types.is_time32(column.type) else pa.int64())),
         column.type.unit,
     )
     values = values.astype(np.int64)
@@ -160,16 +161,6 @@ def _bit_length(values: np.ndarray) -> np.ndarray:
         lengths += np.where(more, shift, 0)
         values = np.where(more, values >> np.uint64(shift), values)
     return lengths + (values != 0)
-
-
-def _filled(column: pa.Array) -> np.ndarray:
-    if column.null_count:
-        column = column.fill_null(pa.scalar(0, column.type))
-    return column.to_numpy(zero_copy_only=False)
-
-
-def _valid(column: pa.Array) -> np.ndarray:
-    return column.is_valid().to_numpy(zero_copy_only=False)
 
 
 # ---- rows to columns

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, Unsupported, brief
+from tablestore.format.masks import filled, valid_mask
 from tablestore.format.types.arrow_types import DataType
 
 Raw = int | float | bool | str | bytes | None
@@ -211,16 +212,16 @@ def fixed_slots(array: pa.Array, t: DataType) -> np.ndarray | None:
     parts."""
     if t.root == "DECIMAL" and t.precision <= 18:
         slots = decimal_words(array)[0].view(np.int64)
-        return np.where(_valid(array), slots, 0) if array.null_count else slots
+        return np.where(valid_mask(array), slots, 0) if array.null_count else slots
     if is_timestamp(t) and t.precision <= 3:
-        return _filled(array.cast(pa.int64()))
+        return filled(array.cast(pa.int64()))
     if t.root in ("DATE", "TIME"):
         array = array.cast(pa.int32())
     elif t.root == "BOOLEAN":
         array = array.cast(pa.int8())
     elif t.root not in _FIXED:
         return None
-    values = _filled(array)
+    values = filled(array)
     if values.dtype == np.float32:
         values = values.view(np.uint32)
     elif values.dtype == np.float64:
@@ -230,16 +231,6 @@ def fixed_slots(array: pa.Array, t: DataType) -> np.ndarray | None:
     return values.astype(np.int64)
 
 
-def _filled(array: pa.Array) -> np.ndarray:
-    if array.null_count:
-        array = array.fill_null(pa.scalar(0, array.type))
-    return array.to_numpy(zero_copy_only=False)
-
-
-def _valid(array: pa.Array) -> np.ndarray:
-    return array.is_valid().to_numpy(zero_copy_only=False)
-
-
 def null_words(arrays: Sequence[pa.Array]) -> np.ndarray | None:
     """uint64 null-bit words, shape (words, rows), or None when no cell is null."""
     if not any(a.null_count for a in arrays):
@@ -247,7 +238,7 @@ def null_words(arrays: Sequence[pa.Array]) -> np.ndarray | None:
     words = np.zeros((_null_bytes(len(arrays)) // 8, len(arrays[0])), dtype=np.uint64)
     for i, array in enumerate(arrays):
         if array.null_count:
-            words[(i + 8) // 64] |= (~_valid(array)).astype(np.uint64) << np.uint64((i + 8) % 64)
+            words[(i + 8) // 64] |= (~valid_mask(array)).astype(np.uint64) << np.uint64((i + 8) % 64)
     return words
 
 
@@ -292,7 +283,7 @@ class _Text:
         self.data = (
             np.frombuffer(buffers[2], dtype=np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
         )
-        self.valid = _valid(array)
+        self.valid = valid_mask(array)
         self.starts, self.lengths = bounds[:-1], np.where(self.valid, np.diff(bounds), 0)
         self.long = self.lengths > 7
         self.padded = np.where(self.long, (self.lengths + 7) // 8 * 8, 0)
@@ -322,7 +313,7 @@ class _Stamp:
 
     def __init__(self, array: pa.Array, t: DataType) -> None:
         per = _units_per_milli(t)
-        values = _filled(array.cast(pa.int64()))
+        values = filled(array.cast(pa.int64()))
         self.millis = values // per
         self.nanos = (values - self.millis * per) * (1_000_000 // per)
         self.padded = np.full(len(array), 8, dtype=np.int64)
@@ -339,7 +330,7 @@ class _BigDecimal:
 
     def __init__(self, array: pa.Array) -> None:
         low, high = decimal_words(array)
-        valid = _valid(array)
+        valid = valid_mask(array)
         be = np.empty((len(array), 16), dtype=np.uint8)
         be[:, :8] = np.where(valid, high, 0).astype(">i8").view(np.uint8).reshape(-1, 8)
         be[:, 8:] = np.where(valid, low, 0).astype(">u8").view(np.uint8).reshape(-1, 8)
@@ -374,4 +365,4 @@ def _variable(array: pa.Array, t: DataType) -> _Text | _Stamp | _BigDecimal | No
 
 def signed(array: pa.Array) -> np.ndarray:
     """int64 values of an integer column, zero where null."""
-    return _filled(array).astype(np.int64)
+    return filled(array).astype(np.int64)

@@ -200,10 +200,6 @@ def _chosen(places: np.ndarray, texts: list[str]) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(places))
 
 
-def _weekday(count: int) -> _Piece:
-    return _LETTERS["e"](max(count, 3))
-
-
 def _quarter(count: int) -> _Piece:
     def places(m: _Moments) -> np.ndarray:
         return (m.month + 2) // 3
@@ -213,14 +209,6 @@ def _quarter(count: int) -> _Piece:
     long = ("1st", "2nd", "3rd", "4th")
     texts = [f"Q{n}" if count == 3 else f"{place} quarter" for n, place in enumerate(long, 1)]
     return lambda m: _chosen(places(m) - 1, texts)
-
-
-def _era(count: int) -> _Piece:
-    return _constant({4: "Anno Domini", 5: "A"}.get(count, "AD"))
-
-
-def _half(count: int) -> _Piece:
-    return lambda m: _chosen(m.hour // 12, ["AM", "PM"])
 
 
 def _part_of_day(count: int) -> _Piece:
@@ -234,10 +222,6 @@ def _part_of_day(count: int) -> _Piece:
     return text
 
 
-def _fraction(count: int) -> _Piece:
-    return lambda m: pc.utf8_slice_codeunits(_padded(m.nanos, 9), 0, count)
-
-
 _LETTERS: dict[str, Callable[[int], _Piece]] = {
     "u": _year(lambda m: m.year),
     "y": _year(lambda m: m.year),
@@ -246,7 +230,7 @@ _LETTERS: dict[str, Callable[[int], _Piece]] = {
     "L": _name(lambda m: m.month, MONTHS),
     "d": _number(lambda m: m.day),
     "D": _number(lambda m: m.day_of_year),
-    "E": _weekday,
+    "E": lambda count: _LETTERS["e"](max(count, 3)),
     "e": _name(lambda m: m.weekday + 1, DAYS),
     "c": _name(lambda m: m.weekday + 1, DAYS),
     "F": _number(lambda m: (m.day - 1) % 7 + 1),
@@ -254,16 +238,16 @@ _LETTERS: dict[str, Callable[[int], _Piece]] = {
     "q": _quarter,
     "w": _number(lambda m: (m.week_ends.day_of_year - 1) // 7 + 1),
     "W": _number(lambda m: (m.day - 1 + (m.weekday - m.day + 1) % 7) // 7 + 1),
-    "a": _half,
+    "a": lambda count: lambda m: _chosen(m.hour // 12, ["AM", "PM"]),
     "B": _part_of_day,
-    "G": _era,
+    "G": lambda count: _constant({4: "Anno Domini", 5: "A"}.get(count, "AD")),
     "h": _number(lambda m: (m.hour - 1) % 12 + 1),
     "H": _number(lambda m: m.hour),
     "k": _number(lambda m: (m.hour - 1) % 24 + 1),
     "K": _number(lambda m: m.hour % 12),
     "m": _number(lambda m: m.clock // 60 % 60),
     "s": _number(lambda m: m.clock % 60),
-    "S": _fraction,
+    "S": lambda count: lambda m: pc.utf8_slice_codeunits(_padded(m.nanos, 9), 0, count),
     "A": _number(lambda m: m.nanos_of_day // 1_000_000),
     "n": _number(lambda m: m.nanos),
     "N": _number(lambda m: m.nanos_of_day),

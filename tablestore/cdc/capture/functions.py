@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import hashing
 from tablestore.format.binary_row import decimal_words
+from tablestore.format.masks import null_mask
 from tablestore.format.time_text import pieces_of, written
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import BIGINT, DATE, INT, STRING, TIMESTAMP
@@ -219,7 +220,7 @@ def _bucket_type(t: DataType, literals: Sequence[str]) -> DataType:
 
 def _bucket(array: pa.Array, t: DataType, literals: Sequence[str]) -> pa.Array:
     buckets = hashing.bucket_of([array], [t], _count("bucket", literals))
-    return without(pa.array(buckets, pa.int32()), _null(array))[0]
+    return without(pa.array(buckets, pa.int32()), null_mask(array))[0]
 
 
 def _mod_type(t: DataType, literals: Sequence[str]) -> DataType:
@@ -231,11 +232,7 @@ def _mod_type(t: DataType, literals: Sequence[str]) -> DataType:
 def _mod(array: pa.Array, t: DataType, literals: Sequence[str]) -> pa.Array:
     values = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     remainders = np.mod(values, _count("mod", literals)).astype(np.int32)
-    return without(pa.array(remainders), _null(array))[0]
-
-
-def _null(array: pa.Array) -> np.ndarray | None:
-    return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    return without(pa.array(remainders), null_mask(array))[0]
 
 
 # types

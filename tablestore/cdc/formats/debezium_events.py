@@ -12,7 +12,7 @@ as they are, since a TIME of MySQL is negative and beyond a day, too · Bits →
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +27,15 @@ from tablestore.cdc.formats.events import (
     STRUCTURE,
     TRUNCATE,
     Routes,
+    image_counts,
+    object_of,
     of_structure,
     plain_routes,
 )
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.format.messages import debezium_avro, json_text
 from tablestore.format.messages.debezium_avro import DebeziumAvro
-from tablestore.format.messages.debezium_json import DebeziumJson, Handling, joined, runs
-from tablestore.format.messages.images import Changes
+from tablestore.format.messages.debezium_json import DebeziumJson, Handling
 from tablestore.format.messages.messages import MessageFormat, Messages
 from tablestore.format.messages.registry_client import Registry
 from tablestore.format.types import arrow_types as t
@@ -115,11 +116,11 @@ class JsonEvents:
         structures = json_text.run(f"SELECT {STRUCTURE}(v)::VARCHAR FROM texts", bare)
         schemas = pc.binary_join_element_wise(_SCHEMA, outer.field("schema").cast(pa.string()), "")
         return Routes(
-            pc.coalesce(_named(of("source", "schema")), of("source", "db")),
+            _database(of("source", "schema"), of("source", "db")),
             of("source", "table"),
             ops,
             _seconds(of("source", "ts_ms"), of("ts_ms")),
-            _images(ops, before.is_null()),
+            image_counts(ops, before.is_null().to_numpy(zero_copy_only=False)),
             pc.if_else(wrapped, schemas, structures),
         )
 
@@ -133,35 +134,12 @@ class JsonEvents:
 
     def key(self, message: Messages) -> tuple[str, ...]:
         """The names in the message's key, or the field `pkNames` that some writers add."""
-        value, key = _object(message.values[0].as_py()), _object(message.keys[0].as_py())
+        value, key = object_of(message.values[0].as_py()), object_of(message.keys[0].as_py())
         names = _payload(value).get("pkNames") or _payload(key)
         return tuple(str(name) for name in names)
 
     def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
-        return _EitherJson(columns, self.handling)
-
-
-@dataclass(frozen=True)
-class _EitherJson:
-    """Events of one table, some of which may have a schema around them."""
-
-    columns: tuple[DataField, ...]
-    handling: Handling
-    appends: bool = False
-
-    def of(self, columns: tuple[DataField, ...]) -> MessageFormat:
-        return _EitherJson(columns, self.handling)
-
-    def decode(self, messages: Messages) -> Changes:
-        outer = json_text.parsed(messages.values, {"op": json_text.TEXT, "payload": {"op": json_text.TEXT}})
-        if not len(messages):
-            return DebeziumJson(self.columns).decode(messages)
-        wrapped = pc.and_(outer.field("op").is_null(), pc.struct_field(outer, ["payload", "op"]).is_valid())
-        parts = []
-        for start, stop in runs(wrapped.cast(pa.int8())):
-            format = DebeziumJson(self.columns, wrapped[start].as_py(), self.handling, keyed=True)
-            parts.append(format.decode(messages.slice(start, stop - start)))
-        return joined(parts, self.columns)
+        return DebeziumJson(columns, None, self.handling, keyed=True)
 
 
 @dataclass(frozen=True)
@@ -210,11 +188,11 @@ class AvroEvents:
         ops = _ops(columns["op"].cast(pa.string()), nothing.is_valid(), ())
         at = columns["ts_ms"].cast(pa.string()) if "ts_ms" in columns else nothing
         return Routes(
-            pc.coalesce(_named(of("schema")), of("db")),
+            _database(of("schema"), of("db")),
             of("table"),
             ops,
             _seconds(of("ts_ms"), at),
-            _images(ops, columns["before"].is_null()),
+            image_counts(ops, columns["before"].is_null().to_numpy(zero_copy_only=False)),
             pa.array([str(schema)] * len(values)),
         )
 
@@ -252,30 +230,13 @@ def _ops(found: pa.Array, tombstones: pa.Array, others: Sequence[pa.Array]) -> p
     return pc.if_else(pc.equal(found, "m"), NO_ROWS, found).fill_null(NO_ROWS)
 
 
-def _images(ops: pa.Array, first: pa.Array) -> np.ndarray:
-    """How many row images messages hold; `first`: the row before is not there."""
-    codes, lacks = ops.to_numpy(zero_copy_only=False), first.to_numpy(zero_copy_only=False)
-    rows = np.isin(codes, ["c", SNAPSHOT, "d", "u"]).astype(np.int64)
-    return rows + ((codes == "u") & ~lacks)
-
-
-def _named(names: pa.Array) -> pa.Array:
-    return pc.if_else(pc.equal(names, ""), None, names)
+def _database(schemas: pa.Array, databases: pa.Array) -> pa.Array:
+    return pc.coalesce(pc.if_else(pc.equal(schemas, ""), None, schemas), databases)
 
 
 def _seconds(*millis: pa.Array) -> pa.Array:
-    """Seconds of the first time that there is and is not zero."""
-    counts: Callable[[pa.Array], pa.Array] = lambda texts: texts.cast(pa.int64())  # noqa: E731
-    seconds = pc.coalesce(*(counts(unit) for unit in millis))
-    return pc.divide(seconds, 1000)
-
-
-def _object(text: bytes | None) -> dict[str, Any]:
-    try:
-        item = json.loads(text or b"null")
-    except ValueError:
-        return {}
-    return item if isinstance(item, dict) else {}
+    """Seconds of the first time that there is."""
+    return pc.divide(pc.coalesce(*(texts.cast(pa.int64()) for texts in millis)), 1000)
 
 
 def _payload(found: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -84,3 +84,19 @@ def of_structure(description: str) -> tuple[ShapeColumn, ...]:
         for name, kind in structure.items()
         if kind != "NULL"
     )
+
+
+def image_counts(ops: pa.Array, one_sided: np.ndarray | bool = False) -> np.ndarray:
+    """How many row images changes with these ops hold; of an update one where it is `one_sided`, else two."""
+    codes = ops.to_numpy(zero_copy_only=False)
+    rows = np.isin(codes, ["c", SNAPSHOT, "d", "u"]).astype(np.int64)
+    return rows + ((codes == "u") & ~np.asarray(one_sided))
+
+
+def object_of(text: bytes | None) -> dict[str, Any]:
+    """The JSON object of a text, or an empty one."""
+    try:
+        item = json.loads(text or b"null")
+    except ValueError:
+        return {}
+    return item if isinstance(item, dict) else {}

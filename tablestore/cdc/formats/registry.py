@@ -39,10 +39,6 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
-def _timestamps(text: str) -> str:
-    return _one_of("sql", "iso-8601")(text)
-
-
 @dataclass(frozen=True, slots=True)
 class FormatKind:
     """A format: its options with what parses each, those that are refused with the reason, and how it is
@@ -56,7 +52,7 @@ class FormatKind:
 
 
 _ANY = {SKIP_BAD: boolean}
-_TIMES = {"timestamp-format.standard": _timestamps}
+_TIMES = {"timestamp-format.standard": _one_of("sql", "iso-8601")}
 _HANDLING: dict[str, Callable[[str], Any]] = {
     _DECIMAL: _one_of("precise", "double", "string"),
     _TIME: _one_of(

@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,13 +24,15 @@ from tablestore.cdc.formats.events import (
     STRUCTURE,
     TRUNCATE,
     Routes,
+    image_counts,
+    object_of,
     of_structure,
     plain_routes,
 )
 from tablestore.cdc.mysql.columns import SourceColumn
-from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.format.messages import json_text
-from tablestore.format.messages.canal_maxwell import ChangedRows
+from tablestore.format.messages.canal_maxwell import ChangedRows, ops_of
 from tablestore.format.messages.messages import MessageFormat, Messages
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataField, DataType
@@ -63,7 +62,7 @@ class CanalEvents:
         outer = json_text.parsed(messages.values, {**_NAMED, **texts, "data": json_text.JSON})
         if not len(outer):
             return plain_routes(0)
-        ops = _ops(outer.field("type"), messages.values.is_null(), _CANAL)
+        ops = ops_of(outer.field("type"), _CANAL, messages.values.is_null())
         data = json_text.run(_LISTED, outer.field("data").cast(pa.string()))
         rows = data.field("rows").fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
         types = [outer.field("mysqlType"), outer.field("sqlType"), data.field("names")]
@@ -75,7 +74,7 @@ class CanalEvents:
             outer.field("table"),
             ops,
             pc.divide(millis, 1000),
-            _images(ops) * rows,
+            image_counts(ops) * rows,
             described,
         )
 
@@ -86,7 +85,7 @@ class CanalEvents:
         return False
 
     def key(self, message: Messages) -> tuple[str, ...]:
-        return tuple(_object(message.values[0].as_py()).get("pkNames") or ())
+        return tuple(object_of(message.values[0].as_py()).get("pkNames") or ())
 
     def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
         return ChangedRows(columns, True)
@@ -100,14 +99,14 @@ class MaxwellEvents:
         outer = json_text.parsed(messages.values, {**_NAMED, "ts": json_text.TEXT, "data": json_text.JSON})
         if not len(outer):
             return plain_routes(0)
-        ops = _ops(outer.field("type"), messages.values.is_null(), _MAXWELL)
+        ops = ops_of(outer.field("type"), _MAXWELL, messages.values.is_null())
         structures = json_text.run(f"SELECT {STRUCTURE}(v)::VARCHAR FROM texts", outer.field("data"))
         return Routes(
             outer.field("database"),
             outer.field("table"),
             ops,
             outer.field("ts").cast(pa.int64()),
-            _images(ops),
+            image_counts(ops),
             structures,
         )
 
@@ -118,36 +117,12 @@ class MaxwellEvents:
         return True
 
     def key(self, message: Messages) -> tuple[str, ...]:
-        listed = _object(message.values[0].as_py()).get("primary_key_columns")
-        names = _object(message.keys[0].as_py())
+        listed = object_of(message.values[0].as_py()).get("primary_key_columns")
+        names = object_of(message.keys[0].as_py())
         return tuple(listed or (n.removeprefix(_KEY_PART) for n in names if n.startswith(_KEY_PART)))
 
     def decoder(self, columns: tuple[DataField, ...]) -> MessageFormat:
         return ChangedRows(columns, False)
-
-
-def _ops(types: pa.Array, tombstones: pa.Array, known: Mapping[str, str]) -> pa.Array:
-    codes = pc.index_in(types, value_set=pa.array(list(known)))
-    strange = pc.and_(codes.is_null(), pc.invert(tombstones))
-    if pc.any(strange).as_py():
-        unknown = types[pc.index(strange, True).as_py()].as_py()
-        if unknown is None:
-            raise SchemaMismatch("the message is no change: it has no 'type'")
-        raise Unsupported(f"a change of type {unknown!r}", f"{', '.join(known)} are known")
-    return pa.array(list(known.values())).take(codes).fill_null(NO_ROWS)
-
-
-def _images(ops: pa.Array) -> np.ndarray:
-    codes = ops.to_numpy(zero_copy_only=False)
-    return np.isin(codes, ["c", SNAPSHOT, "d"]).astype(np.int64) + 2 * (codes == "u")
-
-
-def _object(text: bytes | None) -> dict[str, Any]:
-    try:
-        item = json.loads(text or b"null")
-    except ValueError:
-        return {}
-    return item if isinstance(item, dict) else {}
 
 
 _ALIASES |= {"boolean": "tinyint", "double precision": "double"}

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format.avro.schema import entry_types
+from tablestore.format.masks import valid_mask
 from tablestore.format.rebuild import decimal_bytes
 from tablestore.format.types.arrow_types import DataField, DataType
 
@@ -48,7 +49,7 @@ def _column(array: pa.Array, t: DataType) -> Runs:
     """Values with their union branch, if the type is nullable."""
     if not t.nullable:
         return _values(array, t)
-    valid = _valid(array)
+    valid = valid_mask(array)
     branch = Runs(np.where(valid, 2, 0).astype(np.uint8), np.ones(len(array), dtype=np.int64))
     if not valid.any():
         return branch
@@ -160,7 +161,3 @@ def _bytes(array: pa.Array) -> Runs:
     )
     data = np.frombuffer(buffers[2], dtype=np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
     return Runs(data[bounds[0] : bounds[-1]], np.diff(bounds))
-
-
-def _valid(array: pa.Array) -> np.ndarray:
-    return array.is_valid().to_numpy(zero_copy_only=False)

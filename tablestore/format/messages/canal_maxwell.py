@@ -62,7 +62,7 @@ class ChangedRows:
         if self.database is not None or self.table is not None:
             wanted = self._wanted(objects)
             objects, texts = objects.filter(wanted), texts.filter(wanted)
-        ops = _ops(objects.field("type"), _CANAL_OPS if self.listed else _MAXWELL_OPS)
+        ops = ops_of(objects.field("type"), _CANAL_OPS if self.listed else _MAXWELL_OPS)
         live = pc.not_equal(ops, "-")
         objects, texts, ops = objects.filter(live), texts.filter(live), ops.filter(live)
         data, old = objects.field("data"), objects.field("old")
@@ -111,15 +111,17 @@ class ChangedRows:
         return pa.RecordBatch.from_arrays(columns, names=after.schema.names)
 
 
-def _ops(types: pa.Array, known: Mapping[str, str]) -> pa.Array:
-    """Types of changes as Debezium's ops, `-` for what holds no rows."""
-    codes = pc.index_in(types, value_set=pa.array(list(known)))
-    if codes.null_count:
-        strange = types[pc.index(codes.is_null(), True).as_py()].as_py()
-        if strange is None:
+def ops_of(types: pa.Array, ops: Mapping[str, str], tombstones: pa.Array | None = None) -> pa.Array:
+    """Types of changes as Debezium's ops, `-` for what holds no rows, as tombstones do. Raises SchemaMismatch
+    or Unsupported for a message that says none of these types."""
+    codes = pc.index_in(types, value_set=pa.array(list(ops)))
+    strange = codes.is_null() if tombstones is None else pc.and_not(codes.is_null(), tombstones)
+    if pc.any(strange).as_py():
+        unknown = types[pc.index(strange, True).as_py()].as_py()
+        if unknown is None:
             raise SchemaMismatch("the message is no change: it has no 'type'")
-        raise Unsupported(f"a change of type {strange!r}", f"{', '.join(known)} are read")
-    return pa.array(list(known.values())).take(codes)
+        raise Unsupported(f"a change of type {unknown!r}", f"{', '.join(ops)} are read")
+    return pa.array(list(ops.values())).take(codes).fill_null("-")
 
 
 def _unlisted(data: pa.Array, old: pa.Array) -> tuple[pa.Array, pa.Array, np.ndarray, np.ndarray]:

@@ -73,10 +73,11 @@ class Handling:
 
 @dataclass(frozen=True)
 class DebeziumJson:
-    """Debezium's events of one table; `keyed` as for `merged_events`."""
+    """Debezium's events of one table; `keyed` as for `merged_events`. `schema_include`: a schema is around
+    each; None: around some, as each tells itself."""
 
     columns: tuple[DataField, ...]
-    schema_include: bool = False
+    schema_include: bool | None = False
     handling: Handling = Handling()
     appends: bool = False
     keyed: bool = False
@@ -85,6 +86,8 @@ class DebeziumJson:
         return replace(self, columns=columns)
 
     def decode(self, messages: Messages) -> Changes:
+        if self.schema_include is None:
+            return self._either(messages)
         texts = messages.values.drop_null()
         image = json_text.shape(self.columns)
         envelope = {"before": image, "after": image, "op": json_text.TEXT}
@@ -102,6 +105,17 @@ class DebeziumJson:
             parts.append(
                 self._changes(part, texts.slice(start, stop - start), ("payload",), encodings_of_run)
             )
+        return joined(parts, self.columns)
+
+    def _either(self, messages: Messages) -> Changes:
+        if not len(messages):
+            return replace(self, schema_include=False).decode(messages)
+        outer = json_text.parsed(messages.values, {"op": json_text.TEXT, "payload": {"op": json_text.TEXT}})
+        wrapped = pc.and_(outer.field("op").is_null(), pc.struct_field(outer, ["payload", "op"]).is_valid())
+        parts = [
+            replace(self, schema_include=wrapped[start].as_py()).decode(messages.slice(start, stop - start))
+            for start, stop in runs(wrapped.cast(pa.int8()))
+        ]
         return joined(parts, self.columns)
 
     def _changes(

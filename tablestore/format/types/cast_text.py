@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import SchemaMismatch
+from tablestore.format.masks import null_mask
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, time_unit, to_arrow
 from tablestore.format.types.nested import lists, struct_nulls
 
@@ -261,10 +262,6 @@ def _whole(found: pa.StructArray, name: str, absent: int) -> np.ndarray:
     return pc.utf8_slice_codeunits(text, 0, 9).cast(pa.int64()).to_numpy(zero_copy_only=False)
 
 
-def _mask(array: pa.Array) -> np.ndarray | None:
-    return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-
-
 def _day(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(days from 1970 to the first of the month, days of that month, whether it is not a date)."""
     wrong = (year > 9999) | (month < 1) | (month > 12) | (day < 1) | (day > 31)
@@ -283,7 +280,9 @@ def _dates(array: pa.Array, target: DataType) -> pa.Array:
     refuse_where(pa.array(wrong | (day > length)), array, target)
     days = first + day - 1
     numbers = _integers(pc.if_else(plain, array, "0"), DataType("INT"))
-    day_numbers = pc.if_else(plain, numbers, pa.array(days.astype(np.int32), pa.int32(), mask=_mask(array)))
+    day_numbers = pc.if_else(
+        plain, numbers, pa.array(days.astype(np.int32), pa.int32(), mask=null_mask(array))
+    )
     return day_numbers.cast(pa.date32())
 
 
@@ -299,7 +298,7 @@ def _clocks(array: pa.Array, target: DataType) -> pa.Array:
     east = pc.equal(groups.field("zone"), "+").fill_null(False).to_numpy(zero_copy_only=False)
     millis += np.where(east, zone, -zone)
     numbers = _integers(pc.if_else(plain, array, "0"), DataType("INT"))
-    times = pc.if_else(plain, numbers, pa.array(millis.astype(np.int32), pa.int32(), mask=_mask(array)))
+    times = pc.if_else(plain, numbers, pa.array(millis.astype(np.int32), pa.int32(), mask=null_mask(array)))
     refuse_where(pc.or_(pc.less(times, 0), pc.greater_equal(times, 86_400_000)), array, target)
     return times.cast(pa.time32("ms"))
 
@@ -329,7 +328,7 @@ def _moments(array: pa.Array, target: DataType) -> pa.Array:
     limit = np.iinfo(np.int64).max // 10**digits - 1
     refuse_where(pa.array((whole > limit) | (whole < -limit)), array, target)
     ticks = whole * 10**digits + fraction
-    return pa.array(ticks, pa.int64(), mask=_mask(array)).cast(to_arrow(target))
+    return pa.array(ticks, pa.int64(), mask=null_mask(array)).cast(to_arrow(target))
 
 
 def _counted(array: pa.Array, target: DataType) -> pa.Array:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.binary_row import decimal_words
+from tablestore.format.masks import null_mask
 from tablestore.format.types import cast_text
 from tablestore.format.types.cast_text import refuse_where, rounded
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, to_arrow
@@ -118,11 +119,7 @@ def _float_to_integer(array: pa.Array, _: DataType, target: DataType) -> pa.Arra
     cut = np.trunc(np.where(np.isnan(values), 0, values))
     inside = np.where((cut > low) & (cut < high), cut, 0).astype(np.int64)
     clipped = np.where(cut >= high, (1 << bits) - 1, np.where(cut <= low, -(1 << bits), inside))
-    return _wrapped(pa.array(clipped, pa.int64(), mask=_nulls(array)), target)
-
-
-def _nulls(array: pa.Array) -> np.ndarray | None:
-    return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    return _wrapped(pa.array(clipped, pa.int64(), mask=null_mask(array)), target)
 
 
 def _to_float(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -141,18 +138,14 @@ def _decimal_to_float(array: pa.Array, source: DataType, target: DataType) -> pa
     else:
         unscaled = decimal_words(array)[0].view(np.int64)
         values = unscaled.astype(np.float64) / np.float64(10**source.scale)
-        floats = pa.array(values, pa.float64(), mask=_nulls(array))
+        floats = pa.array(values, pa.float64(), mask=null_mask(array))
     return floats.cast(to_arrow(target), safe=False)
 
 
 def _decimal_to_integer(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     whole = array.cast(pa.decimal128(38, 0), safe=False)
     low = decimal_words(whole)[0].view(np.int64)
-    return _wrapped(pa.array(np.where(whole.is_valid(), low, 0), pa.int64(), mask=_nulls(array)), target)
-
-
-def _decimal_to_decimal(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    return rounded(array.cast(pa.decimal256(source.precision, source.scale)), target)
+    return _wrapped(pa.array(np.where(whole.is_valid(), low, 0), pa.int64(), mask=null_mask(array)), target)
 
 
 def _integer_to_decimal(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -173,10 +166,6 @@ def _from_boolean(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
     return _integer_to_decimal(ones, _, target) if target.root == "DECIMAL" else ones.cast(to_arrow(target))
 
 
-def _integer_to_boolean(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
-    return pc.not_equal(array, pa.scalar(0, array.type))
-
-
 def _bytes_to_bytes(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
     n = target.precision
     cut = pc.binary_slice(array, 0, n) if n < MAX_LENGTH else array
@@ -184,10 +173,6 @@ def _bytes_to_bytes(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
         return cut
     filled = pc.binary_join_element_wise(cut, pa.scalar(bytes(n), pa.binary()), pa.scalar(b"", pa.binary()))
     return pc.binary_slice(filled, 0, n)
-
-
-def _text_to_bytes(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    return _bytes_to_bytes(array.cast(pa.binary()), source, target)
 
 
 def _bytes_to_text(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -221,7 +206,7 @@ def _moment(millis: np.ndarray, array: pa.Array, target: DataType) -> pa.Array:
     per_milli = {"ms": 1, "us": 1_000, "ns": 1_000_000}[kind.unit]
     limit = np.iinfo(np.int64).max // per_milli
     refuse_where(pa.array((millis > limit) | (millis < -limit)), array, target)
-    return pa.array(millis * per_milli, pa.int64(), mask=_nulls(array)).cast(kind)
+    return pa.array(millis * per_milli, pa.int64(), mask=null_mask(array)).cast(kind)
 
 
 def _moment_to_moment(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
@@ -239,24 +224,24 @@ def _moment_to_moment(array: pa.Array, source: DataType, target: DataType) -> pa
     limit = np.iinfo(np.int64).max // per - 1
     refuse_where(pa.array((millis > limit) | (millis < -limit)) if per > per_milli else None, array, target)
     ticks = millis * per + rest // (1_000_000 // per)
-    return pa.array(ticks, pa.int64(), mask=_nulls(array)).cast(kind)
+    return pa.array(ticks, pa.int64(), mask=null_mask(array)).cast(kind)
 
 
 def _moment_to_date(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     millis = _millis(array, source)
     local = source.root == "TIMESTAMP_LTZ"
     days = millis // _MILLIS_A_DAY if local else _toward_zero(millis, _MILLIS_A_DAY)
-    return pa.array(days.astype(np.int32), pa.int32(), mask=_nulls(array)).cast(pa.date32())
+    return pa.array(days.astype(np.int32), pa.int32(), mask=null_mask(array)).cast(pa.date32())
 
 
 def _moment_to_time(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     millis = (_millis(array, source) % _MILLIS_A_DAY).astype(np.int32)
-    return pa.array(millis, pa.int32(), mask=_nulls(array)).cast(pa.time32("ms"))
+    return pa.array(millis, pa.int32(), mask=null_mask(array)).cast(pa.time32("ms"))
 
 
 def _moment_to_integer(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     seconds = _toward_zero(_millis(array, source), 1000)
-    return _wrapped(pa.array(seconds, pa.int64(), mask=_nulls(array)), target)
+    return _wrapped(pa.array(seconds, pa.int64(), mask=null_mask(array)), target)
 
 
 def _integer_to_moment(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
@@ -276,38 +261,26 @@ def _time_to_moment(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
     return _moment(millis, array, target)
 
 
-def _to_text(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    return cast_text.fitted(cast_text.of(array, source), target)
-
-
-def _text_to_text(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
-    return cast_text.fitted(array, target)
-
-
-def _parsed(array: pa.Array, _: DataType, target: DataType) -> pa.Array:
-    return cast_text.parsed(array, target)
-
-
 Cast = Callable[[pa.Array, DataType, DataType], pa.Array]
 _CASTS: dict[tuple[str, str], Cast] = {
     ("integer", "integer"): lambda a, _, t: _wrapped(a, t),
     ("integer", "float"): _to_float,
     ("integer", "DECIMAL"): _integer_to_decimal,
-    ("integer", "BOOLEAN"): _integer_to_boolean,
+    ("integer", "BOOLEAN"): lambda a, _, t: pc.not_equal(a, pa.scalar(0, a.type)),
     ("integer", "moment"): _integer_to_moment,
     ("float", "integer"): _float_to_integer,
     ("float", "float"): _to_float,
     ("float", "DECIMAL"): _float_to_decimal,
     ("DECIMAL", "integer"): _decimal_to_integer,
     ("DECIMAL", "float"): _decimal_to_float,
-    ("DECIMAL", "DECIMAL"): _decimal_to_decimal,
+    ("DECIMAL", "DECIMAL"): lambda a, s, t: rounded(a.cast(pa.decimal256(s.precision, s.scale)), t),
     ("BOOLEAN", "integer"): _from_boolean,
     ("BOOLEAN", "float"): _from_boolean,
     ("BOOLEAN", "DECIMAL"): _from_boolean,
     ("bytes", "bytes"): _bytes_to_bytes,
     ("bytes", "text"): _bytes_to_text,
-    ("text", "bytes"): _text_to_bytes,
-    ("text", "text"): _text_to_text,
+    ("text", "bytes"): lambda a, s, t: _bytes_to_bytes(a.cast(pa.binary()), s, t),
+    ("text", "text"): lambda a, _, t: cast_text.fitted(a, t),
     ("moment", "moment"): _moment_to_moment,
     ("moment", "DATE"): _moment_to_date,
     ("moment", "TIME"): _moment_to_time,
@@ -316,7 +289,10 @@ _CASTS: dict[tuple[str, str], Cast] = {
     ("TIME", "moment"): _time_to_moment,
 }
 _CASTS |= {
-    (f, "text"): _to_text
+    (f, "text"): lambda a, s, t: cast_text.fitted(cast_text.of(a, s), t)
     for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment", "nested")
 }
-_CASTS |= {("text", f): _parsed for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment")}
+_CASTS |= {
+    ("text", f): lambda a, _, t: cast_text.parsed(a, t)
+    for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment")
+}

@@ -49,10 +49,6 @@ def function_type(name: str, types: Sequence[DataType | None], arguments: Sequen
     return rule(present, arguments) if present or name in _NEVER_NULL else None
 
 
-def _number(types: Types, _: Any) -> DataType | None:
-    return types[0] if types[0].root in NUMBERS else None
-
-
 def _rounded(types: Types, arguments: Sequence[Any]) -> DataType | None:
     places: int | None = 0
     if len(arguments) > 1:
@@ -64,44 +60,10 @@ def _rounded(types: Types, arguments: Sequence[Any]) -> DataType | None:
     return rounded_type(types[0], places)
 
 
-def _modulo(types: Types, _: Any) -> DataType | None:
-    return arithmetic("%", *types) if len(types) == 2 else None
-
-
-def _any_of(types: Types, _: Any) -> DataType | None:
-    return common(types)
-
-
 def _first_not_null(types: Types, _: Any) -> DataType | None:
     first = common(types)
     sure = any(not t.nullable for t in types)
     return first.not_null() if first is not None and sure else first
-
-
-def _chosen(types: Types, _: Any) -> DataType | None:
-    return common(types[1:])
-
-
-def _maybe(types: Types, _: Any) -> DataType | None:
-    return types[0].as_nullable()
-
-
-def _array(types: Types, _: Any) -> DataType | None:
-    return nested("ARRAY", types[0])
-
-
-def _element(types: Types, _: Any) -> DataType | None:
-    return types[0].children[0].type.as_nullable() if types[0].root == "ARRAY" else None
-
-
-def _keys(types: Types, _: Any) -> DataType | None:
-    t = types[0]
-    return nested("ARRAY", t.children[0].type, nullable=t.nullable) if t.root == "MAP" else None
-
-
-def _map_values(types: Types, _: Any) -> DataType | None:
-    t = types[0]
-    return nested("ARRAY", t.children[1].type, nullable=t.nullable) if t.root == "MAP" else None
 
 
 def _row(types: Types, _: Any) -> DataType | None:
@@ -109,42 +71,35 @@ def _row(types: Types, _: Any) -> DataType | None:
     return DataType("ROW", False, children=fields)
 
 
-def _counted(types: Types, _: Any) -> DataType | None:
-    return nested("MULTISET", types[0])
+def _children(place: int) -> Callable[[Types, Any], DataType | None]:
+    """An ARRAY of the keys (0) or the values (1) of a MAP."""
 
+    def rule(types: Types, _: Any) -> DataType | None:
+        t = types[0]
+        return nested("ARRAY", t.children[place].type, nullable=t.nullable) if t.root == "MAP" else None
 
-def _of_day(_: Types, __: Any) -> DataType | None:
-    return DataType("TIME", False)
-
-
-def _moment(_: Types, __: Any) -> DataType | None:
-    return DataType("TIMESTAMP_LTZ", False, 3)
-
-
-def _local_moment(_: Types, __: Any) -> DataType | None:
-    return DataType("TIMESTAMP", False, 3)
+    return rule
 
 
 _RULES: dict[str, Callable[[Types, Any], DataType | None]] = {
-    **dict.fromkeys(("ABS", "SIGN"), _number),
+    **dict.fromkeys(("ABS", "SIGN"), lambda t, _: t[0] if t[0].root in NUMBERS else None),
     **dict.fromkeys(("ROUND", "TRUNCATE"), _rounded),
-    "MOD": _modulo,
-    **dict.fromkeys(("GREATEST", "LEAST"), _any_of),
+    "MOD": lambda t, _: arithmetic("%", *t) if len(t) == 2 else None,
+    **dict.fromkeys(("GREATEST", "LEAST", "ARRAY_CONCAT"), lambda t, _: common(t)),
     **dict.fromkeys(("IFNULL", "NVL"), _first_not_null),
-    **dict.fromkeys(("IF", "NVL2"), _chosen),
-    "NULLIF": _maybe,
-    **dict.fromkeys(("MODE", "ANY_VALUE", "MAX_BY", "MIN_BY"), _maybe),
-    **dict.fromkeys(("COLLECT_LIST", "ARRAY_AGG"), _array),
-    "COLLECT": _counted,
-    **dict.fromkeys(("ELEMENT", "ARRAY_MAX", "ARRAY_MIN"), _element),
+    **dict.fromkeys(("IF", "NVL2"), lambda t, _: common(t[1:])),
+    **dict.fromkeys(("NULLIF", "MODE", "ANY_VALUE", "MAX_BY", "MIN_BY"), lambda t, _: t[0].as_nullable()),
+    **dict.fromkeys(("COLLECT_LIST", "ARRAY_AGG"), lambda t, _: nested("ARRAY", t[0])),
+    "COLLECT": lambda t, _: nested("MULTISET", t[0]),
     **dict.fromkeys(
-        ("ARRAY_DISTINCT", "ARRAY_SORT", "ARRAY_REVERSE", "ARRAY_SLICE"), lambda types, _: types[0]
+        ("ELEMENT", "ARRAY_MAX", "ARRAY_MIN"),
+        lambda t, _: t[0].children[0].type.as_nullable() if t[0].root == "ARRAY" else None,
     ),
-    "ARRAY_CONCAT": _any_of,
-    "MAP_KEYS": _keys,
-    "MAP_VALUES": _map_values,
+    **dict.fromkeys(("ARRAY_DISTINCT", "ARRAY_SORT", "ARRAY_REVERSE", "ARRAY_SLICE"), lambda t, _: t[0]),
+    "MAP_KEYS": _children(0),
+    "MAP_VALUES": _children(1),
     "ROW": _row,
-    **dict.fromkeys(("LOCALTIME", "CURRENT_TIME"), _of_day),
-    **dict.fromkeys(("CURRENT_TIMESTAMP", "NOW"), _moment),
-    "LOCALTIMESTAMP": _local_moment,
+    **dict.fromkeys(("LOCALTIME", "CURRENT_TIME"), lambda *_: DataType("TIME", False)),
+    **dict.fromkeys(("CURRENT_TIMESTAMP", "NOW"), lambda *_: DataType("TIMESTAMP_LTZ", False, 3)),
+    "LOCALTIMESTAMP": lambda *_: DataType("TIMESTAMP", False, 3),
 }
