@@ -23,6 +23,7 @@ _LONGEST_COMPONENT, _LONGEST_PATH = 255, 4096 - 256  # bytes; leaves room for na
 POSTPONE_BUCKET = -2
 DROPPED = ".dropped"  # directory of tables that are being dropped; in object stores the mark of such a table
 OBJECT_SCHEMES = ("s3", "s3a")
+_OBJECT_PREFIXES = tuple(f"{scheme}://" for scheme in OBJECT_SCHEMES)
 
 
 def location(path: str | os.PathLike[str]) -> str:
@@ -80,7 +81,7 @@ def warehouse_location(path: str | os.PathLike[str]) -> str:
 
 def is_object_location(path: str) -> bool:
     """Whether a location is in an object store."""
-    return path.startswith(tuple(f"{s}://" for s in OBJECT_SCHEMES))
+    return path.startswith(_OBJECT_PREFIXES)
 
 
 def join(*parts: str) -> str:
@@ -218,7 +219,7 @@ class TablePaths:
         return join(self.snapshot_dir, f"snapshot-{snapshot_id}")
 
     def manifest(self, name: str) -> str:
-        return join(self.root, "manifest", inside(name))
+        return f"{self.root.rstrip('/')}/manifest/{inside(name)}"  # of each manifest at each commit
 
     def index(self, name: str) -> str:
         return join(self.root, "index", inside(name))

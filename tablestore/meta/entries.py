@@ -149,8 +149,8 @@ EMPTY = Entries(pa.Table.from_batches([], manifest_columns.SCHEMA))
 
 
 def concatenated(parts: Iterable[pa.Table]) -> Entries:
-    """The entries of all these tables, in order; many of them column after column, so that where nobody else keeps the
-    tables their memory is not taken twice."""
+    """The entries of all these tables, in order; many of them column after column, so that where nobody else
+    keeps the tables their memory is not taken twice."""
     rest = [t for t in parts if t.num_rows]
     if not rest or (len(rest) == 1 and rest[0].column(0).num_chunks == 1):
         return Entries(rest[0]) if rest else EMPTY

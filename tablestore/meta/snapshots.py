@@ -1,7 +1,7 @@
 """Snapshot files of one table (or branch): numbered, put-if-absent, never changed (I1, FORMAT.md 7.2).
 
 `LATEST` and `EARLIEST` are hints: trusted only after a probe, else the directory is listed.
-Nothing is cached. Safe to share between threads.
+Each is read anew; only what its bytes mean is kept, of the last one. Safe to share between threads.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class SnapshotStore:
     def __init__(self, io: FileIO, paths: TablePaths, uuid: str | None) -> None:
         """`uuid` is that of the table, None for one that has none."""
         self._io, self._paths, self._uuid = io, paths, uuid
+        self._parsed: tuple[bytes, Snapshot] | None = None
 
     def ids(self) -> list[int]:
         """Ids of all existing snapshots, ascending; one listing."""
@@ -91,8 +92,7 @@ class SnapshotStore:
         """The same, None where it is not there, or not any more."""
         path = self._paths.snapshot(snapshot_id)
         try:
-            snapshot = snapshot_format.from_json(self._io.read(path), path)
-            snapshot_format.require_own(snapshot, self._uuid, path)
+            snapshot = self._meaning(self._io.read(path), path)
         except FileNotFoundError:
             return None
         except Corrupt as e:
@@ -100,6 +100,14 @@ class SnapshotStore:
         if snapshot.id != snapshot_id:
             raise newest_sound.advised(self._io, self._paths, Corrupt(path, f"holds id {snapshot.id}"))
         return snapshot
+
+    def _meaning(self, data: bytes, path: str) -> Snapshot:
+        """The snapshot that a file holds; the same object for the same bytes one after another."""
+        parsed = self._parsed
+        if parsed is None or parsed[0] != data:
+            snapshot = snapshot_format.from_json(data, path)
+            parsed = self._parsed = data, snapshot_format.require_own(snapshot, self._uuid, path)
+        return parsed[1]
 
     def absent(self, snapshot_id: int) -> NotFound:
         """The error for an absent snapshot, naming the existing range."""

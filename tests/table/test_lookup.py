@@ -410,3 +410,35 @@ def test_a_damaged_file_is_named_by_the_lookup(tmp_path: Path) -> None:
     LOCAL.clear()
     with pytest.raises(Corrupt, match=data.name):
         table.get({"k": 100})
+
+
+def test_a_key_is_looked_for_in_the_newest_files_first(tmp_path: Path) -> None:
+    """What older files say of it cannot count."""
+    io = FaultyIO()
+    t = ts.connect(str(tmp_path), io=io).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1, "write-only": True}
+    )
+    for v in range(4):
+        t.write(pa.table({"k": pa.array(range(50), pa.int32()), "v": pa.array([v] * 50, pa.int32())}))
+    LOCAL.clear()
+    io.log.clear()
+    assert t.get({"k": 7}) == {"k": 7, "v": 3}
+    assert len({line for line in io.log if line.startswith("open ")}) == 1, io.log
+
+
+@pytest.mark.parametrize("late_first", [True, False])
+def test_of_rows_written_at_the_same_time_the_higher_sequence_number_counts(
+    tmp_path: Path, late_first: bool
+) -> None:
+    """Two writers number from the same snapshot on, so neither file is newer as a whole."""
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1, "write-only": True}
+    )
+    t.write([{"k": 0, "v": 0}])
+    early, late = t.open_writer(), t.open_writer()
+    early.write(pa.table({"k": [7, *range(20, 40)], "v": [1] * 21}))  # key 7 has the lower number here
+    late.write(pa.table({"k": [1, 2, 3, 7], "v": [2] * 4}))  # ... and the file the lower ones in all
+    for number, writer in enumerate([late, early] if late_first else [early, late]):
+        t.commit(writer.prepare(), user=f"w{number}", identifier=1)
+    assert t.get({"k": 7}) == {"k": 7, "v": 2}
+    assert t.scan(where=col("k") == 7).to_arrow().to_pylist() == [{"k": 7, "v": 2}]

@@ -1,10 +1,11 @@
 """The rows of given primary keys: found in each file of their bucket, then merged as a scan would.
 
-The keys are looked up in each file (`lsm/lookup/keyed_file.py`), only their rows are read and given to the
-table's merge function, so that engines, sequence fields, deletes, deletion vectors and ties between runs mean
-the same as in `data_split`. The reader keeps which files a bucket has; the lookup cache their keys, and rows
-that were asked for alone. Memory: the rows of 65,536 keys and what `KeyedFile` needs. Used by `Table.get`,
-deletes by key and lookup joins. Safe to share between threads.
+The keys are looked up in each file (`lsm/lookup/keyed_file.py`), one key in the newest first; only their
+rows are read and given to the table's merge function, so that engines, sequence fields, deletes, deletion
+vectors and ties between runs mean the same as in `data_split`. The reader keeps which files a bucket has; the
+lookup cache their keys, and rows that were asked for alone. Memory: the rows of 65,536 keys and what
+`KeyedFile` needs. Used by `Table.get`, deletes by key and lookup joins. Safe to share
+between threads.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from tablestore.format import deletion_vector, evolution
 from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.schema import TableSchema
@@ -31,6 +33,7 @@ from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import NewestLevels, by_level, with_level
 from tablestore.lsm.merge.keys import Component, Key
 from tablestore.lsm.merge.merge_function import (
+    Deduplicate,
     MergeFunction,
     grouped,
     in_table,
@@ -90,6 +93,8 @@ class PointReader:
     def __init__(self, store: Store, snapshot: Snapshot) -> None:
         self._store, self._snapshot = store, snapshot
         self._function: MergeFunction = merge_function(store.schema, store.options, reading=True)
+        last = isinstance(self._function, Deduplicate) and not self._function.ignore_delete
+        self._last_wins = last and not self._function.sequence.names
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
         self._splits: dict[tuple[bytes | None, int | None], tuple[_Split, ...]] = {}
         self._splits_lock = threading.Lock()
@@ -121,7 +126,7 @@ class PointReader:
     def _read(self, split: _Split, keys: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch | None:
         function = self._function
         levels = by_level(self._store.options) and not split.raw
-        matches = list(self._found(split, keys, function.columns(names), levels))
+        matches = self._found(split, keys, function.columns(names), levels)
         if not matches:
             return None
         rows = plain(joined([batch for _, batch in matches]))
@@ -137,11 +142,18 @@ class PointReader:
 
     def _found(
         self, split: _Split, keys: pa.RecordBatch, columns: Sequence[str], levels: bool
-    ) -> Iterator[Found]:
+    ) -> list[Found]:
+        """The rows of the keys in each file, older runs first. Where the last row of a key wins and there is
+        one key, newer runs are searched first, and no file whose sequence numbers all are lower than one that
+        came."""
         wanted = key_columns.of_batch(keys, self._store.schema.key_fields)
         first, last = key_columns.key_at(wanted, 0), key_columns.key_at(wanted, -1)
         few = keys.num_rows <= _FEW
-        for low, high, file in split.files:
+        newest_first = keys.num_rows == 1 and self._last_wins and not (levels or split.raw)
+        matches, reached = list[Found](), -1
+        for low, high, file in reversed(split.files) if newest_first else split.files:
+            if file.keyed.file.max_sequence < reached:
+                continue
             if key_columns.less(last, low) or key_columns.less(high, first):
                 continue
             if few and self._excluded(file.keyed, keys):
@@ -149,7 +161,10 @@ class PointReader:
             places, positions = file.find(self._store, wanted)
             if len(places):
                 rows = file.keyed.rows(positions, columns)
-                yield places, with_level(rows, file.level) if levels else rows
+                matches.append((places, with_level(rows, file.level) if levels else rows))
+                if newest_first:
+                    reached = max(reached, rows.column(SEQUENCE)[0].as_py())
+        return matches[::-1] if newest_first else matches
 
     def _excluded(self, keyed: KeyedFile, keys: pa.RecordBatch) -> bool:
         """Whether the indexes of a file that was not read before say that it has none of the keys."""

@@ -38,12 +38,13 @@ def plan(manifests: Sequence[ManifestFileMeta], options: TableOptions) -> MergeP
         reason = f"{changing} bytes of small or deleting manifests ≥ {options.manifest_full_bytes}"
         return MergePlan((tuple(manifests),), True, f"full: {reason}")
     groups: list[tuple[ManifestFileMeta, ...]] = []
-    pending: list[ManifestFileMeta] = []
+    pending, pending_bytes = list[ManifestFileMeta](), 0
     for m in manifests:
         pending.append(m)
-        if sum(p.file_size for p in pending) >= options.manifest_target_bytes:
+        pending_bytes += m.file_size
+        if pending_bytes >= options.manifest_target_bytes:
             groups.append(tuple(pending))
-            pending = []
+            pending, pending_bytes = [], 0
     if len(pending) >= options.manifest_merge_min_count:
         groups.append(tuple(pending))
         reason = f"{len(pending)} manifests ≥ {options.manifest_merge_min_count}"
