@@ -2,8 +2,8 @@
 
 A sentence is made by drawing a form, then phrase forms, then words. Blocks of 256 sentences start at known
 draws and bytes (the checkpoint table), so blocks are made independently: one lane of draws for each block,
-all lanes advanced together, a few array operations for each sentence. Few comments make only
-the blocks that they touch; many make the whole pool once, as a file in the cache that is mapped afterwards.
+all lanes advanced together, a few array operations for each sentence. Few comments make only the blocks
+that they touch; many make the whole pool once, as a file in the cache that is mapped by all afterwards.
 Invariant: the same (offset, length) gives the same bytes either way. Used by `rows`.
 """
 
@@ -27,9 +27,8 @@ POOL_MD5 = "0f85e3af02482a7035e80b448c795a4c"
 SENTENCES_PER_BLOCK = 256
 _WIDTH = 3328  # draws of a lane: more than any block takes (3249)
 _LANES = 256  # blocks made at once: 7 MB for each array
-_WHOLE_POOL_FROM = (
-    3000  # blocks; beyond, making the pool once is cheaper than making the blocks again each time
-)
+_WHOLE_POOL_FROM = 3000
+"""Blocks made by a process; beyond, making the pool once is cheaper than making blocks again each time."""
 
 # What a draw turns into, by category. The *_END ones lack the blank, since a terminator follows.
 _SILENT, _NOUN, _VERB, _ADVERB, _NOUN_END, _VERB_END, _ADVERB_END = range(7)
@@ -200,9 +199,13 @@ def _make_all(blocks: NDArray[np.int64]) -> Iterator[memoryview]:
                 pending.append(pool.submit(_make, groups[index + 2]))
 
 
+def _pool_path() -> Path:
+    return cache_root() / "tpch" / "text-pool-1.txt"
+
+
 def pool_file() -> Path:
     """The whole pool as a file in the cache, made on first use (a few seconds, 300 MiB)."""
-    path = cache_root() / "tpch" / "text-pool-1.txt"
+    path = _pool_path()
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -214,13 +217,17 @@ def pool_file() -> Path:
     return path
 
 
+_made: list[int] = []  # blocks, by call
+
+
 def comments(offset: NDArray[np.int64], length: NDArray[np.int64]) -> pa.StringArray:
     """The slices [offset, offset + length) of the pool."""
     starts = _checkpoints()[0]
     first = np.searchsorted(starts, offset, side="right") - 1
     last = np.searchsorted(starts, offset + length - 1, side="right") - 1
     wanted = np.unique(np.concatenate([first, last]))
-    if len(wanted) > _WHOLE_POOL_FROM:
+    _made.append(len(wanted))
+    if sum(_made) > _WHOLE_POOL_FROM or _pool_path().exists():
         return _slices(np.memmap(pool_file(), np.uint8, "r"), offset, length)
     text = np.frombuffer(b"".join(_make_all(wanted)), np.uint8) if len(wanted) else np.empty(0, np.uint8)
     offsets = np.concatenate([[0], np.cumsum(starts[wanted + 1] - starts[wanted])])
