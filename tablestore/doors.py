@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from tablestore.tiering.coordinator.coordinator import Coordinator as Coordinator
     from tablestore.tiering.service import TieringService as TieringService
     from tablestore.verbs.system import SystemTable as SystemTable
+    from tablestore.write.progress import ProgressCallback
     from widgets import LakeHealth, StreamTable, Workbench
 
 connectors: dict[str, Callable[[], Connector]] = {}
@@ -213,11 +214,11 @@ def is_of_inspect(name: str) -> bool:
     return hasattr(Inspect, name)
 
 
-def check(store: Store, *, log: Log | None) -> Violations:
-    """The violations of a table and of its `log`."""
+def check(store: Store, *, log: Log | None, progress: ProgressCallback | None) -> Violations:
+    """The violations of a table and of its `log`; `progress` is called as the check goes on."""
     with _needs("Table.check"):
         from tablestore.insight.check.check import check as examine
-    return examine(store, log=log)
+    return examine(store, log=log, progress=progress)
 
 
 def mend(table: Table, what: Finding | Diagnosis | None, *, dry_run: bool, decided: bool) -> Mended:

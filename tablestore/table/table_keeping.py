@@ -244,11 +244,12 @@ class TableKeeping(TableFacts):
         """
         return upkeep.remove_orphans(self._handle, older_than=older_than, dry_run=dry_run, force=force)
 
-    def check(self) -> Violations:
-        """The violations of the invariants, found by reading the whole table; empty means sound. Never raises
-        for a damaged table. A list that shows itself in a notebook, with a `text`.
+    def check(self, *, progress: ProgressCallback | None = None) -> Violations:
+        """The violations of the invariants, found by reading the whole table anew; empty means sound. Never
+        raises for a damaged table. A list that shows itself in a notebook, with a `text`. `progress` as in
+        `compact`. Memory: about 2 kB for each file.
 
         >>> orders.check()
         []
         """
-        return doors.check(self.store, log=self._handle.log)
+        return doors.check(self.store, log=self._handle.log, progress=progress)

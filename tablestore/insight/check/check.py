@@ -128,7 +128,6 @@ class _Check:
         check_identifiers(self.found, snapshots)
         present = self.step_of("check that files are there", len(self.needed.by_path))
         self.needed.require_present(readable, present)
-        present.end()
         if self.data:
             self.contents(snapshots, list(live) if live is not None else [])
         if self.store.paths.branch == refs.MAIN and self.whole:

@@ -19,7 +19,7 @@ from tablestore.meta.entries import Entries, concatenated
 from tablestore.meta.store import Store
 
 _KEPT = 200_000  # entries of manifests, for the next snapshots that name them
-_MANY = 1_000  # entries of a manifest from which columns pay
+_MANY, _FEW = 1_000, 64  # entries of a manifest from which columns pay; those once Polars is loaded
 T = TypeVar("T")
 
 
@@ -161,7 +161,7 @@ class MetadataReader:
 
 def _decoded(data: bytes, path: str, m: ManifestFileMeta) -> Sequence[ManifestEntry]:
     """The entries, of a large manifest as columns."""
-    if m.num_added + m.num_deleted < _MANY:
+    if m.num_added + m.num_deleted < (_FEW if manifest_columns.started() else _MANY):
         return manifest_format.decode_entries(data, path)
     return Entries(manifest_columns.decode([(path, data)])[0])
 

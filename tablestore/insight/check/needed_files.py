@@ -92,13 +92,15 @@ class NeededFiles:
     def require_present(self, readable: Container[int], progress: Progress) -> None:
         """I2: every file that a snapshot, tag or changelog names is there, in its size; `readable` are
         the ids of the schemas that can be read. One directory is listed at a time."""
-        listed, sizes = "", dict[str, int]()
+        listed, sizes, files = "", dict[str, int](), 0
         for path in sorted(self.by_path):
             needed = self.by_path[path]
             folder, _, name = path.rpartition("/")
             if folder != listed:
+                progress.add(files, listed)
+                files = 0
                 listed, sizes = folder, {s.name: s.size for s in self.reader.store.io.list(folder)}
-            progress.add_some(1, folder)
+            files += 1
             with self.reader.found.about(needed):
                 if needed.entry.file.schema_id not in readable:
                     schema = self.reader.store.paths.schema(needed.entry.file.schema_id)
@@ -113,3 +115,4 @@ class NeededFiles:
                 size, promised = sizes.get(name), needed.entry.file.file_size
                 if size is not None and size != promised:
                     self.reader.found.violate("I2", path, f"has {size} bytes, its manifest says {promised}")
+        progress.add(files, listed)
