@@ -127,7 +127,7 @@ class Scan(LazyScan):
             yield from limited(batches, self.limit)
 
     def _threads(self, found: Plan) -> int:
-        return parallel.threads(self.store.options, [s.size for s in found.splits])
+        return parallel.threads(self.store, [s.size for s in found.splits])
 
     def count(self) -> int:
         """The number of rows that `to_arrow` has, or the error that it raises.
