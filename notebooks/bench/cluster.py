@@ -1,8 +1,9 @@
 """measures what commits and compactions cost, and checks the cluster of `Table.what_if` against real runs
 
-Runs of different kinds (many commits, many buckets, many rows, wide rows, full compactions) give the CPU
-seconds of a commit, a file, a row and a byte on this machine: `Costs`. Then tables are written for real, with
-compaction, in this process, and their CPU is compared with what the simulated cluster says of the same
+First it counts the requests that a table in an object store (one in memory) makes, by number of buckets. Then
+runs of different kinds (many commits, many buckets, many rows, wide rows, full compactions) give the CPU
+seconds of a commit, a file, a row and a byte on this machine: `Costs`. At last tables are written for real,
+with compaction, in this process, and their CPU is compared with what the simulated cluster says of the same
 commits. Times are of the CPU, so other work on the machine changes them little.
 """
 
@@ -13,17 +14,20 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+import obstore.store
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import tablestore as ts
 from tablestore.insight.simulator.cluster import Costs, simulated, snapshots
 from tablestore.insight.simulator.simulator import compaction_options
+from tablestore.io.object_store import ObjectStoreFileIO
+from tablestore.io.requests import Requests
 
 KEY = "k"
 WRITE_ONLY = {"write-only": True}
@@ -57,6 +61,8 @@ CALIBRATION = (
     Run("many rows", 5, 200_000, 1_000_000, compacts=False),
     Run("wide rows", 5, 200_000, 1_000_000, columns=12, compacts=False),
     Run("small merges", 40, 2_000, 20_000, buckets=4),
+    Run("tiny merges", 50, 400, 5_000),
+    Run("large merges", 8, 60_000, 200_000),
 )
 CHECKED = (
     Run("few large commits", 12, 100_000, 400_000, buckets=2),
@@ -70,6 +76,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="workbench bench cluster", description=__doc__)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, the fastest counts")
     asked = parser.parse_args(arguments)
+    print(f"{'requests of':<22}{'1 bucket':>12}{'8 buckets':>12}{'64 buckets':>12}")
+    for step, totals in _requests((1, 8, 64)).items():
+        print(f"{step:<22}" + "".join(f"{asked_for.total:>12,}" for asked_for in totals))
+    print()
     folder = Path(tempfile.mkdtemp(prefix="bench-cluster-"))
     try:
         _measured(Run("warm", 3, 50_000, 100_000), folder)
@@ -83,6 +93,32 @@ def main(arguments: list[str]) -> int:
     finally:
         shutil.rmtree(folder)
     return 0
+
+
+def _requests(buckets: Sequence[int]) -> dict[str, list[Requests]]:
+    """What steps of a table ask of an object store, for each number of buckets."""
+    counted: dict[str, list[Requests]] = {}
+    store = obstore.store.MemoryStore()
+    lake = ts.connect("s3://bench/lake", io=ObjectStoreFileIO(open_bucket=lambda *_: store))
+    for number in buckets:
+        schema = {KEY: ts.BIGINT, "c0": ts.BIGINT}
+        options = {"bucket": number} | WRITE_ONLY
+        table = lake.create_table(f"d.t{number}", schema=schema, primary_key=[KEY], options=options)
+        for k in range(4):
+            table.write(_batch(Run("", 1, 1_000, 10_000, columns=2), np.random.default_rng(k)))
+        steps: dict[str, Callable[[], object]] = {
+            "a commit": lambda table=table: table.write(pa.table({KEY: range(1_000), "c0": range(1_000)})),
+            "a plan, first": lambda number=number: lake.table(f"d.t{number}").scan().plan(),
+            "a plan, again": lambda table=table: table.scan().plan(),
+            "a scan of 5 runs": lambda table=table: table.scan().to_arrow(),
+            "a full compaction": lambda table=table: table.compact(full=True),
+            "a scan, compacted": lambda table=table: table.scan().to_arrow(),
+        }
+        for name, step in steps.items():
+            before = table.inspect.requests()
+            step()
+            counted.setdefault(name, []).append(table.inspect.requests() - before)
+    return counted
 
 
 def predicted(run: Run, costs: Costs, row_bytes: float) -> float:
@@ -114,10 +150,9 @@ def _measured(run: Run, folder: Path) -> Measured:
     cpu = time.process_time() - began
     table = table.refresh()
     row_bytes, written = _row_bytes(table), run.commits * run.rows
-    outputs, *merged = _merged(table.inspect.compactions())
-    files = run.commits * run.buckets + outputs
-    work = (table.inspect.snapshot_count(), files, merged[0], written, written * row_bytes, *merged[1:])
-    return Measured(cpu, work, row_bytes)
+    outputs, inputs, rows, size = _merged(table.inspect.compactions())
+    counts = (table.inspect.snapshot_count(), run.commits * run.buckets, outputs, inputs)
+    return Measured(cpu, (*counts, written, written * row_bytes, rows, size), row_bytes)
 
 
 def _merged(compactions: pa.Table) -> tuple[float, float, float, float]:
@@ -147,7 +182,7 @@ def _compacted(folder: Path) -> Measured:
     cpu = time.process_time() - began
     after = _merged(table.refresh().inspect.compactions())
     outputs, inputs, rows, size = (b - a for a, b in zip(before, after, strict=True))
-    return Measured(cpu, (1, outputs, inputs, 0, 0, rows, size), row_bytes)
+    return Measured(cpu, (1, 0, outputs, inputs, 0, 0, rows, size), row_bytes)
 
 
 def _solved(runs: list[Measured]) -> Costs:

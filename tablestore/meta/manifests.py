@@ -37,6 +37,7 @@ from tablestore.format.types.arrow_types import DataType
 from tablestore.io.confined import is_local
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
+from tablestore.io.together import read_together
 from tablestore.meta import expired
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, MAX_ENTRIES, CachedManifest, ManifestCache
@@ -85,7 +86,7 @@ class ManifestStore:
         paths = [self._paths.manifest(name) for name in names]
         cached = [self._cache.get_list(p) for p in paths]
         new = [p for p, there in zip(paths, cached, strict=True) if there is None]
-        decoded = map(tuple, manifest_columns.decode_lists([(p, self._bytes(p)) for p in new]) if new else ())
+        decoded = map(tuple, manifest_columns.decode_lists(self._with_bytes(new)) if new else ())
         lists = dict(zip(new, decoded, strict=True))
         for path, manifests in lists.items():
             self._cache.put_list(path, manifests)
@@ -198,7 +199,7 @@ class ManifestStore:
 
     def _decoded(self, some: Sequence[_Stored]) -> Iterator[tuple[str, pa.Table]]:
         """(path, entries) of each of these manifests, which are decoded together."""
-        files = [(path, self._bytes(path)) for _, path in some]
+        files = self._with_bytes([path for _, path in some])
         rows = sum(m.num_added + m.num_deleted for m, _ in some)
         return zip((path for path, _ in files), self._decoded_bytes(files, rows), strict=True)
 
@@ -245,6 +246,10 @@ class ManifestStore:
         except FileNotFoundError:
             raise FileMissing(path) from None
 
+    def _with_bytes(self, paths: Sequence[str]) -> list[tuple[str, bytes]]:
+        """(path, bytes) of each of these files."""
+        return list(zip(paths, read_together(self._bytes, paths), strict=True))
+
     def expiring(self, *snapshots: Snapshot, changes: bool = False) -> AbstractContextManager[None]:
         """A context that raises SnapshotExpired where a file is missing because one of these snapshots
         expired meanwhile; `changes`: also where only the changelogs that they left are read."""
@@ -253,7 +258,8 @@ class ManifestStore:
     def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """All manifests of a snapshot's state: base, then delta."""
         with self.expiring(snapshot):
-            return self.read_list(snapshot.base_manifest_list) + self.read_list(snapshot.delta_manifest_list)
+            base, delta = self.read_lists([snapshot.base_manifest_list, snapshot.delta_manifest_list])
+            return base + delta
 
     def stored_entries(self, snapshot: Snapshot | None) -> Entries:
         """The entries of a snapshot's state as they are stored, those of deletions included."""

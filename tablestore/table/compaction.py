@@ -139,7 +139,7 @@ def _all_done(
             yield bucket, decision, message, part
 
     tasks = [partial(run, bucket) for bucket in buckets]
-    threads = parallel.threads(store.options, [b.size for b in buckets])
+    threads = parallel.threads(store, [b.size for b in buckets])
     yield from parallel.in_order(tasks, threads=threads, size_of=lambda _: 1)
 
 

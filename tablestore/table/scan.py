@@ -152,7 +152,7 @@ class Scan(LazyScan):
                 yield from batches
 
     def _threads(self, found: Plan) -> int:
-        return parallel.threads(self.store.options, [s.size for s in found.splits])
+        return parallel.threads(self.store, [s.size for s in found.splits])
 
     def count(self) -> int:
         """The number of rows that `to_arrow` has, or the error that it raises.

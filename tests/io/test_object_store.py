@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import pickle
+import threading
 from typing import Any
 
+import obstore
 import obstore.store
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unavailable, Unsupported
 from tablestore.io import object_store
 from tablestore.io.fileio import LocalFileIO
@@ -175,6 +178,39 @@ def test_a_short_answer_is_an_error() -> None:
     ours = RangeReader(lambda start, length: b"x", 1 << 20)
     with pytest.raises(OSError, match="1 bytes of"):
         ours.read(100)
+
+
+class Together:
+    """obstore's functions, of which the first two reads of files of a name wait for each other."""
+
+    def __init__(self, part: str) -> None:
+        self.part, self.left, self.lock = part, 2, threading.Lock()
+        self.both = threading.Barrier(2, timeout=120)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(obstore, name)
+
+    def get(self, store: Any, key: str, **named: Any) -> Any:
+        with self.lock:
+            waits = self.part in key and self.left > 0
+            self.left -= waits
+        if waits:
+            self.both.wait()
+        return obstore.get(store, key, **named)
+
+
+@pytest.mark.parametrize("part", ["bucket-", "manifest/manifest-list"])
+def test_reads_of_a_scan_are_on_their_way_together(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, client = obstore.store.MemoryStore(), Together("nothing")
+    monkeypatch.setattr(object_store, "_client", lambda: client)
+    lake = ts.connect("s3://b/lake", io=ObjectStoreFileIO(open_bucket=lambda *_: memory))
+    table = lake.create_table("d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options={"bucket": 4})
+    table.write([{"k": k} for k in range(100)])
+    client.part = part
+    again = ts.connect("s3://b/lake", io=ObjectStoreFileIO(open_bucket=lambda *_: memory))
+    assert again.table("d.t").scan().count() == 100
+    assert len(again.table("d.t").scan().to_arrow()) == 100
+    assert client.left == 0
 
 
 def test_a_local_store_names_what_an_object_needs() -> None:

@@ -33,13 +33,14 @@ _READ_BYTES = 8 << 20  # of one request, read or written
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """CPU seconds of one core: of a snapshot, of a data file written and of one read, of a row and a byte of
-    a file as a writer has them, and as a compaction reads, merges and writes them. The defaults are of a core
-    of 2.5 GHz."""
+    """CPU seconds of one core: of a snapshot, of a data file that is written, of a compaction of a bucket and
+    of a file that it reads, of a row and a byte of a file as a writer has them, and as a compaction reads,
+    merges and writes them. The defaults are of a core of 2.5 GHz."""
 
     snapshot: float = 0.007
-    written_file: float = 0.0015
-    read_file: float = 0.001
+    file: float = 0.0015
+    compaction: float = 0.008
+    read_file: float = 0.0007
     row: float = 0.2e-6
     byte: float = 5e-9
     merged_row: float = 0.1e-6
@@ -47,11 +48,11 @@ class Costs:
 
     def written(self, rows: float, size: float, files: float) -> float:
         """CPU seconds to sort, fold and encode rows."""
-        return rows * self.row + size * self.byte + files * self.written_file
+        return rows * self.row + size * self.byte + files * self.file
 
     def merged(self, rows: float, size: float, inputs: float, outputs: float) -> float:
         """CPU seconds to compact rows and bytes of so many files into so many."""
-        files = inputs * self.read_file + outputs * self.written_file
+        files = inputs * self.read_file + outputs * self.compaction
         return rows * self.merged_row + size * self.merged_byte + files
 
 

@@ -16,26 +16,29 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from tablestore.core.options.table_options import TableOptions
+from tablestore.io.paths import is_object_location
+from tablestore.meta.store import Store
 
 T = TypeVar("T")
 Task = Callable[[], Iterable[T]]
 _MAX_THREADS = 4
 _WORTHWHILE_BYTES = 4 << 20  # of files below which starting threads is not worth it
+_REMOTE_THREADS = 8  # that wait for an object store most of the time
 MAX_BUFFERED_BYTES = 256 << 20
 THREAD_NAME = "tablestore-task"
 
 
-def threads(options: TableOptions, sizes: Sequence[int]) -> int:
+def threads(store: Store, sizes: Sequence[int]) -> int:
     """How many threads a table uses for tasks over files of these sizes; 1 for few or small ones.
 
     By default as many as Arrow may use (`pyarrow.set_cpu_count`, which engines set to 1 in their tasks), at
-    most four.
+    most four. Of a table in an object store, for whose answers threads wait: eight, also for small files.
     """
-    if len(sizes) < 2 or sum(sizes) < _WORTHWHILE_BYTES:
+    remote, asked = is_object_location(store.paths.root), store.options.scan_threads
+    if len(sizes) < 2 or (sum(sizes) < _WORTHWHILE_BYTES and not remote):
         return 1
-    wanted = options.scan_threads if options.scan_threads is not None else min(pa.cpu_count(), _MAX_THREADS)
-    return max(1, min(wanted, len(sizes)))
+    most = _REMOTE_THREADS if remote else min(pa.cpu_count(), _MAX_THREADS)
+    return max(1, min(most if asked is None else asked, len(sizes)))
 
 
 def in_order(

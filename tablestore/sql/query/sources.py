@@ -65,7 +65,7 @@ class NewerRows:
             )
             for s in self.newer
         ]
-        threads = parallel.threads(scan.store.options, [s.size for s in self.newer])
+        threads = parallel.threads(scan.store, [s.size for s in self.newer])
         return parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))
 
 

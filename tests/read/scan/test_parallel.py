@@ -108,9 +108,7 @@ def wide(path: Path, *, rows: int = 40_000, buckets: int = 4) -> Table:
 
 def test_scans_and_compactions_with_threads_give_what_they_give_without(tmp_path: Path) -> None:
     table = wide(tmp_path)
-    assert (
-        parallel.threads(table.with_options({"tablestore.scan.threads": 3}).store.options, [8 << 20] * 2) == 2
-    )
+    assert parallel.threads(table.with_options({"tablestore.scan.threads": 3}).store, [8 << 20] * 2) == 2
     one, two = (table.with_options({"tablestore.scan.threads": n}) for n in (1, 2))
     before = one.scan().to_arrow()
     assert two.scan().to_arrow().equals(before)
@@ -139,7 +137,7 @@ def test_a_damaged_file_raises_the_same_with_threads_and_leaves_nothing(tmp_path
 
 
 def test_few_or_small_files_start_no_thread(tmp_path: Path) -> None:
-    options = wide(tmp_path, rows=10).store.options
-    assert parallel.threads(options, [1 << 30]) == 1
-    assert parallel.threads(options, [1 << 10] * 100) == 1
-    assert parallel.threads(options, [8 << 20] * 2) == min(2, pa.cpu_count())
+    store = wide(tmp_path, rows=10).store
+    assert parallel.threads(store, [1 << 30]) == 1
+    assert parallel.threads(store, [1 << 10] * 100) == 1
+    assert parallel.threads(store, [8 << 20] * 2) == min(2, pa.cpu_count())
