@@ -8,7 +8,7 @@ A bar shows the progress of a cell from its second second on; it is empty when t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -75,8 +75,9 @@ def load(shell: Any) -> None:
 
     `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
     a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
-    showing it. A SELECT in streaming mode shows a table that moves, with a Stop button. `:name` in a
-    statement is the value of that variable.
+    showing it. With `--plot` the result is a chart (see `Scan.plot`), by `--x COLUMN`, `--y COLUMN,…`,
+    `--kind KIND` and `--how HOW` as asked; without these, by the types of its columns. A SELECT in streaming
+    mode shows a table that moves, with a Stop button. `:name` in a statement is the value of that variable.
 
     `%lake PATH` opens a lake as the variable `lake` (`%lake PATH as name`: as another one), shows it and
     chooses it for `%sql`; `%lake name` chooses the lake or session of a variable, `%lake` alone shows the
@@ -125,11 +126,14 @@ class Cells:
     def sql(self, line: str, cell: str | None = None) -> Any:
         """Run a line or a cell. Results are shown, the last is given; with `name <<` it is kept instead."""
         with _ShortErrors():
-            place, name, rest = _header(line)
+            options, name, rest = _header(line)
+            place, plots = options.pop("--lake", ""), "--plot" in options
             if cell is not None and rest:
                 raise InvalidRequest(
-                    f"%%sql [--lake PATH] [name <<] is followed by a new line, not by {rest!r}"
+                    f"%%sql [--lake PATH] [--plot] [name <<] is followed by a new line, not by {rest!r}"
                 )
+            if options and not plots:
+                raise InvalidRequest(f"{' '.join(options)} say what --plot shows: add --plot")
             if place:
                 self._open(place)
             text = rest if cell is None else cell
@@ -143,6 +147,8 @@ class Cells:
             self._names.forget()
             if last is None and not place:
                 raise InvalidRequest("there is no statement in the text")
+            if last is not None and plots:
+                return self._chart(last, options, name)
             if last is not None and last.streaming and not name:
                 return self._live(last)
             if name and last is not None:
@@ -150,6 +156,18 @@ class Cells:
                 print(f"{name}: {last.summary()}")
                 return None
             return last
+        return None
+
+    def _chart(self, result: Result, options: Mapping[str, str], name: str) -> Any:
+        """The chart of a result, kept as the variable `name` if there is one."""
+        asked: dict[str, Any] = {key.lstrip("-"): text for key, text in options.items() if key != "--plot"}
+        if "y" in asked:
+            asked["y"] = [column.strip() for column in asked["y"].split(",")]
+        figure = result.plot(**asked)
+        if not name:
+            return figure
+        self._shell.user_ns[name] = figure
+        print(f"{name}: a chart of {result.statement}")
         return None
 
     def _results(self, text: str) -> Iterator[Result]:
@@ -305,20 +323,32 @@ class _ShortErrors:
             error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython asks for it
 
 
-def _header(line: str) -> tuple[str, str, str]:
-    """The lake, the name of the result, and the rest of a line."""
-    place, name, rest = "", "", line.strip()
+_OPTIONS = {
+    "--lake": "a path, or the name of a variable",
+    "--x": "the name of a column",
+    "--y": "names of columns, with commas between them",
+    "--kind": "bars, lines, histogram or points",
+    "--how": "sum, mean, min, max or count",
+}
+"""Options of `%sql` with a value, and what that is."""
+
+
+def _header(line: str) -> tuple[dict[str, str], str, str]:
+    """The options with their values, the name of the result, and the rest of a line."""
+    options, name, rest = dict[str, str](), "", line.strip()
     while True:
         word, after = _word(rest)
         second, behind = _word(after)
-        if word == "--lake":
+        if word == "--plot":
+            options[word], rest = "", after
+        elif word in _OPTIONS:
             if not second:
-                raise InvalidRequest("--lake is followed by a path, or by the name of a variable")
-            place, rest = second, behind
+                raise InvalidRequest(f"{word} is followed by {_OPTIONS[word]}")
+            options[word], rest = second, behind
         elif second == "<<" and word.isidentifier():
             name, rest = word, behind
         else:
-            return place, name, rest
+            return options, name, rest
 
 
 def _variable(rest: str) -> str:

@@ -201,3 +201,29 @@ def test_the_cockpit_of_a_table_is_opened_by_its_name(shell: Any) -> None:
     ):
         with pytest.raises(ts.TablestoreError, match=problem):
             run(shell, f"%cockpit {line}")
+
+
+def test_a_cell_is_a_chart_when_asked(shell: Any) -> None:
+    with capture_output() as shown:
+        figure = run(shell, "%%sql --plot --x order_id --kind bars\nSELECT * FROM shop.orders")
+        assert list(figure.data[0].y) == [1.0, 1.0, 1.0]
+        assert (
+            run(shell, "%sql --plot SELECT order_id, order_id + 1 AS n FROM shop.orders").data[0].type
+            == "scatter"
+        )
+        assert run(shell, "%%sql drawn << --plot\nSELECT * FROM shop.orders") is None
+    assert "drawn: a chart of SELECT" in shown.stdout
+    assert shell.user_ns["drawn"].data
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%sql --x order_id SELECT * FROM shop.orders", "--x say what --plot shows: add --plot"),
+        ("%sql --plot --kind", "--kind is followed by bars, lines, histogram or points"),
+        ("%sql --plot --kind pie SELECT * FROM shop.orders", "use one of bars, lines, histogram, points"),
+    ],
+)
+def test_what_a_chart_cannot_show_is_refused(shell: Any, line: str, said: str) -> None:
+    with pytest.raises(ts.InvalidRequest, match=said):
+        run(shell, line)
