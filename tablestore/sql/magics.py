@@ -7,8 +7,9 @@ A bar shows the progress of a cell from its second second on; it is empty when t
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +36,8 @@ _QUIET_SECONDS, _PAUSE_SECONDS = 1.0, 0.25
 _TITLE = 80  # characters of a statement above its live table
 _FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
 _CELL, _LINE = "%%sql", "%sql "
+_COCKPIT, _LAKE = re.compile(r"^\s*%cockpit\s+(\S*)$"), re.compile(r"^\s*%lake\s+(\w*)$")
+_OF_LAKE = re.compile(r"\b(\w+)\.table\(\s*['\"]([^'\"]*)$")
 _LINKS = 3  # most tables that a result names
 
 
@@ -227,6 +230,9 @@ class Cells:
 
     def completions(self, context: Any) -> dict[str, Any]:
         """What IPython asks for while somebody types in a cell."""
+        before = context.line_with_cursor[: context.cursor_position]
+        if not context.full_text.startswith(_CELL) and (named := self._named(before)) is not None:
+            return named
         lines = context.full_text.split("\n")
         at = sum(len(one) + 1 for one in lines[: context.cursor_line]) + context.cursor_position
         if context.full_text.startswith(_CELL):
@@ -241,12 +247,32 @@ class Cells:
             text = text.partition("\n")[0]
         found = complete(text, at - start, self._names)
         made = [SimpleNamespace(text=one.text, type=one.kind) for one in found.candidates]
-        return {
-            "completions": made,
-            "matched_fragment": text[found.start : at - start],
-            "suppress": True,
-            "ordered": True,
-        }
+        return _completion(made, text[found.start : at - start])
+
+    def _named(self, before: str) -> dict[str, Any] | None:
+        """Names of tables and lakes where the text before the cursor asks for one, else None."""
+        if found := _COCKPIT.search(before):
+            tables = complete(f"DESCRIBE {found[1]}", len("DESCRIBE ") + len(found[1]), self._names)
+            typed = f"DESCRIBE {found[1]}"[tables.start :]
+            stored = [one.text for one in tables.candidates if one.kind in ("catalog", "database", "table")]
+            held = self._variables(Table | Lake, found[1]) if typed == found[1] else []
+            return _completed([*held, *stored], typed)
+        if found := _LAKE.search(before):
+            return _completed(self._variables(Lake | Session, found[1]), found[1], suppress=False)
+        found = _OF_LAKE.search(before)
+        lake = self._shell.user_ns.get(found[1]) if found else None
+        if found is None or not isinstance(lake, Lake):
+            return None
+        with suppress(TablestoreError, OSError):
+            return _completed([name for name in lake.tables() if name.startswith(found[2])], found[2])
+        return None
+
+    def _variables(self, kind: Any, typed: str) -> list[str]:
+        """Variables of the notebook that hold values of a kind, by name."""
+        there = self._shell.user_ns.items()
+        return sorted(
+            n for n, value in there if n.startswith(typed) and n[0] != "_" and isinstance(value, kind)
+        )
 
     def _open(self, place: str, *, named: str = "") -> None:
         """A path, or a variable that holds a lake or a session; the lake becomes the variable `named`. Raises
@@ -331,6 +357,17 @@ _OPTIONS = {
     "--how": "sum, mean, min, max or count",
 }
 """Options of `%sql` with a value, and what that is."""
+
+
+def _completed(names: Iterable[str], typed: str, *, suppress: bool = True) -> dict[str, Any]:
+    """Names as completions of what is typed."""
+    made = [SimpleNamespace(text=name, type="instance") for name in dict.fromkeys(names)]
+    return _completion(made, typed, suppress=suppress)
+
+
+def _completion(made: list[SimpleNamespace], typed: str, *, suppress: bool = True) -> dict[str, Any]:
+    """What IPython takes; with `suppress` those of others are left out."""
+    return {"completions": made, "matched_fragment": typed, "suppress": suppress, "ordered": True}
 
 
 def _header(line: str) -> tuple[dict[str, str], str, str]:

@@ -124,6 +124,33 @@ def test_names_are_completed_as_somebody_types(shell: Any, cell: str, expected: 
     assert whole == cell[:at].rstrip("abcdefghijklmnopqrstuvwxyz-") + expected[0] + cell[at + 1 :]
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("%cockpit shop.or|", ["%cockpit shop.orders"]),
+        ("%cockpit sh|", ["%cockpit shop"]),
+        ("%cockpit my_o|", ["%cockpit my_orders"]),
+        ("%lake la|", ["%lake lake"]),
+        ("orders = lake.table('shop.ev|", ["orders = lake.table('shop.events"]),
+        ('lake.table("shop|', ['lake.table("shop.events', 'lake.table("shop.orders']),
+        ("my_orders.table('shop|", []),
+    ],
+)
+def test_tables_and_lakes_are_completed_where_they_are_named(
+    shell: Any, lake: ts.Lake, cell: str, expected: list[str]
+) -> None:
+    shell.user_ns["my_orders"] = lake.table("shop.orders")
+    text = cell.replace("|", "")
+    whole = [text[: one.start] + one.text for one in shell.Completer.completions(text, len(text))]
+    assert whole[: len(expected)] == expected
+    assert not [one for one in whole[len(expected) :] if "shop" in one or "orders" in one[len(text) :]]
+
+
+def test_a_lake_that_cannot_be_listed_completes_nothing(shell: Any, tmp_path: Any) -> None:
+    shell.user_ns["gone"] = ts.connect(tmp_path / "gone")
+    assert not [one for one in shell.Completer.completions("gone.table('sh", 14) if "shop" in one.text]
+
+
 def test_python_is_completed_as_ever(shell: Any) -> None:
     shell.user_ns["wanted_value"] = 1
     assert "wanted_value" in [one.text for one in shell.Completer.completions("wanted_v", 8)]
