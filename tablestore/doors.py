@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from tablestore.verbs.system import SystemTable as SystemTable
     from tablestore.write.progress import ProgressCallback
     from widgets import LakeHealth, StreamTable, Workbench
+    from widgets.chart.figure import Figure as Figure
 
 connectors: dict[str, Callable[[], Connector]] = {}
 """Connectors of SQL that others bring, by name; each is loaded when a table first uses it."""
@@ -410,6 +411,13 @@ def cockpit_of_table(table: Table) -> Workbench:
     with _needs("cockpit of a table"):
         from widgets import Workbench
     return Workbench(table)
+
+
+def plot(rows: object, *, by: str, **asked: Any) -> Figure:
+    """The chart of `widgets.plot`, which `by` needs; `asked` are its arguments."""
+    with _needs(by):
+        from widgets.chart.plot import plot as chart
+    return chart(rows, **asked)
 
 
 def live_table(stream: Result, *, title: str) -> StreamTable | None:

@@ -12,6 +12,7 @@ from widgets.bars.widget import BarChart
 from widgets.buckets.widget import BucketAdvisor
 from widgets.capture.widget import CaptureProgress
 from widgets.changelog.widget import ChangelogView
+from widgets.chart.plot import plot
 from widgets.controls.widget import CompactionControls
 from widgets.explorer.widget import FileExplorer
 from widgets.findings.widget import Findings
@@ -65,4 +66,5 @@ __all__ = [
     "WhatIf",
     "Workbench",
     "page",
+    "plot",
 ]

@@ -55,10 +55,20 @@ def lab_command(*, port: int, browser: bool, root: bool) -> list[str]:
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
     ]
+    command += [f"--ContentsManager.hide_globs={name}" for name in unlisted()]
     present = [name for name in FIRST if (NOTEBOOKS / name).exists()]
     if present:
         command.append(f"--LabApp.default_url=/lab/tree/{present[0]}")
     return command + ["--no-browser"] * (not browser) + ["--allow-root"] * root
+
+
+def unlisted() -> list[str]:
+    """Names that the lab's list of files leaves out: Jupyter's own, folders of code, and the scripts that
+    are twins of notebooks. They open by their paths as ever."""
+    code = {path.parent.relative_to(NOTEBOOKS).parts[0] for path in NOTEBOOKS.glob("*/*.py")}
+    twins = {path.with_suffix(".py").name for path in NOTEBOOKS.glob("*.ipynb")}
+    jupyters = ("__pycache__", "*.pyc", "*.pyo", ".DS_Store", "*~")
+    return [*jupyters, "jupytext.toml", "_executed", *sorted(code), *sorted(twins)]
 
 
 def lab_environment(pythonpath: str) -> dict[str, str]:

@@ -7,8 +7,9 @@ A bar shows the progress of a cell from its second second on; it is empty when t
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -35,8 +36,13 @@ _QUIET_SECONDS, _PAUSE_SECONDS = 1.0, 0.25
 _TITLE = 80  # characters of a statement above its live table
 _FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
 _CELL, _LINE = "%%sql", "%sql "
+<<<<<<< HEAD
 _ENGINE = "execution.engine"
 _OPTIONS = {"--lake": "a path, or by the name of a variable", "--engine": "embedded or spark"}
+=======
+_COCKPIT, _LAKE = re.compile(r"^\s*%cockpit\s+(\S*)$"), re.compile(r"^\s*%lake\s+(\w*)$")
+_OF_LAKE = re.compile(r"\b(\w+)\.table\(\s*['\"]([^'\"]*)$")
+>>>>>>> explore
 _LINKS = 3  # most tables that a result names
 
 
@@ -76,9 +82,16 @@ def load(shell: Any) -> None:
     """Give an IPython shell the magics and their completion; again, nothing changes.
 
     `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
+<<<<<<< HEAD
     a lake or a session) and `--engine spark` (or `embedded`) for themselves and those after them, and
     `name <<` to keep the result instead of showing it. A SELECT in streaming mode shows a table that moves,
     with a Stop button. `:name` in a statement is the value of that variable.
+=======
+    a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
+    showing it. With `--plot` the result is a chart (see `Scan.plot`), by `--x COLUMN`, `--y COLUMN,…`,
+    `--kind KIND` and `--how HOW` as asked; without these, by the types of its columns. A SELECT in streaming
+    mode shows a table that moves, with a Stop button. `:name` in a statement is the value of that variable.
+>>>>>>> explore
 
     `%lake PATH` opens a lake as the variable `lake` (`%lake PATH as name`: as another one), shows it and
     chooses it for `%sql`; `%lake name` chooses the lake or session of a variable, `%lake` alone shows the
@@ -128,6 +141,7 @@ class Cells:
         """Run a line or a cell. Results are shown, the last is given; with `name <<` it is kept instead."""
         with _ShortErrors():
             options, name, rest = _header(line)
+<<<<<<< HEAD
             if cell is not None and rest:
                 form = "%%sql [--lake PATH] [--engine ENGINE] [name <<]"
                 raise InvalidRequest(f"{form} is followed by a new line, not by {rest!r}")
@@ -135,6 +149,17 @@ class Cells:
                 self._open(options["--lake"])
             if "--engine" in options:
                 self._session.settings.set(_ENGINE, options["--engine"])
+=======
+            place, plots = options.pop("--lake", ""), "--plot" in options
+            if cell is not None and rest:
+                raise InvalidRequest(
+                    f"%%sql [--lake PATH] [--plot] [name <<] is followed by a new line, not by {rest!r}"
+                )
+            if options and not plots:
+                raise InvalidRequest(f"{' '.join(options)} say what --plot shows: add --plot")
+            if place:
+                self._open(place)
+>>>>>>> explore
             text = rest if cell is None else cell
             last: Result | None = None
             for problem in self._session.jobs.failures():
@@ -146,6 +171,8 @@ class Cells:
             self._names.forget()
             if last is None and not options:
                 raise InvalidRequest("there is no statement in the text")
+            if last is not None and plots:
+                return self._chart(last, options, name)
             if last is not None and last.streaming and not name:
                 return self._live(last)
             if name and last is not None:
@@ -153,6 +180,18 @@ class Cells:
                 print(f"{name}: {last.summary()}")
                 return None
             return last
+        return None
+
+    def _chart(self, result: Result, options: Mapping[str, str], name: str) -> Any:
+        """The chart of a result, kept as the variable `name` if there is one."""
+        asked: dict[str, Any] = {key.lstrip("-"): text for key, text in options.items() if key != "--plot"}
+        if "y" in asked:
+            asked["y"] = [column.strip() for column in asked["y"].split(",")]
+        figure = result.plot(**asked)
+        if not name:
+            return figure
+        self._shell.user_ns[name] = figure
+        print(f"{name}: a chart of {result.statement}")
         return None
 
     def _results(self, text: str) -> Iterator[Result]:
@@ -212,6 +251,9 @@ class Cells:
 
     def completions(self, context: Any) -> dict[str, Any]:
         """What IPython asks for while somebody types in a cell."""
+        before = context.line_with_cursor[: context.cursor_position]
+        if not context.full_text.startswith(_CELL) and (named := self._named(before)) is not None:
+            return named
         lines = context.full_text.split("\n")
         at = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
         if context.full_text.startswith(_CELL):
@@ -224,6 +266,7 @@ class Cells:
         text = context.full_text[start:]
         if not context.full_text.startswith(_CELL):
             text = text.partition("\n")[0]
+<<<<<<< HEAD
         completion = complete(text, at - start, self._names)
         shown = [SimpleNamespace(text=c.text, type=c.kind) for c in completion.candidates]
         return {
@@ -232,6 +275,36 @@ class Cells:
             "suppress": True,
             "ordered": True,
         }
+=======
+        found = complete(text, at - start, self._names)
+        made = [SimpleNamespace(text=one.text, type=one.kind) for one in found.candidates]
+        return _completion(made, text[found.start : at - start])
+
+    def _named(self, before: str) -> dict[str, Any] | None:
+        """Names of tables and lakes where the text before the cursor asks for one, else None."""
+        if found := _COCKPIT.search(before):
+            tables = complete(f"DESCRIBE {found[1]}", len("DESCRIBE ") + len(found[1]), self._names)
+            typed = f"DESCRIBE {found[1]}"[tables.start :]
+            stored = [one.text for one in tables.candidates if one.kind in ("catalog", "database", "table")]
+            held = self._variables(Table | Lake, found[1]) if typed == found[1] else []
+            return _completed([*held, *stored], typed)
+        if found := _LAKE.search(before):
+            return _completed(self._variables(Lake | Session, found[1]), found[1], suppress=False)
+        found = _OF_LAKE.search(before)
+        lake = self._shell.user_ns.get(found[1]) if found else None
+        if found is None or not isinstance(lake, Lake):
+            return None
+        with suppress(TablestoreError, OSError):
+            return _completed([name for name in lake.tables() if name.startswith(found[2])], found[2])
+        return None
+
+    def _variables(self, kind: Any, typed: str) -> list[str]:
+        """Variables of the notebook that hold values of a kind, by name."""
+        there = self._shell.user_ns.items()
+        return sorted(
+            n for n, value in there if n.startswith(typed) and n[0] != "_" and isinstance(value, kind)
+        )
+>>>>>>> explore
 
     def _open(self, place: str, *, named: str = "") -> None:
         """A path, or a variable that holds a lake or a session; the lake becomes the variable `named`. Raises
@@ -308,6 +381,7 @@ class _ShortErrors:
             error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython asks for it
 
 
+<<<<<<< HEAD
 def _header(line: str) -> tuple[dict[str, str], str, str]:
     """The options by name, the name of the result, and the rest of a line."""
     options, name, rest = {}, "", line.strip()
@@ -315,6 +389,38 @@ def _header(line: str) -> tuple[dict[str, str], str, str]:
         word, after = _word(rest)
         second, behind = _word(after)
         if word in _OPTIONS:
+=======
+_OPTIONS = {
+    "--lake": "a path, or the name of a variable",
+    "--x": "the name of a column",
+    "--y": "names of columns, with commas between them",
+    "--kind": "bars, lines, histogram or points",
+    "--how": "sum, mean, min, max or count",
+}
+"""Options of `%sql` with a value, and what that is."""
+
+
+def _completed(names: Iterable[str], typed: str, *, suppress: bool = True) -> dict[str, Any]:
+    """Names as completions of what is typed."""
+    made = [SimpleNamespace(text=name, type="instance") for name in dict.fromkeys(names)]
+    return _completion(made, typed, suppress=suppress)
+
+
+def _completion(made: list[SimpleNamespace], typed: str, *, suppress: bool = True) -> dict[str, Any]:
+    """What IPython takes; with `suppress` those of others are left out."""
+    return {"completions": made, "matched_fragment": typed, "suppress": suppress, "ordered": True}
+
+
+def _header(line: str) -> tuple[dict[str, str], str, str]:
+    """The options with their values, the name of the result, and the rest of a line."""
+    options, name, rest = dict[str, str](), "", line.strip()
+    while True:
+        word, after = _word(rest)
+        second, behind = _word(after)
+        if word == "--plot":
+            options[word], rest = "", after
+        elif word in _OPTIONS:
+>>>>>>> explore
             if not second:
                 raise InvalidRequest(f"{word} is followed by {_OPTIONS[word]}")
             options[word], rest = second, behind

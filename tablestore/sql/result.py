@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -13,6 +13,9 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.sql.concealment import conceal, concealed
 from tablestore.sql.rendering import count, html_line, html_pages, seconds, text_table
 from tablestore.table.lazy_read import LazyRead
+
+if TYPE_CHECKING:
+    from tablestore.doors import Figure
 
 _TEXT_ROWS, _HTML_ROWS, _PAGE_ROWS = 20, 500, 50
 _ENDLESS = "this stream has no end: take to_batches(), to_reader() or head(n), or stop() it first"
@@ -135,6 +138,15 @@ class Result(LazyRead):
         self._look(rows, _COUNTED_BYTES)
         rows_read = self._all if self._all is not None else pa.Table.from_batches(self._read, self.schema)
         return rows_read.slice(0, rows)
+
+    def plot(self, **asked: Any) -> Figure:
+        """A chart of the rows, see `Scan.plot`. Of many rows it takes those that come, which are then given
+        away. Raises InvalidRequest for a stream, and for a statement that gives no rows."""
+        if self.streaming or not self.schema.names:
+            what = "a stream moves: it" if self.streaming else "this statement gives no rows: it"
+            raise InvalidRequest(f"{what} has no chart; plot a query of a table")
+        self._look(_COUNTED_ROWS, _COUNTED_BYTES)
+        return super().plot(**asked)
 
     def _look(self, rows: int, bytes: int) -> None:
         """Read until there are so many rows or bytes, or the end, and keep what was read."""

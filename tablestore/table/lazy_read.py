@@ -6,10 +6,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core.arguments import checked_but
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.extras import required
@@ -17,6 +18,9 @@ from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema import TableSchema
+
+if TYPE_CHECKING:
+    from tablestore.doors import Figure
 
 
 def column_names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -100,6 +104,33 @@ class LazyRead(ABC):
         """
         polars = required("polars", by=f"{type(self).__name__}.to_polars")
         return polars.from_arrow(self.to_arrow())
+
+    def plot(
+        self,
+        *,
+        x: str | None = None,
+        y: str | Sequence[str] | None = None,
+        kind: str | None = None,
+        how: str | None = None,
+        backend: str | None = None,
+    ) -> Figure:
+        """A chart of the result: a Plotly figure, which zooms, names values on hover and saves itself.
+
+        `x` and `y` name columns; `x` alone shows how its values are distributed. Without them `x` is the
+        first column of times, text or numbers, `y` at most four of numbers. `kind` is "bars", "lines",
+        "histogram" or "points": without it text gives bars, numbers and times lines. `how` says what becomes
+        of rows with the same `x`: "sum" (bars), "mean" (lines), "min", "max", "count". `backend` is another
+        plotting backend of pandas; None: that of `pandas.options.plotting.backend`, if it was chosen.
+
+        Rows pass once, batch by batch, and memory does not grow with them; what is summed, joined or sampled
+        stands below the title. Raises NotFound naming the nearest for an unknown column, InvalidRequest for
+        columns that do not fit, MissingPackage where the package widgets cannot be loaded.
+
+        >>> orders.scan().plot(x="status", y="amount").layout.title.text
+        'sum of amount by status'
+        """
+        by = f"{type(self).__name__}.plot"
+        return doors.plot(self, by=by, x=x, y=y, kind=kind, how=how, backend=backend)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_reader().__arrow_c_stream__(requested_schema)

@@ -167,6 +167,22 @@ def test_lab_listens_on_loopback_only_and_keeps_its_token():
     assert not {"--no-browser", "--allow-root"} & set(lab.lab_command(port=1, browser=True, root=False))
 
 
+def test_the_files_of_the_lab_are_notebooks_and_texts_without_code():
+    from jupyter_server.serverapp import ServerApp
+    from jupyter_server.services.contents.largefilemanager import LargeFileManager
+
+    command = lab.lab_command(port=9999, browser=False, root=True)
+    app = ServerApp()
+    app.parse_command_line([part for part in command if part.startswith("--ContentsManager")])
+    contents = LargeFileManager(config=app.config, root_dir=str(places.NOTEBOOKS))
+    listed = {one["name"] for one in contents.get("")["content"]}
+    assert {path.name for path in places.NOTEBOOKS.glob("*.ipynb")} <= listed
+    assert {"guide", "pictures"} <= listed
+    assert not {name for name in listed if name.endswith((".py", ".toml"))}
+    assert not listed & {"bench", "cli", "course", "demo", "__pycache__"}
+    assert contents.get("cli/lab.py")["type"] == "file", "it opens by its path"
+
+
 # test, bench
 
 

@@ -147,6 +147,33 @@ def test_names_are_completed_as_somebody_types(shell: Any, cell: str, expected: 
     assert whole == cell[:at].rstrip("abcdefghijklmnopqrstuvwxyz-") + expected[0] + cell[at + 1 :]
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("%cockpit shop.or|", ["%cockpit shop.orders"]),
+        ("%cockpit sh|", ["%cockpit shop"]),
+        ("%cockpit my_o|", ["%cockpit my_orders"]),
+        ("%lake la|", ["%lake lake"]),
+        ("orders = lake.table('shop.ev|", ["orders = lake.table('shop.events"]),
+        ('lake.table("shop|', ['lake.table("shop.events', 'lake.table("shop.orders']),
+        ("my_orders.table('shop|", []),
+    ],
+)
+def test_tables_and_lakes_are_completed_where_they_are_named(
+    shell: Any, lake: ts.Lake, cell: str, expected: list[str]
+) -> None:
+    shell.user_ns["my_orders"] = lake.table("shop.orders")
+    text = cell.replace("|", "")
+    whole = [text[: one.start] + one.text for one in shell.Completer.completions(text, len(text))]
+    assert whole[: len(expected)] == expected
+    assert not [one for one in whole[len(expected) :] if "shop" in one or "orders" in one[len(text) :]]
+
+
+def test_a_lake_that_cannot_be_listed_completes_nothing(shell: Any, tmp_path: Any) -> None:
+    shell.user_ns["gone"] = ts.connect(tmp_path / "gone")
+    assert not [one for one in shell.Completer.completions("gone.table('sh", 14) if "shop" in one.text]
+
+
 def test_python_is_completed_as_ever(shell: Any) -> None:
     shell.user_ns["wanted_value"] = 1
     assert "wanted_value" in [one.text for one in shell.Completer.completions("wanted_v", 8)]
@@ -224,3 +251,29 @@ def test_the_cockpit_of_a_table_is_opened_by_its_name(shell: Any) -> None:
     ):
         with pytest.raises(ts.TablestoreError, match=problem):
             run(shell, f"%cockpit {line}")
+
+
+def test_a_cell_is_a_chart_when_asked(shell: Any) -> None:
+    with capture_output() as shown:
+        figure = run(shell, "%%sql --plot --x order_id --kind bars\nSELECT * FROM shop.orders")
+        assert list(figure.data[0].y) == [1.0, 1.0, 1.0]
+        assert (
+            run(shell, "%sql --plot SELECT order_id, order_id + 1 AS n FROM shop.orders").data[0].type
+            == "scatter"
+        )
+        assert run(shell, "%%sql drawn << --plot\nSELECT * FROM shop.orders") is None
+    assert "drawn: a chart of SELECT" in shown.stdout
+    assert shell.user_ns["drawn"].data
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%sql --x order_id SELECT * FROM shop.orders", "--x say what --plot shows: add --plot"),
+        ("%sql --plot --kind", "--kind is followed by bars, lines, histogram or points"),
+        ("%sql --plot --kind pie SELECT * FROM shop.orders", "use one of bars, lines, histogram, points"),
+    ],
+)
+def test_what_a_chart_cannot_show_is_refused(shell: Any, line: str, said: str) -> None:
+    with pytest.raises(ts.InvalidRequest, match=said):
+        run(shell, line)

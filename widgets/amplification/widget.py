@@ -20,6 +20,7 @@ from widgets.amplification.model import (
     amplification_model,
     text_form,
 )
+from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static
 from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob
@@ -50,6 +51,7 @@ class AmplificationChart(View):
     [1, 2]
     """
 
+    chart = Asked(x="snapshot_id", y=("write_amplification", "runs", "space_amplification"))
     _esm = module("amplification/view.js", "renderAmplification")
     index = traitlets.Int(-1).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)

@@ -121,6 +121,15 @@ class BarChart(WatchingView):
         """The bars in a terminal."""
         return text_form(self.model, self.index)
 
+    def chart_rows(self) -> pa.Table:
+        """The rows of the group that is shown."""
+        model = self.model
+        bars = model.bars[self.index] if self.index < len(model.bars) else ()
+        labels = pa.array([bar.label for bar in bars], pa.string())
+        return pa.table(
+            [labels, pa.array([bar.value for bar in bars], pa.float64())], [model.label, model.value]
+        )
+
     def data(self) -> pa.Table:
         """The rows as read."""
         return self._read

@@ -13,6 +13,7 @@ import traitlets
 import tablestore as ts
 from widgets.buckets.figure import advice_figure
 from widgets.buckets.model import Advice, AdviceModel, advice_model, text_form
+from widgets.chart.axes import Asked
 from widgets.kit import static
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
@@ -29,6 +30,7 @@ class BucketAdvisor(View):
     """
 
     links = ()
+    chart = Asked(x="bucket", y="rows", kind="bars")
     _esm = module("buckets/view.js", "renderBuckets")
     buckets = traitlets.Int(0).tag(sync=True)
 

@@ -20,6 +20,7 @@ import traitlets
 import tablestore as ts
 from tablestore import BatchProgress, BatchReport, CaptureModel, capture_model
 from widgets.capture.figure import capture_figure
+from widgets.chart.axes import Asked
 from widgets.kit.jobs import JobRunner, ViewJob, error_text, job_failure, job_name
 from widgets.kit.svg import Figure
 from widgets.kit.view import module
@@ -69,6 +70,7 @@ class CaptureProgress(WatchingView):
     """
 
     links = ()
+    chart = Asked(x="ended", y="rows", how="sum")
     _esm = module("capture/view.js", "renderCapture")
     verbs = ("pause", "resume", "stop")
     batch = traitlets.Int(None, allow_none=True).tag(sync=True)

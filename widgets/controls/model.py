@@ -156,6 +156,12 @@ class Picks(Sequence[BucketPick]):
                 return at
         return None
 
+    def to_arrow(self) -> pa.Table:
+        """The bytes that each bucket's compaction takes, a row for each with work."""
+        places = [pick.place for pick in self[: self.waiting]]
+        taken = [_work(pick) for pick in self._planned[: self.waiting]]
+        return pa.table({"bucket": pa.array(places, pa.string()), "bytes": pa.array(taken, pa.int64())})
+
     def partitions(self) -> tuple[str, ...]:
         """The partitions with something to compact, in order."""
         return tuple(dict.fromkeys(str(pick.partition or "") for pick in self._planned[: self.waiting]))

@@ -13,6 +13,7 @@ from functools import partial
 from inspect import signature
 from typing import Any, Protocol, Self
 
+import pyarrow as pa
 import traitlets
 
 import tablestore as ts
@@ -481,6 +482,10 @@ class CompactionControls(View):
     def data(self) -> Picks:
         """The picks, those with work first."""
         return self._model.picks
+
+    def chart_rows(self) -> pa.Table:
+        """The bytes that each bucket's compaction takes."""
+        return self._model.picks.to_arrow()
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The panel as it stands, and what each commit did; its buttons need a kernel."""

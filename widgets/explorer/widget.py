@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 import traitlets
 
+from widgets.chart.axes import Asked
 from widgets.explorer import figure as draw
 from widgets.explorer.model import (
     PAGE,
@@ -53,6 +54,7 @@ class FileExplorer(View):
     [('added', 1), ('kept', 3)]
     """
 
+    chart = Asked(x="level", y="bytes", kind="bars")
     _esm = module("explorer/view.js", "renderExplorer")
     links = (*LINKED, "selected")
     path = traitlets.Unicode("").tag(sync=True)

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
+from widgets.chart.axes import Asked
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
 from widgets.kit.jobs import JobRunner
@@ -63,6 +64,7 @@ class Findings(View):
     []
     """
 
+    chart = Asked(x="severity")
     _esm = module("findings/view.js", "renderFindings")
     verbs = ("mend", "leave")
 

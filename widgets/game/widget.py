@@ -14,6 +14,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.game.figure import game_figure
 from widgets.game.model import GameModel, game_model, spoken, text_form
 from widgets.game.rules import MOVES, GameShop
@@ -42,6 +43,7 @@ class ShopGame(View):
     (3, 3)
     """
 
+    chart = Asked(x="tick", y=("reads", "writes", "space"))
     _esm = module("game/view.js", "renderGame")
     verbs = ("restart",)
     stage = traitlets.Int(1).tag(sync=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.health.figure import ColourBy, health_figure, plot_width
 from widgets.health.grid import Edits
 from widgets.health.model import HealthModel, estimate, health_model, text_of
@@ -43,6 +44,7 @@ class TableHealth(View):
     'healthy: 1 bucket, 2 runs, nothing due'
     """
 
+    chart = Asked(x="bucket", y="runs", kind="bars", how="max")
     _esm = module("health/view.js", "renderHealth")
     verbs = ("compact", "cancel", "choose_due")
     opened = traitlets.Unicode("").tag(sync=True)

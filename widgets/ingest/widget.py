@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
+import pyarrow as pa
 import traitlets
 
 import tablestore as ts
@@ -369,6 +370,12 @@ class IngestProgress(View):
         )
         speed = {"rows_per_second": progress.mean_speed, "text": fmt.duration(progress.elapsed)}
         return {name: getattr(progress, name) for name in names} | speed
+
+    def chart_rows(self) -> pa.Table:
+        """The figures that are numbers, one a row."""
+        figures = {name: value for name, value in self.data().items() if isinstance(value, int | float)}
+        values = pa.array(map(float, figures.values()), pa.float64())
+        return pa.table({"figure": pa.array(figures, pa.string()), "value": values})
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The picture as it stands; its buttons need a kernel."""

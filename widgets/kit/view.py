@@ -7,7 +7,7 @@ their own lock).
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Self
 import anywidget
 import traitlets
 
+from widgets.chart.axes import Asked
+from widgets.chart.plot import chart_of_rows
 from widgets.kit import format as fmt
 from widgets.kit import svg
 from widgets.kit.assets import Assets, loader, of_kernel
@@ -50,11 +52,13 @@ class View(anywidget.AnyWidget):
     """A picture with traits. Subclasses say what to draw (`figure`, `words`) and what a change means.
 
     `links` are the traits that mean the same in every view that names them; `link` joins those of both.
-    `verbs` are the methods that the page may call by their names, beside `refresh`.
+    `verbs` are the methods that the page may call by their names, beside `refresh`; `chart` are the axes of
+    `to_plotly` where none are asked for.
     """
 
     links: ClassVar[tuple[str, ...]] = LINKED
     verbs: ClassVar[tuple[str, ...]] = ()
+    chart: ClassVar[Asked] = Asked()
     assets = anywidget.WidgetTrait().tag(sync=True)
     frame = traitlets.Dict().tag(sync=True)
     width = traitlets.Int(1040).tag(sync=True)
@@ -127,6 +131,25 @@ class View(anywidget.AnyWidget):
     def data(self) -> object:
         """What the picture shows, for further work."""
         raise NotImplementedError
+
+    def chart_rows(self) -> Any:
+        """What `to_plotly` draws: the rows of `data`."""
+        return self.data()
+
+    def to_plotly(
+        self,
+        *,
+        x: str | None = None,
+        y: str | Sequence[str] | None = None,
+        kind: str | None = None,
+        how: str | None = None,
+        backend: str | None = None,
+    ) -> Any:
+        """What the view shows as an ordinary chart, for papers and slides; arguments as in `widgets.plot`.
+        Without any it draws the columns that the view is about. Raises InvalidRequest where there is nothing
+        to draw."""
+        asked = Asked(x, y, kind, how)
+        return chart_of_rows(self.chart_rows(), asked if asked != Asked() else self.chart, backend)
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """Everything a page without a kernel needs."""

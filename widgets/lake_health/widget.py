@@ -15,6 +15,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.kit.jobs import PATIENCE, STATIC_PATIENCE, JobRunner, ViewJob
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
@@ -39,6 +40,7 @@ class LakeHealth(View):
     ['healthy: 1 bucket, 2 runs, nothing due']
     """
 
+    chart = Asked(x="table", y="bytes")
     _esm = module("lake_health/view.js", "renderLakeHealth")
     verbs = ("stop",)
     table = traitlets.Unicode("").tag(sync=True)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.history.history import MOST
 from widgets.history.moments import LevelsAt, Moments, moments_of
 from widgets.history.packing import Sent
@@ -67,6 +68,7 @@ class LsmLevels(View):
     L0 #1  ...
     """
 
+    chart = Asked(x="level", y="bytes", kind="bars")
     _esm = module("levels/view.js", "renderLevels")
     links = (*LINKED, "selected")
     mode: traitlets.Enum[Mode] = traitlets.Enum(MODES, "keys").tag(sync=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.kit.jobs import JobRunner, ViewJob
 from widgets.kit.source import option_map, require_source, title_of
 from widgets.kit.svg import Figure
@@ -68,6 +69,7 @@ class LogAndLake(WatchingView):
     """
 
     links = ()
+    chart = Asked(x="bucket", y="record_count", kind="bars")
     _esm = module("log/view.js", "renderLog")
     bucket = traitlets.Int(None, allow_none=True).tag(sync=True)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static
 from widgets.kit.svg import Figure
@@ -46,6 +47,7 @@ class MergeView(View):
     ['sequence 3 > 1: the newest row wins, of L0 #2.']
     """
 
+    chart = Asked(x="fate")
     _esm = module("merge/view.js", "renderMerge")
     verbs = ("later", "earlier")
     _events: list[dict[str, Any]] | None = None

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import svg
 from widgets.kit.source import num_levels_of
@@ -70,6 +71,7 @@ class PruningExplainer(View):
     1
     """
 
+    chart = Asked(x="rule", y="bytes")
     _esm = module("pruning/view.js", "renderPruning")
     links = (*LINKED, "selected")
     where = traitlets.Unicode("").tag(sync=True)

@@ -17,6 +17,7 @@ import traitlets
 
 import tablestore as ts
 from tablestore import Heartbeat, RoundReport, TableState, TieringReport
+from widgets.chart.axes import Asked
 from widgets.kit import static
 from widgets.kit.jobs import JobRunner, ViewJob, error_text, job_failure, job_name
 from widgets.kit.svg import Figure
@@ -68,6 +69,7 @@ class TieringView(WatchingView):
     """
 
     links = ()
+    chart = Asked(x="table", y="lag_rows")
     _esm = module("tiering/view.js", "renderTiering")
     verbs = ("pause", "resume", "stop", "kill", "start")
     table = traitlets.Unicode("").tag(sync=True)

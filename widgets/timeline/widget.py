@@ -14,6 +14,7 @@ from typing import Any, Self
 import pyarrow as pa
 import traitlets
 
+from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
 from widgets.kit.svg import Figure
@@ -40,6 +41,7 @@ class SnapshotTimeline(WatchingView):
     (2, ['APPEND', 'APPEND'])
     """
 
+    chart = Asked(x="snapshot_id", y=("rows_added", "rows_removed"))
     _esm = module("timeline/view.js", "renderTimeline")
     links = (*LINKED, "range")
     index = traitlets.Int(-1).tag(sync=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.kit import static, svg
 from widgets.kit.jobs import JobRunner, Stopped, ViewJob
 from widgets.kit.svg import Figure
@@ -55,6 +56,7 @@ class TradeOff(View):
     4
     """
 
+    chart = Asked(x="write_amplification", y="space_amplification", kind="points")
     _esm = module("trade_off/view.js", "renderTradeOff")
     verbs = ("cancel",)
     workload = traitlets.Unicode().tag(sync=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import traitlets
 
 import tablestore as ts
+from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
 from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, Stopped, ViewJob
@@ -41,6 +42,7 @@ class WhatIf(View):
     True
     """
 
+    chart = Asked(x="variant", y=("bytes_compacted", "bytes_moved"))
     _esm = module("what_if/view.js", "renderWhatIf")
     verbs = ("cancel",)
     index = traitlets.Int(-1).tag(sync=True)

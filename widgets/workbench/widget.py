@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 import anywidget
 import traitlets
 
+import tablestore as ts
 from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
 from widgets.health.widget import TableHealth
@@ -351,6 +352,12 @@ class Workbench(anywidget.AnyWidget):
     def data(self) -> dict[str, Any]:
         """The data of each view by its name."""
         return {name: view.data() for name, view in self.parts.items()}
+
+    def to_plotly(self, view: str = "timeline", **asked: Any) -> Any:
+        """The chart of one of its views, see `widgets.plot`. Raises NotFound for a view that is not open."""
+        if view not in self.parts:
+            raise ts.NotFound.among("view", view, self.parts)
+        return self.parts[view].to_plotly(**asked)
 
     def text(self) -> str:
         """Head and views in a terminal."""

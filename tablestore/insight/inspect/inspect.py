@@ -6,14 +6,15 @@ local wall clock, like those that writers put into manifests. Only `row_groups` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tablestore import doors
 from tablestore.core.arguments import checked_but
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.values import INFINITE
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
@@ -39,6 +40,9 @@ from tablestore.lsm.merge.validate import validate
 from tablestore.meta.entries import Entries
 from tablestore.meta.partition_names import partition_named
 from tablestore.meta.store import Store
+
+if TYPE_CHECKING:
+    from tablestore.doors import Figure
 
 MOST_EDITS = 200_000
 """Files of `edits` at most where no part of the history is asked for."""
@@ -404,6 +408,38 @@ class Inspect(SystemTables):
         no requests
         """
         return requests_of(self._store.io)
+
+    def plot(
+        self,
+        view: str,
+        *,
+        x: str | None = None,
+        y: str | Sequence[str] | None = None,
+        kind: str | None = None,
+        how: str | None = None,
+        **arguments: Any,
+    ) -> Figure:
+        """A chart of one `view` of this table's metadata, such as "commits" or "levels", see `Scan.plot` for
+        `x`, `y`, `kind` and `how`; `arguments` are those of the view.
+
+        Raises NotFound naming the nearest for an unknown view, and as `Scan.plot` does.
+
+        >>> orders.inspect.plot("commits", x="snapshot_id", y="rows_added").data[0].y
+        (3.0, 1.0)
+        """
+        views = self._views()
+        if view not in views:
+            raise NotFound.among("view with rows", view, views)
+        rows = getattr(self, view)(**arguments)
+        return doors.plot(rows, by="Inspect.plot", x=x, y=y, kind=kind, how=how)
+
+    @classmethod
+    def _views(cls) -> list[str]:
+        """The names of the methods that give rows."""
+        made = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
+        return [
+            n for n, one in made.items() if getattr(one, "__annotations__", {}).get("return") == "pa.Table"
+        ]
 
     def _place(self, partition: str | None, bucket: int | None) -> tuple[str | None, int | None]:
         """A partition as "p=1" and a bucket, given in any form that views have.

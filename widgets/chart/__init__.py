@@ -1,0 +1,1 @@
+"""Rows as ordinary charts: bars, lines, histograms, points; by Plotly or another backend of pandas."""
