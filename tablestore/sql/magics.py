@@ -36,13 +36,9 @@ _QUIET_SECONDS, _PAUSE_SECONDS = 1.0, 0.25
 _TITLE = 80  # characters of a statement above its live table
 _FIRST_ROWS_SECONDS = 1.0  # that a cell waits for the first rows of a stream
 _CELL, _LINE = "%%sql", "%sql "
-<<<<<<< HEAD
 _ENGINE = "execution.engine"
-_OPTIONS = {"--lake": "a path, or by the name of a variable", "--engine": "embedded or spark"}
-=======
 _COCKPIT, _LAKE = re.compile(r"^\s*%cockpit\s+(\S*)$"), re.compile(r"^\s*%lake\s+(\w*)$")
 _OF_LAKE = re.compile(r"\b(\w+)\.table\(\s*['\"]([^'\"]*)$")
->>>>>>> explore
 _LINKS = 3  # most tables that a result names
 
 
@@ -82,16 +78,11 @@ def load(shell: Any) -> None:
     """Give an IPython shell the magics and their completion; again, nothing changes.
 
     `%sql SELECT …` is one line, `%%sql` a cell. Both take `--lake PATH` (or the name of a variable that holds
-<<<<<<< HEAD
     a lake or a session) and `--engine spark` (or `embedded`) for themselves and those after them, and
-    `name <<` to keep the result instead of showing it. A SELECT in streaming mode shows a table that moves,
-    with a Stop button. `:name` in a statement is the value of that variable.
-=======
-    a lake or a session) for themselves and those after them, and `name <<` to keep the result instead of
-    showing it. With `--plot` the result is a chart (see `Scan.plot`), by `--x COLUMN`, `--y COLUMN,…`,
-    `--kind KIND` and `--how HOW` as asked; without these, by the types of its columns. A SELECT in streaming
-    mode shows a table that moves, with a Stop button. `:name` in a statement is the value of that variable.
->>>>>>> explore
+    `name <<` to keep the result instead of showing it. With `--plot` the result is a chart (see `Scan.plot`),
+    by `--x COLUMN`, `--y COLUMN,…`, `--kind KIND` and `--how HOW` as asked; without these, by the types of
+    its columns. A SELECT in streaming mode shows a table that moves, with a Stop button. `:name` in a
+    statement is the value of that variable.
 
     `%lake PATH` opens a lake as the variable `lake` (`%lake PATH as name`: as another one), shows it and
     chooses it for `%sql`; `%lake name` chooses the lake or session of a variable, `%lake` alone shows the
@@ -141,25 +132,17 @@ class Cells:
         """Run a line or a cell. Results are shown, the last is given; with `name <<` it is kept instead."""
         with _ShortErrors():
             options, name, rest = _header(line)
-<<<<<<< HEAD
+            place, engine = options.pop("--lake", ""), options.pop("--engine", "")
+            plots, chosen = "--plot" in options, bool(place or engine)
             if cell is not None and rest:
-                form = "%%sql [--lake PATH] [--engine ENGINE] [name <<]"
+                form = "%%sql [--lake PATH] [--engine ENGINE] [--plot] [name <<]"
                 raise InvalidRequest(f"{form} is followed by a new line, not by {rest!r}")
-            if "--lake" in options:
-                self._open(options["--lake"])
-            if "--engine" in options:
-                self._session.settings.set(_ENGINE, options["--engine"])
-=======
-            place, plots = options.pop("--lake", ""), "--plot" in options
-            if cell is not None and rest:
-                raise InvalidRequest(
-                    f"%%sql [--lake PATH] [--plot] [name <<] is followed by a new line, not by {rest!r}"
-                )
             if options and not plots:
                 raise InvalidRequest(f"{' '.join(options)} say what --plot shows: add --plot")
             if place:
                 self._open(place)
->>>>>>> explore
+            if engine:
+                self._session.settings.set(_ENGINE, engine)
             text = rest if cell is None else cell
             last: Result | None = None
             for problem in self._session.jobs.failures():
@@ -169,7 +152,7 @@ class Cells:
                     self._show(last)
                 last = result
             self._names.forget()
-            if last is None and not options:
+            if last is None and not chosen:
                 raise InvalidRequest("there is no statement in the text")
             if last is not None and plots:
                 return self._chart(last, options, name)
@@ -266,16 +249,6 @@ class Cells:
         text = context.full_text[start:]
         if not context.full_text.startswith(_CELL):
             text = text.partition("\n")[0]
-<<<<<<< HEAD
-        completion = complete(text, at - start, self._names)
-        shown = [SimpleNamespace(text=c.text, type=c.kind) for c in completion.candidates]
-        return {
-            "completions": shown,
-            "matched_fragment": text[completion.start : at - start],
-            "suppress": True,
-            "ordered": True,
-        }
-=======
         found = complete(text, at - start, self._names)
         made = [SimpleNamespace(text=one.text, type=one.kind) for one in found.candidates]
         return _completion(made, text[found.start : at - start])
@@ -304,7 +277,6 @@ class Cells:
         return sorted(
             n for n, value in there if n.startswith(typed) and n[0] != "_" and isinstance(value, kind)
         )
->>>>>>> explore
 
     def _open(self, place: str, *, named: str = "") -> None:
         """A path, or a variable that holds a lake or a session; the lake becomes the variable `named`. Raises
@@ -381,17 +353,9 @@ class _ShortErrors:
             error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython asks for it
 
 
-<<<<<<< HEAD
-def _header(line: str) -> tuple[dict[str, str], str, str]:
-    """The options by name, the name of the result, and the rest of a line."""
-    options, name, rest = {}, "", line.strip()
-    while True:
-        word, after = _word(rest)
-        second, behind = _word(after)
-        if word in _OPTIONS:
-=======
 _OPTIONS = {
     "--lake": "a path, or the name of a variable",
+    "--engine": "embedded or spark",
     "--x": "the name of a column",
     "--y": "names of columns, with commas between them",
     "--kind": "bars, lines, histogram or points",
@@ -420,7 +384,6 @@ def _header(line: str) -> tuple[dict[str, str], str, str]:
         if word == "--plot":
             options[word], rest = "", after
         elif word in _OPTIONS:
->>>>>>> explore
             if not second:
                 raise InvalidRequest(f"{word} is followed by {_OPTIONS[word]}")
             options[word], rest = second, behind
