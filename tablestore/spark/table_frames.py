@@ -53,7 +53,7 @@ _CHOSEN_HERE = ("where", "columns", "pushdown")  # options that a planned read h
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ScanParts:
     """Who reads what of a plan: Spark the `native` splits without the rows at `lost` (places as `lost_rows`
     has them, all files numbered), the data source the others, `rest` in number. `shown`: the plan in a line.
     """
@@ -96,12 +96,12 @@ def frame_of_scan(
     return found.select(*(_typed(found, f.name, wanted) for f in wanted.fields))
 
 
-def _parts(scan: Scan) -> Parts:
+def _parts(scan: Scan) -> ScanParts:
     """Who reads what of a scan. Files that must be merged are Spark's, too, where the rows to leave out are
     known from the keys and are not too many; else the data source merges them."""
     nothing, store = np.array([], dtype=np.int64), scan.store
     if not isinstance(scan.target, SnapshotState):
-        return Parts((), nothing, 1, store.paths.root)
+        return ScanParts((), nothing, 1, store.paths.root)
     plan = scan.plan()
     at = "no snapshot" if plan.snapshot is None else f"snapshot {plan.snapshot.id}"
     shown = f"{store.paths.root} {at}: {plan.summary}"
@@ -111,13 +111,13 @@ def _parts(scan: Scan) -> Parts:
     splits = [p for s in plan.splits for p in split_raw_and_merged(s, store.schema, store.options)]
     native, others = [s for s in splits if s.plain], [s for s in splits if not s.plain]
     if plan.other_branch is not None or not all(_is_native(store, s) for s in native):
-        return Parts((), nothing, len(splits), shown)  # then the data source reads everything
+        return ScanParts((), nothing, len(splits), shown)  # then the data source reads everything
     masked = chooses_rows(store) and all(_is_native(store, s) for s in others)
     places = _superseded(store, others, sum(len(s.files) for s in native)) if masked and others else None
     if places is not None:
         shown += f"; {quantities.many(len(places), 'row')} superseded"
-        return Parts((*native, *others), places, 0, shown)
-    return Parts(tuple(native), nothing, len(others), shown)
+        return ScanParts((*native, *others), places, 0, shown)
+    return ScanParts(tuple(native), nothing, len(others), shown)
 
 
 def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
@@ -200,7 +200,7 @@ def _is_native(store: Store, split: DataSplit) -> bool:
     return exact and all(f.schema_id == schema.id and f.file_name.endswith(".parquet") for f in split.files)
 
 
-def _native_scan(store: Store, spark: SparkSession, schema: StructType, parts: Parts) -> DataFrame:
+def _native_scan(store: Store, spark: SparkSession, schema: StructType, parts: ScanParts) -> DataFrame:
     """Spark's scan of files, without the rows that are lost. At level 0 it filters by row kind: some writers
     never count their deletes."""
     named = [
