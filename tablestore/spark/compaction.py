@@ -5,22 +5,21 @@ pipeline, or as a job of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tablestore.flow.sink import compact_one
+from tablestore.flow.writing import commit_messages
 from tablestore.format import commit_message
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.io.confined import roots_of
-from tablestore.io.routed import reach_of
 from tablestore.table.bucket_choice import Buckets, PartitionChoice
-from tablestore.table.engine import compact_bucket
 from tablestore.table.lake import open_table
+from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
-from tablestore.write.commit.commit_or_discard import discarded_if_refused
 
 _WORTH_A_TASK = 1 << 20
 
@@ -60,13 +59,10 @@ def compact(
     tasks = table.buckets_to_compact(full=full, partition=partition, bucket=bucket, where=where)
     if not tasks:
         return Compacted(None, 0, 0, 0, 0, time.monotonic() - started)
-    io = table.store.io
-    reach = {name: value for name, value in reach_of(io).items() if name != "roots"}
-    job = CompactTask(table.location, roots_of(io), reach)
-    found = spark.sparkContext.parallelize(tasks, _slices(table, len(tasks))).map(job).collect()
-    messages = [m for m in found if m is not None]
-    with discarded_if_refused(table.store, [commit_message.decode(m) for m in messages]):
-        committed = table.commit(messages, user=table.store.fresh_user())
+    place = TablePlace.of(table)
+    items = spark.sparkContext.parallelize([(place, task) for task in tasks], _slices(table, len(tasks)))
+    messages = [message for message in items.map(_compacted).collect() if message is not None]
+    committed = commit_messages(table, messages, user=table.store.fresh_user())
     before, after = _files(messages, "compact_before"), _files(messages, "compact_after")
     read, new = before.keys() - after.keys(), after.keys() - before.keys()
     return Compacted(
@@ -91,14 +87,7 @@ def _files(messages: list[bytes], which: str) -> dict[str, DataFileMeta]:
     return {f.file_name: f for m in messages for f in getattr(commit_message.decode(m), which)}
 
 
-@dataclass(frozen=True)
-class CompactTask:
+def _compacted(item: tuple[TablePlace, bytes]) -> bytes | None:
     """The function of a Python worker, for one bucket."""
-
-    path: str
-    roots: tuple[str, ...] = ()
-    reach: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def __call__(self, task: bytes) -> bytes | None:
-        pa.set_cpu_count(1)
-        return compact_bucket(self.path, task, roots=self.roots, options=self.reach)
+    pa.set_cpu_count(1)
+    return compact_one(item)

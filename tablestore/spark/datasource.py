@@ -79,7 +79,7 @@ class TablestoreSource(DataSource):
         return TableStreamReader(dict(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        return TableWriter(dict(self.options), schema, overwrite)
+        return TableBatchWriter(dict(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         return TableStreamWriter(dict(self.options), schema)
@@ -199,7 +199,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 @dataclass
-class Messages(WriterCommitMessage):
+class TaskMessages(WriterCommitMessage):
     """The commit messages of one task."""
 
     messages: tuple[bytes, ...]
@@ -225,14 +225,14 @@ class _Writing:
     def _table(self) -> Table:
         return used(self._options, self.use)
 
-    def _written(self, batches: Iterator[pa.RecordBatch]) -> Messages:
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> TaskMessages:
         table = self._table()
         context = TaskContext.get()
         base = table.max_sequence() + 1 + (context.partitionId() if context else 0) * SEQUENCE_SPAN
-        return Messages(tuple(written(table, batches, base, self._kinds)))
+        return TaskMessages(tuple(written(table, batches, base, self._kinds)))
 
 
-class TableWriter(_Writing, DataSourceArrowWriter):
+class TableBatchWriter(_Writing, DataSourceArrowWriter):
     """A batch write: one commit for all tasks."""
 
     def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
@@ -271,8 +271,8 @@ class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):
         self._table().commit(_all(messages), user=self._user, identifier=batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """See `TableWriter.abort`."""
+        """See `TableBatchWriter.abort`."""
 
 
 def _all(messages: list[WriterCommitMessage | None]) -> list[bytes]:
-    return [one for m in messages if isinstance(m, Messages) for one in m.messages]
+    return [one for m in messages if isinstance(m, TaskMessages) for one in m.messages]

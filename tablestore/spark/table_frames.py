@@ -53,7 +53,7 @@ _CHOSEN_HERE = ("where", "columns", "pushdown")  # options that a planned read h
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ScanParts:
     """Who reads what of a plan: Spark the `native` splits without the rows at `lost` (places as `lost_rows`
     has them, all files numbered), the data source the others, `rest` in number. `shown`: the plan in a line.
     """
@@ -96,12 +96,12 @@ def frame_of_scan(
     return found.select(*(_typed(found, f.name, wanted) for f in wanted.fields))
 
 
-def _parts(scan: Scan) -> Parts:
+def _parts(scan: Scan) -> ScanParts:
     """Who reads what of a scan. Files that must be merged are Spark's, too, where the rows to leave out are
     known from the keys and are not too many; else the data source merges them."""
     nothing, store = np.array([], dtype=np.int64), scan.store
     if not isinstance(scan.target, SnapshotState):
-        return Parts((), nothing, 1, store.paths.root)
+        return ScanParts((), nothing, 1, store.paths.root)
     plan = scan.plan()
     at = "no snapshot" if plan.snapshot is None else f"snapshot {plan.snapshot.id}"
     shown = f"{store.paths.root} {at}: {plan.summary}"
@@ -112,18 +112,18 @@ def _parts(scan: Scan) -> Parts:
     native, others = [s for s in splits if s.plain], [s for s in splits if not s.plain]
     why = "rows of two branches" if plan.other_branch is not None else _hindrance(store, native)
     if why:  # then the data source reads everything
-        return Parts((), nothing, len(splits), f"{shown}; by Python workers: {why}")
+        return ScanParts((), nothing, len(splits), f"{shown}; by Python workers: {why}")
     if not others:
-        return Parts(tuple(native), nothing, 0, shown)
+        return ScanParts(tuple(native), nothing, 0, shown)
     why = _hindrance(store, others) if chooses_rows(store) else "a merge that makes new values"
     if not why:
         places = _superseded(store, others, sum(len(s.files) for s in native))
         if places is not None:
             shown += f"; {quantities.many(len(places), 'row')} superseded"
-            return Parts((*native, *others), places, 0, shown)
+            return ScanParts((*native, *others), places, 0, shown)
         why = "many superseded rows"
     parts = quantities.many(len(others), "split")
-    return Parts(tuple(native), nothing, len(others), f"{shown}; {parts} by Python workers: {why}")
+    return ScanParts(tuple(native), nothing, len(others), f"{shown}; {parts} by Python workers: {why}")
 
 
 def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
@@ -209,7 +209,7 @@ def _hindrance(store: Store, splits: Sequence[DataSplit]) -> str:
     return "files of older schemas" if any(f.schema_id != schema.id for f in files) else ""
 
 
-def _native_scan(store: Store, spark: SparkSession, schema: StructType, parts: Parts) -> DataFrame:
+def _native_scan(store: Store, spark: SparkSession, schema: StructType, parts: ScanParts) -> DataFrame:
     """Spark's scan of files, without the rows that are lost. At level 0 it filters by row kind: some writers
     never count their deletes."""
     named = [

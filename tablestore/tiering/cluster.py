@@ -15,8 +15,8 @@ import pyarrow as pa
 from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TieringTable
 from tablestore.fluss.log_records import BatchMark
 from tablestore.format.types.data_type import DataField
-from tablestore.tiering.split_generator import KvSnapshot, LogBounds
-from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
+from tablestore.tiering.splits import Marks, Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ReadStep:
     """A piece of one bucket's log: its rows, if any, and the offset up to which it is read then. `gone`: the
     bucket's partition was dropped, nothing more comes of it. `mark`: the batch that the rows are of."""
 
-    table_bucket: TableBucket
+    table_bucket: TieredBucket
     batch: RowBatch | None
     offset: int
     gone: bool = False
@@ -87,15 +87,17 @@ class TieringCluster(Protocol):
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
-    ) -> Mapping[TableBucket, LogBounds]:
+    ) -> Mapping[TieredBucket, BucketBounds]:
         """The bounds of the log of each bucket of these partitions, [None] for a table without."""
 
     def kv_snapshots(
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
-    ) -> Mapping[int, KvSnapshot]:
+    ) -> Mapping[int, SplitSnapshot]:
         """The newest snapshot of keys of each bucket that has one."""
 
-    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+    def leader_epochs(
+        self, table: ClusterTable, places: Iterable[TieredBucket]
+    ) -> Mapping[TieredBucket, int]:
         """The number of the leader of each bucket, which grows when another server, or the same after a
         start, leads it; without buckets of which it is not known."""
 

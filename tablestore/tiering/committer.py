@@ -24,12 +24,12 @@ from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
 from tablestore.tiering.report import HoldPhase, TieringEvent
 from tablestore.tiering.split_generator import (
-    KvSnapshot,
-    LogBounds,
+    BucketBounds,
     OffsetGap,
+    SplitSnapshot,
     TieringSplitGenerator,
 )
-from tablestore.tiering.splits import Offsets, TableBucket, TieringSplit
+from tablestore.tiering.splits import Offsets, TieredBucket, TieringSplit
 
 log = logging.getLogger(__name__)
 _SHOWN = 3
@@ -45,7 +45,7 @@ class RoundPlan:
 
     table: ClusterTable
     lake: LakeState
-    bounds: dict[TableBucket, LogBounds]
+    bounds: dict[TieredBucket, BucketBounds]
     splits: tuple[TieringSplit, ...] = ()
     partitions: tuple[tuple[int, str], ...] = ()
     replaces: bool = False
@@ -141,10 +141,10 @@ def plan_round(
 
 def _key_snapshots(
     cluster: TieringCluster, table: ClusterTable, partitions: Mapping[int | None, str | None]
-) -> dict[TableBucket, KvSnapshot]:
+) -> dict[TieredBucket, SplitSnapshot]:
     """The newest snapshot of the keys of each bucket of these partitions, named by id."""
     return {
-        TableBucket(partition_id, bucket): snapshot
+        TieredBucket(partition_id, bucket): snapshot
         for partition_id, name in partitions.items()
         for bucket, snapshot in cluster.kv_snapshots(table, partition_id, name).items()
     }

@@ -21,7 +21,7 @@ from tablestore.core.quantities import many
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.report import BucketMarks, TableState, TieringEvent
-from tablestore.tiering.splits import TableBucket
+from tablestore.tiering.splits import TieredBucket
 
 KEEP, DROP = "keep", "drop"
 DROPPED = (KEEP, DROP)
@@ -108,7 +108,7 @@ def _event(
 ) -> TieringEvent:
     ends = {mark.bucket: mark.end for mark in _marks(table, how) if mark.partition == name}
     missing = sum(
-        max(end - lake.offsets.get(TableBucket(partition_id, bucket), 0), 0) for bucket, end in ends.items()
+        max(end - lake.offsets.get(TieredBucket(partition_id, bucket), 0), 0) for bucket, end in ends.items()
     )
     lacks = missing if ends else None
     rows = "drops its rows, too" if how.drops else "keeps its rows"
@@ -167,7 +167,7 @@ def _require_same(cluster: TieringCluster, table: ClusterTable) -> None:
 
 def _is_gone(cluster: TieringCluster, table: ClusterTable, partition_id: int) -> bool:
     try:
-        cluster.leader_epochs(table, [TableBucket(partition_id, 0)])
+        cluster.leader_epochs(table, [TieredBucket(partition_id, 0)])
     except NotFound:
         return True
     return False

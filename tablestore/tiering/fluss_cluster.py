@@ -36,9 +36,8 @@ from tablestore.fluss.tables import (
 from tablestore.fluss.tables import TableBucket as FlussBucket
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
-from tablestore.tiering.split_generator import KvSnapshot as SplitSnapshot
-from tablestore.tiering.split_generator import LogBounds
-from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
+from tablestore.tiering.splits import Marks, Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 
 _GONE = {
     ErrorCode.TABLE_NOT_EXIST,
@@ -139,7 +138,7 @@ class FlussTieringCluster:
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
-    ) -> Mapping[TableBucket, LogBounds]:
+    ) -> Mapping[TieredBucket, BucketBounds]:
         """The bounds of the log of each bucket."""
         known = self._known(table)
         buckets = [
@@ -148,7 +147,7 @@ class FlussTieringCluster:
         with _not_found():
             latest = self._admin.offsets(known, buckets, LATEST)
             earliest = self._admin.offsets(known, buckets, EARLIEST)
-        return {_place(b): LogBounds(min(earliest[b], latest[b]), latest[b]) for b in buckets}
+        return {_place(b): BucketBounds(min(earliest[b], latest[b]), latest[b]) for b in buckets}
 
     def kv_snapshots(
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
@@ -165,7 +164,9 @@ class FlussTieringCluster:
             for bucket, snapshot in snapshots.items()
         }
 
-    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+    def leader_epochs(
+        self, table: ClusterTable, places: Iterable[TieredBucket]
+    ) -> Mapping[TieredBucket, int]:
         """The number of the leader of each bucket."""
         buckets = [FlussBucket(table.table_id, *place) for place in places]
         with _not_found():
@@ -292,8 +293,8 @@ def _buckets(table: ClusterTable, offsets: Offsets) -> dict[FlussBucket, int]:
     return {FlussBucket(table.table_id, *place): offset for place, offset in offsets.items()}
 
 
-def _place(bucket: FlussBucket) -> TableBucket:
-    return TableBucket(bucket.partition_id, bucket.bucket)
+def _place(bucket: FlussBucket) -> TieredBucket:
+    return TieredBucket(bucket.partition_id, bucket.bucket)
 
 
 def _step(batch: ScanBatch, *, marked: bool) -> ReadStep:

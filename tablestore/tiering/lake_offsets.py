@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from tablestore.core.errors import Corrupt
 from tablestore.fluss.log_records import BatchMark
-from tablestore.tiering.splits import Marks, Offsets, TableBucket
+from tablestore.tiering.splits import Marks, Offsets, TieredBucket
 
 
 def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str]) -> str:
@@ -34,16 +34,16 @@ def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str
 
 def parse_property(
     text: str, keys: Sequence[str], path: str
-) -> tuple[dict[TableBucket, int], dict[int, str]]:
+) -> tuple[dict[TieredBucket, int], dict[int, str]]:
     """(offsets, names of partitions) of a text; raises Corrupt for anything else, with the `path` of the file
     that holds it."""
-    offsets: dict[TableBucket, int] = {}
+    offsets: dict[TieredBucket, int] = {}
     names: dict[int, str] = {}
     pattern = re.compile("/".join(f"{re.escape(key)}=(.*)" for key in keys), re.DOTALL)
     try:
         for item in json.loads(text):
             partition, name = item.get("partition_id"), item.get("partition_name")
-            offsets[TableBucket(partition, int(item["bucket"]))] = int(item["offset"])
+            offsets[TieredBucket(partition, int(item["bucket"]))] = int(item["offset"])
             values = pattern.fullmatch(name) if name is not None and partition is not None else None
             if values is not None:
                 names[int(partition)] = "$".join(values.groups())
@@ -62,10 +62,10 @@ def batches_text(offsets: Offsets, marks: Marks) -> str:
     return json.dumps(items, separators=(",", ":"))
 
 
-def parse_batches(text: str, offsets: Offsets, path: str) -> dict[TableBucket, BatchMark]:
+def parse_batches(text: str, offsets: Offsets, path: str) -> dict[TieredBucket, BatchMark]:
     """The batches of a text before these offsets; raises Corrupt."""
     try:
-        batches = [(TableBucket(p, b), at, BatchMark(*mark)) for p, b, at, *mark in json.loads(text)]
+        batches = [(TieredBucket(p, b), at, BatchMark(*mark)) for p, b, at, *mark in json.loads(text)]
     except (ValueError, TypeError):
         raise Corrupt(path, f"{text[:80]!r} is no list of batches") from None
     return {place: mark for place, at, mark in batches if offsets.get(place) == at}
@@ -77,11 +77,11 @@ def position_text(table_id: int, offsets: Offsets) -> str:
     return json.dumps({"table": table_id, "offsets": items}, separators=(",", ":"))
 
 
-def parse_position(text: str, path: str) -> tuple[int, dict[TableBucket, int]]:
+def parse_position(text: str, path: str) -> tuple[int, dict[TieredBucket, int]]:
     """(table id, offsets) of a position; raises Corrupt."""
     try:
         read = json.loads(text)
-        offsets = {TableBucket(partition, bucket): int(at) for partition, bucket, at in read["offsets"]}
+        offsets = {TieredBucket(partition, bucket): int(at) for partition, bucket, at in read["offsets"]}
         return int(read["table"]), offsets
     except (ValueError, TypeError, KeyError):
         raise Corrupt(path, f"position {text[:80]!r} holds no offsets of a round") from None

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeState
-from tablestore.tiering.splits import TableBucket
+from tablestore.tiering.splits import TieredBucket
 
 
 class RewrittenLog(NamedTuple):
     """A bucket whose log was cut below the lake's `offset` and has other rows there now."""
 
-    table_bucket: TableBucket
+    table_bucket: TieredBucket
     offset: int
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class RewrittenLog(NamedTuple):
 class LogIdentity:
     """The logs that were compared, with the epochs of their leaders. Safe to share between threads."""
 
-    _epochs: dict[tuple[int, TableBucket], int] = field(default_factory=dict)
+    _epochs: dict[tuple[int, TieredBucket], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rewritten(
@@ -45,7 +45,7 @@ class LogIdentity:
         cluster: TieringCluster,
         table: ClusterTable,
         lake: LakeState,
-        places: Iterable[TableBucket],
+        places: Iterable[TieredBucket],
         *,
         once: bool = False,
     ) -> list[RewrittenLog]:

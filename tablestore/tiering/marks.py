@@ -19,7 +19,7 @@ from tablestore.tiering.dropped import dropped_table
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.policy import LogPolicy
 from tablestore.tiering.report import BucketMarks, TableState
-from tablestore.tiering.split_generator import LogBounds
+from tablestore.tiering.split_generator import BucketBounds
 
 log = logging.getLogger(__name__)
 _SECONDS, _TABLES = 0.25, 16
@@ -139,7 +139,7 @@ class TieringMarks:
         self.journal.change_table(path, moved)
 
 
-def _moved(one: BucketMarks, log: LogBounds | None) -> BucketMarks:
+def _moved(one: BucketMarks, log: BucketBounds | None) -> BucketMarks:
     """The marks with the log's bounds as they are now. Rows that are gone before the lake has them stay part
     of what it lacks."""
     if log is None:

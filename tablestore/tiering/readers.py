@@ -18,7 +18,7 @@ from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, RowBatch, TieringCluster
 from tablestore.tiering.committer import SplitResult
 from tablestore.tiering.factory import LakeTieringFactory, LakeWriter
-from tablestore.tiering.splits import TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import TieredBucket, TieringSnapshotSplit, TieringSplit
 
 T = TypeVar("T")
 MOST_SPLITS = 32
@@ -75,8 +75,8 @@ class BoundedSplitReader:
     stopped: Callable[[], bool] = lambda: False
     env: Env = SYSTEM
     seconds: ReadSeconds = field(default_factory=ReadSeconds)
-    _progress: dict[TableBucket, SplitProgress] = field(default_factory=dict)
-    _writers: dict[TableBucket, LakeWriter] = field(default_factory=dict)
+    _progress: dict[TieredBucket, SplitProgress] = field(default_factory=dict)
+    _writers: dict[TieredBucket, LakeWriter] = field(default_factory=dict)
 
     def run(self) -> list[SplitResult]:
         """The results of all splits but those whose partition was dropped. Raises RoundStopped if the round
@@ -130,7 +130,7 @@ class BoundedSplitReader:
                 return
             yield step
 
-    def _write(self, place: TableBucket, batch: RowBatch) -> None:
+    def _write(self, place: TieredBucket, batch: RowBatch) -> None:
         progress, task = self._progress[place], self.task
         began = self.env.monotonic()
         if progress.started is None:

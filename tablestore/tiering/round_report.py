@@ -10,7 +10,7 @@ from tablestore.tiering.committer import RoundPlan
 from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.readers import SplitProgress
 from tablestore.tiering.report import BucketMarks, Outcome, Phase, RoundReport, SplitReport
-from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class RoundProgress:
     assigned: AssignedTable
     env: Env
     report: RoundReport = field(init=False)
-    _splits: dict[TableBucket, SplitReport] = field(default_factory=dict)
+    _splits: dict[TieredBucket, SplitReport] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:

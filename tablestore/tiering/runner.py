@@ -28,7 +28,7 @@ from tablestore.tiering.readers import (
     SplitTask,
     discard,
 )
-from tablestore.tiering.splits import TableBucket
+from tablestore.tiering.splits import TieredBucket
 
 Stopped = Callable[[], bool]
 _LOOK_SECONDS = 0.1  # between two looks whether a round is given up
@@ -131,9 +131,9 @@ class PoolRunner:
 
     def run(self, tasks: Sequence[SplitTask], *, observe: Observe, stopped: Stopped) -> TaskResult:
         """The results of all tasks; an error is raised once the others have ended."""
-        ended: list[_Answer] = []
+        ended: list[_SplitAnswer] = []
 
-        def done(_: int, answer: _Answer) -> None:
+        def done(_: int, answer: _SplitAnswer) -> None:
             ended.append(answer)
             for progress in answer.moved:
                 observe(progress)
@@ -142,7 +142,7 @@ class PoolRunner:
             mark = Path(folder, "stopped")
             try:
                 with _marked(mark, stopped):
-                    answers = self._pool.run(_Reading(str(mark)), tasks, done=done)
+                    answers = self._pool.run(_SplitReading(str(mark)), tasks, done=done)
                 if stopped():
                     raise RoundStopped()
             except BaseException:
@@ -158,7 +158,7 @@ class PoolRunner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _SplitAnswer:
     """What a worker gives for a task."""
 
     results: tuple[SplitResult, ...]
@@ -167,19 +167,19 @@ class _Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _SplitReading:
     """What a worker does with a task, until the file `mark` is there."""
 
     mark: str
 
-    def __call__(self, task: SplitTask) -> _Answer:
-        moved: dict[TableBucket, SplitProgress] = {}
+    def __call__(self, task: SplitTask) -> _SplitAnswer:
+        moved: dict[TieredBucket, SplitProgress] = {}
 
         def observe(progress: SplitProgress) -> None:
             moved[progress.split.table_bucket] = progress
 
         reader = BoundedSplitReader(task, observe, Path(self.mark).exists)
-        return _Answer(tuple(reader.run()), tuple(moved.values()), reader.seconds)
+        return _SplitAnswer(tuple(reader.run()), tuple(moved.values()), reader.seconds)
 
 
 @contextmanager

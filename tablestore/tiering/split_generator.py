@@ -14,21 +14,21 @@ from typing import Any, NamedTuple
 from tablestore.core.quantities import many
 from tablestore.tiering.splits import (
     Offsets,
-    TableBucket,
+    TieredBucket,
     TieringLogSplit,
     TieringSnapshotSplit,
     TieringSplit,
 )
 
 
-class LogBounds(NamedTuple):
+class BucketBounds(NamedTuple):
     """The log of a bucket has the rows in [earliest, latest)."""
 
     earliest: int
     latest: int
 
 
-class KvSnapshot(NamedTuple):
+class SplitSnapshot(NamedTuple):
     """A snapshot of a bucket's keys: their rows just before `log_offset`."""
 
     snapshot_id: int
@@ -39,7 +39,7 @@ class OffsetGap(NamedTuple):
     """Offsets [start, stop) that the lake lacks and the log has no more: retention removed them, or they were
     never in it. Where `start` is greater, the lake has rows up to there of which the log knows nothing."""
 
-    table_bucket: TableBucket
+    table_bucket: TieredBucket
     start: int
     stop: int
 
@@ -72,10 +72,10 @@ class TieringSplitGenerator:
 
     def plan(
         self,
-        bounds: Mapping[TableBucket, LogBounds],
+        bounds: Mapping[TieredBucket, BucketBounds],
         *,
         lake: Offsets,
-        snapshots: Mapping[TableBucket, KvSnapshot],
+        snapshots: Mapping[TieredBucket, SplitSnapshot],
     ) -> SplitPlan:
         """The splits of buckets with these bounds; `snapshots` are those of keyed buckets."""
         splits: list[TieringSplit] = []
@@ -92,7 +92,9 @@ class TieringSplitGenerator:
                 splits.append(TieringLogSplit(start=start, stop=log.latest, **self._common(place)))
         return SplitPlan(tuple(splits), tuple(gaps))
 
-    def _snapshot_split(self, place: TableBucket, snapshot: KvSnapshot, log: LogBounds) -> TieringSplit:
+    def _snapshot_split(
+        self, place: TieredBucket, snapshot: SplitSnapshot, log: BucketBounds
+    ) -> TieringSplit:
         stop = max(snapshot.log_offset, log.latest)
         return TieringSnapshotSplit(
             snapshot_id=snapshot.snapshot_id,
@@ -101,7 +103,7 @@ class TieringSplitGenerator:
             **self._common(place),
         )
 
-    def _common(self, place: TableBucket) -> dict[str, Any]:
+    def _common(self, place: TieredBucket) -> dict[str, Any]:
         name = None if place.partition_id is None else self._partitions[place.partition_id]
         return {
             "table_path": self._path,
@@ -113,8 +115,8 @@ class TieringSplitGenerator:
 
 
 def _in_order(
-    found: Iterable[tuple[TableBucket, LogBounds]],
-) -> list[tuple[TableBucket, LogBounds]]:
+    found: Iterable[tuple[TieredBucket, BucketBounds]],
+) -> list[tuple[TieredBucket, BucketBounds]]:
     return sorted(
         found, key=lambda one: (-1 if one[0].partition_id is None else one[0].partition_id, one[0][1])
     )

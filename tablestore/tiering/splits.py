@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tablestore.fluss.log_records import BatchMark
 
 
-class TableBucket(NamedTuple):
+class TieredBucket(NamedTuple):
     """A bucket of a table; `partition_id` is None where the table is not partitioned."""
 
     partition_id: int | None
@@ -25,9 +25,9 @@ class TableBucket(NamedTuple):
         return f"bucket {self.bucket}{of}"
 
 
-Offsets = Mapping[TableBucket, int]
+Offsets = Mapping[TieredBucket, int]
 """The offset of the next row by bucket; a bucket that is absent has no row in the lake yet."""
-Marks = Mapping[TableBucket, BatchMark]
+Marks = Mapping[TieredBucket, BatchMark]
 """The batch of the log that holds the row before the offset of a bucket; absent where it is not known."""
 
 
@@ -47,9 +47,9 @@ class TieringSplit:
     last: BatchMark | None = None
 
     @property
-    def table_bucket(self) -> TableBucket:
+    def table_bucket(self) -> TieredBucket:
         """The bucket that is read."""
-        return TableBucket(self.partition_id, self.bucket)
+        return TieredBucket(self.partition_id, self.bucket)
 
     @property
     def log_start(self) -> int:

@@ -15,8 +15,8 @@ from tablestore.format.types.arrow_types import BIGINT, STRING
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.factory import LakeCommit, LakeState
-from tablestore.tiering.split_generator import KvSnapshot, LogBounds
-from tablestore.tiering.splits import Marks, Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
+from tablestore.tiering.splits import Marks, Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 
 
 @dataclass
@@ -28,7 +28,7 @@ class MemoryCluster:
     logs: dict[int, list[int]] = field(default_factory=dict)
     earliest: dict[int, int] = field(default_factory=dict)
     known: ClusterLakeSnapshot | None = None
-    registered: list[tuple[int, dict[TableBucket, int]]] = field(default_factory=list)
+    registered: list[tuple[int, dict[TieredBucket, int]]] = field(default_factory=list)
     generation: int = 0
     leader: int = 0
     prepares: str | None = None
@@ -84,19 +84,21 @@ class MemoryCluster:
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
-    ) -> Mapping[TableBucket, LogBounds]:
+    ) -> Mapping[TieredBucket, BucketBounds]:
         self.require_there()
         return {
-            TableBucket(None, b): LogBounds(self.earliest.get(b, 0), len(self.logs.get(b, [])))
+            TieredBucket(None, b): BucketBounds(self.earliest.get(b, 0), len(self.logs.get(b, [])))
             for b in range(self.buckets)
         }
 
     def kv_snapshots(
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
-    ) -> Mapping[int, KvSnapshot]:
+    ) -> Mapping[int, SplitSnapshot]:
         return {}
 
-    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+    def leader_epochs(
+        self, table: ClusterTable, places: Iterable[TieredBucket]
+    ) -> Mapping[TieredBucket, int]:
         return dict.fromkeys(places, self.leader)
 
     def batches_before(self, table: ClusterTable, offsets: Offsets) -> Marks:
@@ -182,14 +184,16 @@ class PartitionedCluster(MemoryCluster):
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
-    ) -> Mapping[TableBucket, LogBounds]:
+    ) -> Mapping[TieredBucket, BucketBounds]:
         self._require(partition_ids)
         return {
-            TableBucket(id, 0): LogBounds(self.earliest.get(id, 0), len(self.logs[id]))
+            TieredBucket(id, 0): BucketBounds(self.earliest.get(id, 0), len(self.logs[id]))
             for id in partition_ids
         }
 
-    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+    def leader_epochs(
+        self, table: ClusterTable, places: Iterable[TieredBucket]
+    ) -> Mapping[TieredBucket, int]:
         wanted = list(places)
         if not self.still_led:
             self._require(place.partition_id for place in wanted)

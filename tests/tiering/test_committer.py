@@ -8,7 +8,7 @@ import pytest
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
 from tablestore.tiering.log_identity import LogIdentity
-from tablestore.tiering.splits import TableBucket
+from tablestore.tiering.splits import TieredBucket
 from tests.tiering.memory import MemoryCluster, MemoryLake, remade
 
 
@@ -120,7 +120,7 @@ def test_rows_of_a_former_table_of_that_name_are_replaced(cluster: MemoryCluster
     commit_round(cluster, lake, plan, read(cluster, lake, plan))
     assert sorted(lake.rows) == log_rows(cluster)
     assert lake.state().table_id == 2
-    assert lake.state().offsets == {TableBucket(None, 1): 4}
+    assert lake.state().offsets == {TieredBucket(None, 1): 4}
 
 
 def test_rows_that_retention_took_are_said_and_passed_over_only_on_demand(cluster: MemoryCluster):
@@ -133,7 +133,7 @@ def test_rows_that_retention_took_are_said_and_passed_over_only_on_demand(cluste
     ):
         planned(cluster, lake)
     assert round_of(cluster, lake, skips_lost_rows=True).rows == 2
-    assert lake.state().offsets[TableBucket(None, 0)] == 10
+    assert lake.state().offsets[TieredBucket(None, 0)] == 10
     assert planned(cluster, lake).events == ()
 
 
@@ -142,7 +142,7 @@ def test_rows_that_are_gone_with_nothing_behind_them_are_passed_over_once(
     cluster: MemoryCluster, rounds: int
 ):
     """Also before the first round, and of a bucket that had no row at the rounds before."""
-    lake, bucket = MemoryLake(), TableBucket(None, 1)
+    lake, bucket = MemoryLake(), TieredBucket(None, 1)
     cluster.logs[1] = []
     for _ in range(rounds):
         round_of(cluster, lake)
@@ -246,7 +246,7 @@ def test_batches_are_compared_after_a_start_and_a_change_of_leaders_alone(cluste
     cluster.append(1, 1)
     plan = planned(cluster, lake)
     assert cluster.calls.count("batches") == 3  # as after a start
-    assert plan.splits[0].last == lake.state().marks[TableBucket(None, 1)]
+    assert plan.splits[0].last == lake.state().marks[TieredBucket(None, 1)]
     cluster.rewrite(20, 3)
     for _ in range(2):  # again and again until somebody decides
         with pytest.raises(NotFound, match="ROWS ARE LOST"):

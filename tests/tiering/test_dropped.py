@@ -17,7 +17,7 @@ from tablestore.tiering.paimon.factory import PaimonTieringFactory
 from tablestore.tiering.report import RoundReport, TieringEvent
 from tablestore.tiering.round import RoundParts, TieringRound
 from tablestore.tiering.runner import ThreadRunner
-from tablestore.tiering.splits import TableBucket
+from tablestore.tiering.splits import TieredBucket
 from tests.tiering.memory import PartitionedCluster, remade
 
 
@@ -148,7 +148,7 @@ def test_by_policy_the_lake_drops_the_rows_too(cluster: PartitionedCluster, tmp_
     assert rounds.run().outcome == "empty"
     known = rounds.parts.factory.create_committer(cluster.table("db.t")).state()
     assert known.partition_names == ({2: "a"} if again else {}) | {1: "b"}
-    assert known.offsets == {TableBucket(1, 0): 2} | ({TableBucket(2, 0): 1} if again else {})
+    assert known.offsets == {TieredBucket(1, 0): 2} | ({TieredBucket(2, 0): 1} if again else {})
 
 
 def test_offsets_of_dropped_partitions_do_not_gather(cluster: PartitionedCluster, tmp_path: Path):

@@ -7,9 +7,9 @@ import pytest
 from tablestore.core.errors import Corrupt
 from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.lake_offsets import batches_text, parse_batches
-from tablestore.tiering.splits import TableBucket
+from tablestore.tiering.splits import TieredBucket
 
-FIRST, SECOND = TableBucket(None, 0), TableBucket(12, 3)
+FIRST, SECOND = TieredBucket(None, 0), TieredBucket(12, 3)
 MARKS = {FIRST: BatchMark(90, 1_700_000_000_000, 7), SECOND: BatchMark(0, 5, 2**32 - 1)}
 
 

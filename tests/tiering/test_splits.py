@@ -5,15 +5,15 @@ from __future__ import annotations
 import pickle
 import time
 
-from tablestore.tiering.split_generator import KvSnapshot, LogBounds, TieringSplitGenerator
-from tablestore.tiering.splits import TableBucket, TieringLogSplit, TieringSnapshotSplit
+from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot, TieringSplitGenerator
+from tablestore.tiering.splits import TieredBucket, TieringLogSplit, TieringSnapshotSplit
 
 GENERATOR = TieringSplitGenerator("db.t", 7, {})
-B0, B1, B2 = (TableBucket(None, bucket) for bucket in range(3))
+B0, B1, B2 = (TieredBucket(None, bucket) for bucket in range(3))
 
 
 def test_the_log_is_read_from_where_the_lake_ends():
-    bounds = {B2: LogBounds(0, 0), B1: LogBounds(0, 5), B0: LogBounds(2, 9)}
+    bounds = {B2: BucketBounds(0, 0), B1: BucketBounds(0, 5), B0: BucketBounds(2, 9)}
     plan = GENERATOR.plan(bounds, lake={B0: 4, B1: 5}, snapshots={})
     assert plan.splits == (TieringLogSplit(table_path="db.t", table_id=7, bucket=0, start=4, stop=9),)
     assert not plan.gaps
@@ -21,8 +21,8 @@ def test_the_log_is_read_from_where_the_lake_ends():
 
 
 def test_a_bucket_that_the_lake_lacks_begins_with_its_snapshot_of_keys_or_the_first_row():
-    bounds = {B0: LogBounds(0, 9), B1: LogBounds(3, 4), B2: LogBounds(0, 0)}
-    plan = GENERATOR.plan(bounds, lake={}, snapshots={B1: KvSnapshot(2, 3)})
+    bounds = {B0: BucketBounds(0, 9), B1: BucketBounds(3, 4), B2: BucketBounds(0, 0)}
+    plan = GENERATOR.plan(bounds, lake={}, snapshots={B1: SplitSnapshot(2, 3)})
     log, keys = plan.splits
     assert (log.log_start, log.stop) == (0, 9)
     assert isinstance(keys, TieringSnapshotSplit)
@@ -31,12 +31,12 @@ def test_a_bucket_that_the_lake_lacks_begins_with_its_snapshot_of_keys_or_the_fi
 
 
 def test_a_snapshot_of_keys_is_not_read_where_the_lake_has_rows():
-    plan = GENERATOR.plan({B0: LogBounds(0, 9)}, lake={B0: 6}, snapshots={B0: KvSnapshot(2, 8)})
+    plan = GENERATOR.plan({B0: BucketBounds(0, 9)}, lake={B0: 6}, snapshots={B0: SplitSnapshot(2, 8)})
     assert [(split.log_start, split.stop) for split in plan.splits] == [(6, 9)]
 
 
 def test_rows_that_retention_took_and_a_log_that_ends_before_the_lake_are_gaps():
-    bounds = {B0: LogBounds(5, 9), B1: LogBounds(0, 3), B2: LogBounds(7, 7)}
+    bounds = {B0: BucketBounds(5, 9), B1: BucketBounds(0, 3), B2: BucketBounds(7, 7)}
     plan = GENERATOR.plan(bounds, lake={B0: 4, B1: 8}, snapshots={})
     assert not plan.splits
     assert [str(gap) for gap in plan.gaps] == [
@@ -47,9 +47,9 @@ def test_rows_that_retention_took_and_a_log_that_ends_before_the_lake_are_gaps()
 
 
 def test_splits_of_partitions_carry_their_names():
-    place = TableBucket(12, 0)
+    place = TieredBucket(12, 0)
     plan = TieringSplitGenerator("db.t", 7, {12: "2026$de"}).plan(
-        {place: LogBounds(0, 1)}, lake={}, snapshots={}
+        {place: BucketBounds(0, 1)}, lake={}, snapshots={}
     )
     assert plan.splits[0].partition_name == "2026$de"
     assert str(plan.splits[0]) == "db.t/2026$de/0 [0, 1)"
@@ -57,11 +57,11 @@ def test_splits_of_partitions_carry_their_names():
 
 def test_ten_thousand_buckets_are_planned_quickly():
     names = {id: f"day-{id}" for id in range(100)}
-    places = [TableBucket(id, bucket) for id in names for bucket in range(100)]
+    places = [TieredBucket(id, bucket) for id in names for bucket in range(100)]
     generator = TieringSplitGenerator("db.t", 7, names)
     began = time.process_time()
     plan = generator.plan(
-        {place: LogBounds(0, 50) for place in places},
+        {place: BucketBounds(0, 50) for place in places},
         lake={place: 50 if place.bucket % 2 else 40 for place in places},
         snapshots={},
     )

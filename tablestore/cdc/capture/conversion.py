@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.capture.computed import ComputedTarget
-from tablestore.cdc.capture.metadata import MetadataColumn
+from tablestore.cdc.capture.metadata import CapturedMetadata
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, TableRows
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -70,7 +70,7 @@ class Conversion:
     fields: tuple[DataField, ...]
     key: tuple[str, ...]
     computed: tuple[ComputedTarget, ...] = ()
-    metadata: tuple[MetadataColumn, ...] = ()
+    metadata: tuple[CapturedMetadata, ...] = ()
     keyed: bool = True
 
     def convert(self, changes: TableRows) -> Converted:

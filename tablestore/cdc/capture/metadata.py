@@ -24,14 +24,14 @@ METADATA_TYPES = {"database_name": STRING, "table_name": STRING, "op_ts": TIMEST
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataColumn:
+class CapturedMetadata:
     """The column `name` of the target with `what` of `METADATA`."""
 
     name: str
     what: str
 
     @classmethod
-    def of(cls, wanted: str | Iterable[str], prefix: str = "") -> tuple[MetadataColumn, ...]:
+    def of(cls, wanted: str | Iterable[str], prefix: str = "") -> tuple[CapturedMetadata, ...]:
         """Columns as written: several with commas, or a list; raises NotFound with the nearest."""
         names = [name for name in words(wanted, "metadata columns") if name]
         for name in names:

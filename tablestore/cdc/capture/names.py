@@ -95,6 +95,11 @@ def _pattern(text: str, database: str) -> str:
     return f"{literal(database)}.{text}"
 
 
+def is_literal(pattern: str) -> bool:
+    """Whether a pattern is the name of one table or database."""
+    return not any(c in "*?[" for c in pattern)
+
+
 def literal(text: str) -> str:
     """The pattern that only this text matches."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)

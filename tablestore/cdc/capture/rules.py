@@ -13,7 +13,7 @@ from typing import Any
 
 from tablestore.cdc.capture.computed import ComputedTarget, computed_columns
 from tablestore.cdc.capture.conversion import Conversion
-from tablestore.cdc.capture.metadata import MetadataColumn
+from tablestore.cdc.capture.metadata import CapturedMetadata
 from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match, words
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.cdc.capture.target_shape import TargetShape, united
@@ -49,7 +49,7 @@ class CaptureRules:
     primary_keys: ByTable[tuple[str, ...]] = ()
     partition_by: ByTable[tuple[str, ...]] = ()
     computed: ByTable[tuple[ComputedTarget, ...]] = ()
-    metadata: tuple[MetadataColumn, ...] = ()
+    metadata: tuple[CapturedMetadata, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     schema_change: str = EVOLVE
     bad_rows: str = FAIL
@@ -100,7 +100,7 @@ class CaptureRules:
             _by_table(primary_keys, database, _names),
             _by_table(partition_by, database, _names),
             _computed(computed or {}, database),
-            MetadataColumn.of(metadata, metadata_prefix),
+            CapturedMetadata.of(metadata, metadata_prefix),
             tuple(as_text(options).items()),
             schema_change,
             bad_rows,

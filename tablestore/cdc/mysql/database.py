@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName
+from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.address import Address
@@ -117,8 +117,8 @@ class MysqlDatabase:
                 if not any(fnmatchcase(str(name), pattern) for name in tables):
                     raise NotFound.among("captured table to read again", pattern, [str(n) for n in tables])
             databases = {name.database for name in tables} | {p.partition(".")[0] for p in patterns.include}
-            require_ready(connection, dialect_of(connection), sorted(d for d in databases if _plain(d)))
-            for pattern in filter(_plain, patterns.include):
+            require_ready(connection, dialect_of(connection), sorted(d for d in databases if is_literal(d)))
+            for pattern in filter(is_literal, patterns.include):
                 database, _, name = pattern.partition(".")
                 table = tables.get(SourceName(database, name)) or SourceTable.read(connection, database, name)
                 usable = choice.usable(table, known=True)
@@ -251,7 +251,7 @@ class MysqlDatabase:
         """The server keeps its binlog as long as it is set to."""
 
     def _next(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress | None:
-        facts: dict[str, Any] = {"planned": SYSTEM.now_ms() / 1000}
+        facts = {"planned": SYSTEM.now_ms() / 1000}
         here = replace(here, events=(), changed={}, facts=facts, ended="")
         if here.position is None:
             return self._begun(connection, replace(here, run=self.run))
@@ -276,12 +276,19 @@ class MysqlDatabase:
             return events.applied(here)
         if not other and (stale := [n for n in here.stale if here.tables[n].state == FOLLOWED]):
             return self._cascaded(here, events, stale)
+        return self._followed(connection, here, events, server)
+
+    def _followed(
+        self, connection: Connection, here: DatabaseProgress, events: TableEvents, server: int
+    ) -> DatabaseProgress | None:
+        """Chunks, and the log of a server up to where a batch may end."""
+        assert here.position is not None
+        other = server != here.server
         plan, trouble = chunk_plan(connection, here, self.definitions, self.chunk_rows, self.chunks)
         end = dialect_of(connection).position(connection)
         capped = here.settled and not plan and trouble is None
         if self.bounded and capped and here.target is not None and not other:
-            reached = here.position.reaches(here.target)
-            end = here.position if reached else here.target if end.reaches(here.target) else end
+            end = here.position.end_before(here.target, end)
         passed = scan(
             self.address,
             start=here.position,
@@ -293,6 +300,7 @@ class MysqlDatabase:
             by_gtid=other,
             recording=self.recording,
         )
+        facts = dict(here.facts)
         facts |= {"commits": [list(pair) for pair in passed.commits], "log_bytes": passed.log_bytes}
         there = replace(here, position=passed.end, server=server, changed=passed.changed, facts=facts)
         events.cascades.mark(passed.cascaded)
@@ -354,7 +362,7 @@ class MysqlDatabase:
             raise Unavailable(f"{self.address}: tables are altered again and again")
         events.count = row_counts(connection, list(tables)).get
         for name, table in tables.items():
-            events.capture(name, _now(position), table)
+            events.capture(name, EventOrigin.now(position), table)
         there = replace(here, position=passed.end, server=server_id(connection))
         return events.applied(there)
 
@@ -364,7 +372,7 @@ class MysqlDatabase:
         """A batch that says which tables are captured no longer, for which reasons, and `when` to read them
         again; the others go on."""
         assert here.position is not None
-        events, now = self._table_events(connection, here), _now(here.position)
+        events, now = self._table_events(connection, here), EventOrigin.now(here.position)
         events.tables = here.without_bounds()
         for name, reason in paused.items():
             remedy = f"{when}, read_again='{name}' (--read-again) reads it anew"
@@ -377,7 +385,7 @@ class MysqlDatabase:
         assert here.position is not None
         events = self._table_events(connection, here)
         for name in lost:
-            events.read_again(name, _now(here.position), _LOST, emptied=False)
+            events.read_again(name, EventOrigin.now(here.position), _LOST, emptied=False)
         return events.applied(here)
 
     def _cascaded(
@@ -386,7 +394,7 @@ class MysqlDatabase:
         """A batch that has tables read again which foreign keys changed without a trace."""
         assert here.position is not None
         for name in stale:
-            events.cascaded(name, _now(here.position))
+            events.cascaded(name, EventOrigin.now(here.position))
         return events.applied(here)
 
     def _as_asked(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress | None:
@@ -408,7 +416,7 @@ class MysqlDatabase:
         assert here.position is not None
         if again or new:
             require_none_prepared(connection)
-        events, now = self._table_events(connection, here), _now(here.position)
+        events, now = self._table_events(connection, here), EventOrigin.now(here.position)
         events.tables = here.without_bounds()
         for name in out:
             events.left_out(name, now, _OUT)
@@ -488,13 +496,3 @@ class MysqlDatabase:
                 return action(connection)
 
         return patiently(attempt, what=str(self.address), patience_seconds=self.patience_seconds)
-
-
-def _now(position: LogPosition) -> EventOrigin:
-    """The origin of what no statement causes."""
-    return EventOrigin(position, int(SYSTEM.now_ms() / 1000))
-
-
-def _plain(pattern: str) -> bool:
-    """Whether it is the name of one table or database."""
-    return not any(c in "*?[" for c in pattern)

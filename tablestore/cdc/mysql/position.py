@@ -35,6 +35,10 @@ class LogPosition:
         """Whether everything before `other` is before this one."""
         return self.order >= other.order
 
+    def end_before(self, target: LogPosition, end: LogPosition) -> LogPosition:
+        """Where one that goes on from here stops: at the target, or at the end of the log before that."""
+        return self if self.reaches(target) else target if end.reaches(target) else end
+
     def includes(self, other: LogPosition) -> bool:
         """Whether every transaction before `other`, maybe a position of another server, is before this one,
         by their GTIDs. Those of MySQL are not compared: True only for the same text."""

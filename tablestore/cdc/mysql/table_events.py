@@ -47,6 +47,7 @@ from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.log_scan import first_rows
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
+from tablestore.core.env import SYSTEM
 
 _MOST_TEXT = 4_000
 _CASCADED = "foreign keys have changed its rows, which the binlog does not have"
@@ -80,6 +81,11 @@ class EventOrigin:
     position: LogPosition
     seconds: int
     text: str = ""
+
+    @classmethod
+    def now(cls, position: LogPosition) -> EventOrigin:
+        """The origin of what no statement causes."""
+        return cls(position, int(SYSTEM.now_ms() / 1000))
 
 
 @dataclass

@@ -41,7 +41,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class GroupedParts:
     """`below` gives keys and arguments of each row, `above` the result of each group; `described` has keys
     and values of the aggregates, as a query over all rows would give them."""
 
@@ -88,7 +88,7 @@ def _of(select: exp.Select, node: exp.Expr) -> bool:
     return node.find_ancestor(exp.Select) is select and node.find_ancestor(exp.Window) is None
 
 
-def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Parts:
+def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> GroupedParts:
     """The two halves. Raises Unsupported for an aggregate that does not follow retractions, InvalidRequest
     for a column that is neither grouped nor aggregated."""
     keys = _keys(select, text)
@@ -111,7 +111,7 @@ def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Parts:
     )
     if keys:
         described.set("group", exp.Group(expressions=[key.copy() for key in keys]))
-    return Parts(below, names, aggregates, _above(tree, select, keys, aggregates, text), described)
+    return GroupedParts(below, names, aggregates, _above(tree, select, keys, aggregates, text), described)
 
 
 def _filtered(node: exp.Expr) -> bool:

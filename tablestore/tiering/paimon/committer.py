@@ -37,7 +37,7 @@ from tablestore.tiering.lake_offsets import (
     property_text,
 )
 from tablestore.tiering.paimon.writer import PaimonWriteResult
-from tablestore.tiering.splits import Offsets, TableBucket
+from tablestore.tiering.splits import Offsets, TieredBucket
 from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
 from tablestore.write.commit.committer import Committer
 from tablestore.write.commit.request import Basis, CommitRequest, Committed, LogRange
@@ -177,12 +177,12 @@ class PaimonLakeCommitter:
 _SNAPSHOTS = 50  # looked at; a bucket that is hidden in all of them is not readable
 
 
-def readable_offsets(store: Store, offsets: Offsets, names: dict[int, str]) -> dict[TableBucket, int] | None:
+def readable_offsets(store: Store, offsets: Offsets, names: dict[int, str]) -> dict[TieredBucket, int] | None:
     """The readable offset of each bucket of `offsets`, without those of which readers see no row; None where
     readers see all. `names` are those of partitions."""
     if not store.schema.primary_keys or not hides_level_0(store):
         return None
-    found: dict[TableBucket, int] = {}
+    found: dict[TieredBucket, int] = {}
     snapshot, left = store.snapshots.latest(), set(offsets)
     for _ in range(_SNAPSHOTS):
         if snapshot is None or not left:
@@ -200,7 +200,7 @@ def readable_offsets(store: Store, offsets: Offsets, names: dict[int, str]) -> d
     return found
 
 
-def _hidden(store: Store, snapshot: Snapshot, names: dict[int, str]) -> set[TableBucket]:
+def _hidden(store: Store, snapshot: Snapshot, names: dict[int, str]) -> set[TieredBucket]:
     """The buckets with files at level 0."""
     ids: dict[str, int | None] = {name: id for id, name in names.items()}
     if not store.schema.partition_keys:
@@ -210,7 +210,7 @@ def _hidden(store: Store, snapshot: Snapshot, names: dict[int, str]) -> set[Tabl
     for partition, bucket in places:
         name = name_of(store, partition)
         if name in ids:
-            found.add(TableBucket(ids[name], bucket))
+            found.add(TieredBucket(ids[name], bucket))
     return found
 
 
@@ -219,7 +219,7 @@ def name_of(store: Store, partition: bytes) -> str:
     return "$".join(str(value) for value in store.partition_values(partition))
 
 
-def _offsets(store: Store, snapshot: Snapshot) -> dict[TableBucket, int]:
+def _offsets(store: Store, snapshot: Snapshot) -> dict[TieredBucket, int]:
     at = tiered.newest(store.snapshots, snapshot)
     if at is None:
         return {}

@@ -27,7 +27,7 @@ from tablestore.tiering.coordinator.served_tables import id_of
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.paimon.committer import PaimonBasis, PaimonCommittable
 from tablestore.tiering.paimon.writer import PaimonLakeWriter, PaimonWriteResult
-from tablestore.tiering.splits import Offsets, TableBucket
+from tablestore.tiering.splits import Offsets, TieredBucket
 from tablestore.write.commit.commit_or_discard import discard
 
 _SNAPSHOTS = 50  # looked at; a bucket that is hidden in all of them is not readable
@@ -72,7 +72,7 @@ class OwnTableCommitter:
         if latest is None:
             return LakeState(basis=basis)
         known = log_offsets.known(latest, store.snapshots.get)
-        offsets = {TableBucket(None, bucket): offset for bucket, offset in known.items()}
+        offsets = {TieredBucket(None, bucket): offset for bucket, offset in known.items()}
         return LakeState(latest.id, id_of(store.schema.options[UUID]), offsets, basis=basis)
 
     def to_committable(self, results: Sequence[PaimonWriteResult]) -> PaimonCommittable:
@@ -115,14 +115,16 @@ class OwnTableCommitter:
         store = self._table.store
         if not store.schema.primary_keys or not hides_level_0(store):
             return None
-        found: dict[TableBucket, int] = {}
+        found: dict[TieredBucket, int] = {}
         snapshot, left = store.snapshots.latest(), {place.bucket for place in tiered}
         for _ in range(_SNAPSHOTS):
             if snapshot is None or not left:
                 break
             hidden = {e.bucket for e in store.manifests.live_entries(snapshot) if e.file.level == 0}
             known = log_offsets.known(snapshot, store.snapshots.get)
-            found |= {TableBucket(None, bucket): known[bucket] for bucket in left - hidden if bucket in known}
+            found |= {
+                TieredBucket(None, bucket): known[bucket] for bucket in left - hidden if bucket in known
+            }
             left &= hidden
             snapshot = store.snapshots.find(snapshot.id - 1)
         return found

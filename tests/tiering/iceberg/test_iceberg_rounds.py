@@ -19,7 +19,7 @@ from tablestore.tiering.cluster import ClusterTable, RowBatch
 from tablestore.tiering.committer import RoundCommitted, SplitResult, commit_round, plan_round
 from tablestore.tiering.factory import LakeCommit
 from tablestore.tiering.iceberg.factory import IcebergTieringFactory
-from tablestore.tiering.splits import TableBucket, TieringLogSplit
+from tablestore.tiering.splits import TieredBucket, TieringLogSplit
 from tests.tiering.memory import MemoryCluster, PartitionedCluster, remade
 
 
@@ -98,7 +98,7 @@ def test_of_two_services_one_is_refused_and_its_files_go(
     with pytest.raises(CommitConflict):
         commit_round(cluster, *late)
     committer, plan, results = late
-    commit = LakeCommit(plan.lake, 1, {TableBucket(None, 0): 5}, {})
+    commit = LakeCommit(plan.lake, 1, {TieredBucket(None, 0): 5}, {})
     with pytest.raises(CommitConflict, match="newer snapshot"):
         committer.commit(committer.to_committable([one.result for one in results]), commit)
     assert rows(properties) == sorted([*range(5), *range(3)])
@@ -116,7 +116,7 @@ def test_rows_that_others_append_meanwhile_refuse_a_round_in_the_commit_itself(
     with pytest.raises(CommitConflict, match="changed since"):
         committer.commit(
             committer.to_committable([one.result for one in results]),
-            LakeCommit(plan.lake, 1, {TableBucket(None, 0): 5}, {}),
+            LakeCommit(plan.lake, 1, {TieredBucket(None, 0): 5}, {}),
         )
     assert rows(properties) == [99]
     monkeypatch.undo()
@@ -129,7 +129,7 @@ def test_a_lost_answer_of_the_cluster_is_healed(properties: dict[str, str], clus
     with pytest.raises(ConnectionError):
         round_of(cluster, factory)
     assert round_of(cluster, factory).snapshot_id is None
-    assert cluster.known.offsets == {TableBucket(None, 0): 5, TableBucket(None, 1): 3}
+    assert cluster.known.offsets == {TieredBucket(None, 0): 5, TieredBucket(None, 1): 3}
     assert len(rows(properties)) == 8
 
 
@@ -143,7 +143,7 @@ def test_rows_of_a_former_table_are_replaced(properties: dict[str, str], cluster
     assert round_of(cluster, factory).rows == 2
     assert rows(properties) == [0, 1]
     state = factory.create_committer(cluster.table("db.t")).state()
-    assert (state.table_id, state.offsets) == (2, {TableBucket(None, 0): 2})
+    assert (state.table_id, state.offsets) == (2, {TieredBucket(None, 0): 2})
 
 
 def test_rows_of_partitions_are_dropped_with_the_offsets_kept(properties: dict[str, str]) -> None:
@@ -206,7 +206,7 @@ def test_partitions_types_and_columns_of_the_log(properties: dict[str, str]) -> 
     writer = factory.create_writer(source, split)
     writer.write(RowBatch(batch, None, 7, 1_000))
     committer = factory.create_committer(source)
-    commit = LakeCommit(committer.state(), 1, {TableBucket(3, 0): 9}, {3: "x"})
+    commit = LakeCommit(committer.state(), 1, {TieredBucket(3, 0): 9}, {3: "x"})
     committer.commit(committer.to_committable([writer.complete()]), commit)
     found = table_of(properties).scan().to_arrow().sort_by("__offset").to_pylist()
     assert [row["__offset"] for row in found] == [7, 8]
@@ -214,7 +214,7 @@ def test_partitions_types_and_columns_of_the_log(properties: dict[str, str]) -> 
     assert found[0]["at"].microsecond == 12_000
     assert [task.file.partition[0] for task in table_of(properties).scan().plan_files()] == ["x"]
     assert committer.state().partition_names == {3: "x"}
-    assert committer.state().offsets == {TableBucket(3, 0): 9}
+    assert committer.state().offsets == {TieredBucket(3, 0): 9}
 
 
 def test_what_iceberg_cannot_hold_is_refused_by_name(

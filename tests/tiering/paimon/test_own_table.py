@@ -19,7 +19,7 @@ from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.factory import LakeCommit
 from tablestore.tiering.paimon.own_table import OwnTableCommitter
 from tablestore.tiering.service import TieringService
-from tablestore.tiering.splits import TableBucket
+from tablestore.tiering.splits import TieredBucket
 
 TIERED = {
     **{"log.system": "embedded", "bucket": 2, "tablestore.tiering.enabled": True},
@@ -151,7 +151,7 @@ def test_a_round_on_files_that_moved_is_refused(tmp_path: Path):
     table.write([{"k": 1, "v": 10}])
     committer = OwnTableCommitter(lake.table("shop.t"))
     state = committer.state()
-    ends = {TableBucket(None, b): o for b, o in table.log.end.items()}
+    ends = {TieredBucket(None, b): o for b, o in table.log.end.items()}
     table.log.finish()
     commit = LakeCommit(state, state.table_id, ends, {})
     with pytest.raises(CommitConflict):

@@ -21,12 +21,12 @@ from tablestore.tiering.cluster import ClusterTable, RowBatch
 from tablestore.tiering.committer import RoundCommitted, SplitResult, commit_round, plan_round
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
-from tablestore.tiering.splits import TableBucket, TieringLogSplit
+from tablestore.tiering.splits import TieredBucket, TieringLogSplit
 from tests.tiering.memory import MemoryCluster, remade
 
 FIELDS = (DataField(0, "id", BIGINT.not_null()), DataField(1, "day", STRING), DataField(2, "v", INT))
 KEYED = ClusterTable("db.k", 4, FIELDS, 2, primary_keys=("id",), bucket_keys=("id",))
-B0 = TableBucket(None, 0)
+B0 = TieredBucket(None, 0)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_every_later_snapshot_of_ours_says_the_offsets(lake: ts.Lake, cluster: M
     table.write([{"x": 99}])  # rows of others
     table.expire_snapshots(keep=1)
     state = factory.create_committer(cluster.table("db.t")).state()
-    assert (state.offsets, state.table_id) == ({B0: 5, TableBucket(None, 1): 3}, 1)
+    assert (state.offsets, state.table_id) == ({B0: 5, TieredBucket(None, 1): 3}, 1)
     cluster.append(0, 1)
     assert round_of(cluster, factory).rows == 1
 
@@ -253,10 +253,10 @@ def test_partitions_are_named_as_fluss_names_them(lake: ts.Lake):
     )
     writer.write(RowBatch(batch, None, 0, 0))
     committer = factory.create_committer(source)
-    commit = LakeCommit(committer.state(), 5, {TableBucket(12, 0): 1}, {12: "a/b=c"})
+    commit = LakeCommit(committer.state(), 5, {TieredBucket(12, 0): 1}, {12: "a/b=c"})
     committer.commit(committer.to_committable([writer.complete()]), commit)
     state = committer.state()
-    assert (state.offsets, state.partition_names) == ({TableBucket(12, 0): 1}, {12: "a/b=c"})
+    assert (state.offsets, state.partition_names) == ({TieredBucket(12, 0): 1}, {12: "a/b=c"})
 
 
 def test_a_lake_table_that_is_another_one_is_refused_and_new_columns_are_added(lake: ts.Lake):

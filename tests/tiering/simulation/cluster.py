@@ -22,8 +22,8 @@ from tablestore.format.types.arrow_types import BIGINT
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates
-from tablestore.tiering.split_generator import KvSnapshot, LogBounds
-from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
+from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 
 Row = tuple[int, int, int, int]
 """Offset, row kind, key, value."""
@@ -58,7 +58,7 @@ class SimTable:
 
     table: ClusterTable
     freshness_ms: int
-    logs: dict[TableBucket, SimLog] = field(default_factory=dict)
+    logs: dict[TieredBucket, SimLog] = field(default_factory=dict)
     partitions: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
 
@@ -66,10 +66,10 @@ class SimTable:
     def keyed(self) -> bool:
         return bool(self.table.primary_keys)
 
-    def places(self) -> list[TableBucket]:
+    def places(self) -> list[TieredBucket]:
         """The buckets that are there."""
         ids = list(self.partitions) if self.table.partition_keys else [None]
-        return [TableBucket(id, bucket) for id in ids for bucket in range(self.table.bucket_count)]
+        return [TieredBucket(id, bucket) for id in ids for bucket in range(self.table.bucket_count)]
 
 
 class StrongEpochs:
@@ -198,23 +198,25 @@ class SimCluster:
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
-    ) -> Mapping[TableBucket, LogBounds]:
+    ) -> Mapping[TieredBucket, BucketBounds]:
         bounds = {}
         for partition_id in partition_ids:
             found = self._same(table, partition_id)
-            for place in (TableBucket(partition_id, bucket) for bucket in range(table.bucket_count)):
+            for place in (TieredBucket(partition_id, bucket) for bucket in range(table.bucket_count)):
                 log = found.logs.get(place, SimLog())
-                bounds[place] = LogBounds(log.start, log.end)
+                bounds[place] = BucketBounds(log.start, log.end)
         return bounds
 
     def kv_snapshots(
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
-    ) -> Mapping[int, KvSnapshot]:
+    ) -> Mapping[int, SplitSnapshot]:
         found = self._same(table, partition_id)
-        logs = {b: found.logs.get(TableBucket(partition_id, b), SimLog()) for b in range(table.bucket_count)}
-        return {bucket: KvSnapshot(*log.snapshots[-1]) for bucket, log in logs.items() if log.snapshots}
+        logs = {b: found.logs.get(TieredBucket(partition_id, b), SimLog()) for b in range(table.bucket_count)}
+        return {bucket: SplitSnapshot(*log.snapshots[-1]) for bucket, log in logs.items() if log.snapshots}
 
-    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+    def leader_epochs(
+        self, table: ClusterTable, places: Iterable[TieredBucket]
+    ) -> Mapping[TieredBucket, int]:
         wanted = list(places)
         for place in wanted:
             self._same(table, place.partition_id)

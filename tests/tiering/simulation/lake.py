@@ -15,7 +15,7 @@ from tablestore.core.errors import CommitConflict
 from tablestore.format import rowkind
 from tablestore.tiering.cluster import ClusterTable, RowBatch
 from tablestore.tiering.factory import LakeCommit, LakeState
-from tablestore.tiering.splits import TableBucket, TieringSplit
+from tablestore.tiering.splits import TieredBucket, TieringSplit
 from tests.tiering.simulation.cluster import SimCluster, SimLog
 
 
@@ -28,7 +28,7 @@ class Written:
     """What one writer wrote: kind, key and value of each row, in order."""
 
     file: int
-    place: TableBucket
+    place: TieredBucket
     rows: tuple[tuple[int, int, int], ...]
 
 
@@ -38,10 +38,10 @@ class SimLakeTable:
     forgotten."""
 
     state: LakeState = field(default_factory=LakeState)
-    rows: dict[TableBucket, list[tuple[int, int, int]]] = field(default_factory=dict)
+    rows: dict[TieredBucket, list[tuple[int, int, int]]] = field(default_factory=dict)
     commits: int = 0
     dropped: set[int] = field(default_factory=set)
-    reached: dict[TableBucket, int] = field(default_factory=dict)
+    reached: dict[TieredBucket, int] = field(default_factory=dict)
 
 
 class SimLake:

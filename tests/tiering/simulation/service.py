@@ -20,8 +20,8 @@ from tablestore.tiering.committer import commit_round, plan_round, require_same_
 from tablestore.tiering.dropped import DroppedRows
 from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
 from tablestore.tiering.readers import BoundedSplitReader, tasks_of
-from tablestore.tiering.split_generator import KvSnapshot, LogBounds
-from tablestore.tiering.splits import Offsets, TableBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
+from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 from tests.tiering.simulation.cluster import SimCluster
 from tests.tiering.simulation.lake import SimFactory, SimLake
 from tests.tiering.simulation.scheduler import Scheduler
@@ -94,15 +94,17 @@ class RemoteCluster:
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]
-    ) -> Mapping[TableBucket, LogBounds]:
+    ) -> Mapping[TieredBucket, BucketBounds]:
         return self._call(lambda: self._cluster.bounds(table, partition_ids))
 
     def kv_snapshots(
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
-    ) -> Mapping[int, KvSnapshot]:
+    ) -> Mapping[int, SplitSnapshot]:
         return self._call(lambda: self._cluster.kv_snapshots(table, partition_id, partition_name))
 
-    def leader_epochs(self, table: ClusterTable, places: Iterable[TableBucket]) -> Mapping[TableBucket, int]:
+    def leader_epochs(
+        self, table: ClusterTable, places: Iterable[TieredBucket]
+    ) -> Mapping[TieredBucket, int]:
         wanted = list(places)
         return self._call(lambda: self._cluster.leader_epochs(table, wanted))
 
