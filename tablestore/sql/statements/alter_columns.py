@@ -16,7 +16,7 @@ from tablestore.sql.problems import placed
 from tablestore.sql.query.types import expression_columns, expression_type
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.shape import TableShape, exists, stored_table
+from tablestore.sql.shape import TableDefinition, exists, stored_table
 from tablestore.sql.statements.columns import (
     ColumnText,
     WatermarkText,
@@ -84,9 +84,9 @@ class Planned:
             )
 
     @property
-    def shape(self) -> TableShape:
+    def shape(self) -> TableDefinition:
         """The table's shape so far."""
-        return TableShape.of_schema(self.schema)
+        return TableDefinition.of_schema(self.schema)
 
     def computed(self, column: ColumnText, place: Place) -> Change:
         """The column, which is an expression, at a place."""
