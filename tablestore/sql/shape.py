@@ -24,7 +24,7 @@ from tablestore.table.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class TableShape:
+class TableDefinition:
     """A table's definition. `options` show no secrets and hold none of computed columns."""
 
     columns: tuple[DataField, ...]
@@ -38,10 +38,10 @@ class TableShape:
     metadata: tuple[RecordMetadata, ...] = ()
 
     @staticmethod
-    def of_schema(schema: TableSchema) -> TableShape:
+    def of_schema(schema: TableSchema) -> TableDefinition:
         """Of a table of a catalog, as its users see it."""
         schema = schema.shown
-        return TableShape(
+        return TableDefinition(
             schema.fields,
             computed_columns(schema.options, schema.names),
             watermark(schema.options),
@@ -52,8 +52,8 @@ class TableShape:
         )
 
     @staticmethod
-    def of_temporary(table: TemporaryTable) -> TableShape:
-        return TableShape(
+    def of_temporary(table: TemporaryTable) -> TableDefinition:
+        return TableDefinition(
             table.columns,
             table.computed,
             table.watermark,
@@ -71,13 +71,13 @@ class TableShape:
         return in_order([f.name for f in self.columns], self.computed)
 
 
-def shape_of(scope: Scope, name: Name) -> TableShape:
+def shape_of(scope: Scope, name: Name) -> TableDefinition:
     """The definition of a table, temporary or of a catalog. Raises NotFound, InvalidRequest for system
     tables, which have none."""
     temporary = scope.temporary_table(name)
     if temporary is not None:
-        return TableShape.of_temporary(temporary)
-    return TableShape.of_schema(stored_table(scope, name).store.schema)
+        return TableDefinition.of_temporary(temporary)
+    return TableDefinition.of_schema(stored_table(scope, name).store.schema)
 
 
 def stored_table(scope: Scope, name: Name) -> Table:

@@ -24,7 +24,7 @@ from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import placed
 from tablestore.sql.query.conditions import value_of
 from tablestore.sql.scope import Scope
-from tablestore.sql.shape import TableShape
+from tablestore.sql.shape import TableDefinition
 from tablestore.table.table import Table
 
 HINT = "scan.partitions"
@@ -158,9 +158,9 @@ def _of_view(scope: Scope, query: str, name: Name) -> Any:
 def _with_computed(tree: exp.Expression, node: exp.Table, name: Name, table: Any) -> exp.Table:
     """The node of the table itself: where the query may ask for computed columns, a subquery that computes
     them stands around it."""
-    shape = TableShape.of_schema(table.store.schema) if isinstance(table, Table) else None
+    shape = TableDefinition.of_schema(table.store.schema) if isinstance(table, Table) else None
     if isinstance(table, ConnectorTable):
-        shape = TableShape.of_temporary(table.definition)
+        shape = TableDefinition.of_temporary(table.definition)
     if shape is None or not shape.computed:
         return node
     asked = {part.name for part in tree.find_all(exp.Identifier)}

@@ -16,7 +16,7 @@ from tablestore.sql.problems import placed
 from tablestore.sql.query.types import expression_columns, expression_type
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.shape import TableShape, exists, stored_table
+from tablestore.sql.shape import TableDefinition, exists, stored_table
 from tablestore.sql.statements.columns import (
     ColumnText,
     WatermarkText,
@@ -84,9 +84,9 @@ class Planned:
             )
 
     @property
-    def shape(self) -> TableShape:
+    def shape(self) -> TableDefinition:
         """The table's shape so far."""
-        return TableShape.of_schema(self.schema)
+        return TableDefinition.of_schema(self.schema)
 
     def computed(self, column: ColumnText, place: Place) -> Change:
         """The column, which is an expression, at a place."""
@@ -112,12 +112,17 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A change that means the same whatever the table is."""
+    """A change that means the same whatever the table is. A `column` that is renamed or dropped (`verb`) must
+    not be one by which others are computed."""
 
     at: int
     change: Change
+    column: tuple[str, ...] = ()
+    verb: str = ""
 
     def changes(self, before: Planned) -> Sequence[Change]:
+        if self.verb:
+            before.require_unused(self.column, self.verb)
         return [self.change]
 
 
@@ -220,27 +225,6 @@ class RetypedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class RenamedColumn:
-    at: int
-    name: tuple[str, ...]
-    to: str
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        before.require_unused(self.name, "renamed")
-        return [schema_change.rename(self.name, self.to)]
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedColumn:
-    at: int
-    name: tuple[str, ...]
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        before.require_unused(self.name, "dropped")
-        return [schema_change.drop(self.name)]
-
-
-@dataclass(frozen=True, slots=True)
 class Marked:
     """ADD or MODIFY WATERMARK; `again`: there is one before."""
 
@@ -281,7 +265,7 @@ def alterations(p: Parser) -> list[Alteration]:
         p.accept("COLUMN")
         name = column_name(p)
         p.expect("TO")
-        return [RenamedColumn(at, name, p.part("the new name"))]
+        return [Plain(at, schema_change.rename(name, p.part("the new name")), name, "renamed")]
     if p.accept("ADD"):
         return _each(p, ("COLUMNS", "COLUMN"), _add)
     if p.accept("MODIFY"):
@@ -349,7 +333,12 @@ def _dropped(p: Parser) -> list[Alteration]:
     if p.accept("WATERMARK"):
         return [Unmarked(at)]
     _refuse_key(p, "DROP")
-    return _each(p, ("COLUMNS", "COLUMN"), lambda p: DroppedColumn(p.at, column_name(p)))
+    return _each(p, ("COLUMNS", "COLUMN"), _drop)
+
+
+def _drop(p: Parser) -> Alteration:
+    at, name = p.at, column_name(p)
+    return Plain(at, schema_change.drop(name), name, "dropped")
 
 
 def _alter_column(p: Parser) -> list[Alteration]:

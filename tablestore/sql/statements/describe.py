@@ -19,7 +19,7 @@ from tablestore.sql.names import Name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.shape import TableShape, shape_of, stored_table
+from tablestore.sql.shape import TableDefinition, shape_of, stored_table
 from tablestore.sql.statements.like import listed
 from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
 from tablestore.sql.temporary import NamedQuery, RecordMetadata
@@ -77,21 +77,23 @@ def described(session: Session, name: Name) -> pa.Table:
     return table if any(row["comment"] for row in rows) else table.drop_columns(["comment"])
 
 
-def _of_rows(schema: pa.Schema) -> TableShape:
-    return TableShape(tuple(DataField(0, f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema))
+def _of_rows(schema: pa.Schema) -> TableDefinition:
+    return TableDefinition(
+        tuple(DataField(0, f.name, from_arrow(f.type, nullable=f.nullable)) for f in schema)
+    )
 
 
-def _of_view(session: Session, name: Name, view: NamedQuery) -> TableShape:
+def _of_view(session: Session, name: Name, view: NamedQuery) -> TableDefinition:
     """What a view gives, with its comments."""
     text = f"SELECT * FROM {full_name_text(part for part in session.full_name(name) if part)}"
     columns = _of_rows(run_query(session, read_query(text), text).schema).columns
     if view.columns:
         commented = zip(columns, view.column_comments, strict=True)
         columns = tuple(replace(f, description=comment) for f, comment in commented)
-    return TableShape(columns)
+    return TableDefinition(columns)
 
 
-def _rows(shape: TableShape) -> list[dict[str, Any]]:
+def _rows(shape: TableDefinition) -> list[dict[str, Any]]:
     columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
     columns |= {c.name: c for c in shape.computed}
     return [_row(shape, columns[name]) for name in shape.names]
@@ -105,7 +107,7 @@ def type_text(t: DataType) -> str:
     return text
 
 
-def _row(shape: TableShape, column: DataField | ComputedColumn) -> dict[str, Any]:
+def _row(shape: TableDefinition, column: DataField | ComputedColumn) -> dict[str, Any]:
     row: dict[str, Any] = {"name": column.name}
     if isinstance(column, DataField):
         t = column.type
@@ -234,7 +236,7 @@ class ShowCreateTable:
         return listed("result", [create_text(session.full_name(self.name), shape)])
 
 
-def create_text(full_name: tuple[str, ...], shape: TableShape) -> str:
+def create_text(full_name: tuple[str, ...], shape: TableDefinition) -> str:
     """The statement that makes a table of this definition."""
     columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
     columns |= {c.name: c for c in shape.computed}
@@ -256,7 +258,7 @@ def create_text(full_name: tuple[str, ...], shape: TableShape) -> str:
     return text + (f"\nWITH {options_text(options)}" if options else "")
 
 
-def _shown_options(shape: TableShape) -> dict[str, str]:
+def _shown_options(shape: TableDefinition) -> dict[str, str]:
     """The options that make the same table: a keyed one without `bucket` has -1, a new one would have 1."""
     options = {k: v for k, v in shape.options.items() if k not in _OWN_OPTIONS or shape.temporary}
     if shape.primary_key and not shape.temporary:

@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.format.computed_columns import computed_columns, other_options, watermark
 from tablestore.format.schema import TableSchema, numbered
 from tablestore.sql import Session
-from tablestore.sql.shape import TableShape
+from tablestore.sql.shape import TableDefinition
 from tablestore.sql.statements.describe import create_text
 from tablestore.sql.text import literal_text, name_text
 
@@ -47,7 +47,7 @@ def test_golden_tables(tmp_path: Path, place: Path) -> None:
     golden = ts.open(place)
     session = ts.sql_session(ts.connect(tmp_path))
     session.sql("CREATE DATABASE d")
-    text = create_text(("lake", "d", "again"), TableShape.of_schema(golden.store.schema))
+    text = create_text(("lake", "d", "again"), TableDefinition.of_schema(golden.store.schema))
     if place.name in NOT_MADE:
         with pytest.raises(ts.Unsupported, match="data-evolution"):
             session.sql(text)
