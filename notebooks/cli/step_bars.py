@@ -33,7 +33,7 @@ def step_bars(screen: Console) -> Iterator[ShowProgress]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    progress = Progress(*columns, console=screen)
+    progress = Progress(*columns, console=screen, refresh_per_second=4)  # a draw takes milliseconds
     known: dict[str, Any] = {}
 
     def show(step: str, done: float, total: float, note: str) -> None:
