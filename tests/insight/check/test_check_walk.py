@@ -106,7 +106,7 @@ def test_files_are_walked_once(
 
     monkeypatch.setattr(LiveFiles, "apply", counted)
     for seed in seeds:
-        t = table(tmp_path / str(seed), Random(seed), commits=12)
+        t = table(tmp_path / str(seed), Random(seed), commits=7)
         changes = sum(len(t.store.manifests.delta_entries(s)) for s in t.store.snapshots.all())
         applied.clear()
         assert of_snapshots(check(t.store, data=False)) == [], seed
