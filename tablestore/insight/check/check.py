@@ -30,9 +30,9 @@ from tablestore.insight.check.data import DataCheck
 from tablestore.insight.check.findings import CHANGES, STATISTICS, Findings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
 from tablestore.insight.check.levels import live_once
-from tablestore.insight.check.live_files import LiveFiles
+from tablestore.insight.check.live_files import LiveFiles, uncollected
 from tablestore.insight.check.log_check import LogCheck
-from tablestore.insight.check.metadata_reader import MetadataReader, RecentEntries
+from tablestore.insight.check.metadata_reader import EntryCache, MetadataReader
 from tablestore.insight.check.needed_files import NeededFiles
 from tablestore.insight.check.schemas import readable_schemas
 from tablestore.insight.check.states import (
@@ -94,7 +94,7 @@ class _Check:
     data: bool
     whole: bool = True  # branches included
     log: Log | None = None
-    entries: RecentEntries = field(default_factory=RecentEntries)
+    entries: EntryCache = field(default_factory=EntryCache)
     progress: ProgressCallback | None = None
     wrong: set[bytes] = field(default_factory=set)  # partitions whose layout is, in the snapshot before
     at_once: set[Place] = field(default_factory=set)  # buckets that two writers wrote at once
@@ -112,15 +112,8 @@ class _Check:
         for text in notes_on(self.store.schema.options):
             self.found.note(text)
         snapshots = self.snapshots()
-        live: LiveFiles | None = None
-        before: Snapshot | None = None
-        walked = self.step_of("check of snapshots", len(snapshots))
-        for snapshot in snapshots:
-            name = f"snapshot-{snapshot.id}"
-            walked.add(1, name)
-            with self.found.about([name]):
-                live = self.reader.guarded(name, partial(self.step, before, live, snapshot))
-            before = snapshot
+        with uncollected():
+            live = self.walk(snapshots)
         for name in self.tags():
             with self.found.about([name]):
                 self.reader.guarded(name, partial(self.tag, name))
@@ -138,6 +131,20 @@ class _Check:
                 self.reader.guarded("log", lambda: log_check.run(snapshots))
         self.found.without(self.is_gone)
         return not snapshots or any(not self.is_gone(f"snapshot-{s.id}") for s in reversed(snapshots))
+
+    def walk(self, snapshots: Sequence[Snapshot]) -> LiveFiles | None:
+        """The live files of the newest snapshot, each looked at after the one before; None if they cannot be
+        known."""
+        live: LiveFiles | None = None
+        before: Snapshot | None = None
+        walked = self.step_of("check of snapshots", len(snapshots))
+        for snapshot in snapshots:
+            name = f"snapshot-{snapshot.id}"
+            walked.add(1, name)
+            with self.found.about([name]):
+                live = self.reader.guarded(name, partial(self.step, before, live, snapshot))
+            before = snapshot
+        return live
 
     def step_of(self, name: str, total: int) -> Progress:
         """A part of the check that has so many pieces."""

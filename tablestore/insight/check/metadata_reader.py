@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class RecentEntries:
+class EntryCache:
     """Entries of manifests by name, at most `_KEPT` unless one manifest has more; the oldest go first."""
 
     by_name: dict[str, Sequence[ManifestEntry]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class MetadataReader:
 
     store: Store
     found: Findings
-    entries: RecentEntries = field(default_factory=RecentEntries)
+    entries: EntryCache = field(default_factory=EntryCache)
     broken: set[str] = field(default_factory=set)
 
     def read(self, path: str, parse: Callable[[bytes], T], *, where: str = "") -> T | None:

@@ -106,7 +106,7 @@ def test_files_are_walked_once(
 
     monkeypatch.setattr(LiveFiles, "apply", counted)
     for seed in seeds:
-        t = table(tmp_path / str(seed), Random(seed), commits=12)
+        t = table(tmp_path / str(seed), Random(seed), commits=7)
         changes = sum(len(t.store.manifests.delta_entries(s)) for s in t.store.snapshots.all())
         applied.clear()
         assert of_snapshots(check(t.store, data=False)) == [], seed
@@ -155,7 +155,7 @@ def test_damage_is_seen_though_this_process_has_the_manifest_in_its_cache(tmp_pa
 
 def test_few_entries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_reader, "_KEPT", 25)
-    kept = metadata_reader.RecentEntries()
+    kept = metadata_reader.EntryCache()
     some = Entries.of(ManifestEntry(0, partition(0), 0, 1, file(n)) for n in range(10))
     for n in range(6):
         kept.put(f"m{n}", some)
