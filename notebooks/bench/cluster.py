@@ -58,6 +58,7 @@ class Measured:
 CALIBRATION = (
     Run("many commits", 60, 10, 1_000, compacts=False),
     Run("many buckets", 12, 640, 1_000_000, buckets=32, compacts=False),
+    Run("small files", 30, 6_000, 100_000, buckets=3, compacts=False),
     Run("many rows", 5, 200_000, 1_000_000, compacts=False),
     Run("wide rows", 5, 200_000, 1_000_000, columns=12, compacts=False),
     Run("small merges", 40, 2_000, 20_000, buckets=4),
