@@ -108,9 +108,11 @@ class Cluster:
 
 
 def cluster_of(asked: Cluster | Mapping[str, Any]) -> Cluster:
-    """A cluster in either form. Raises InvalidRequest for fields that it does not have."""
+    """A cluster in either form. Raises InvalidRequest for what is none, and for unknown fields."""
     if isinstance(asked, Cluster):
         return asked
+    if not isinstance(asked, Mapping):
+        raise InvalidRequest(f"cluster {asked!r} must be a mapping such as {{'rows_per_second': 50_000}}")
     try:
         return Cluster(**asked)
     except TypeError as wrong:
