@@ -22,10 +22,8 @@ def snippets(readme: Path, language: str) -> list[str]:
 
 
 def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
-    pages = [
-        README,
-        *(GUIDE / f"{name}.md" for name in ("tables", "sql", "operations", "maintenance", "logs")),
-    ]
+    names = ("tables", "sql", "operations", "maintenance", "scale", "logs")
+    pages = [README, *(GUIDE / f"{name}.md" for name in names)]
     with_spark = {GUIDE / f"{name}.md" for name in ("cluster", "spark")}  # tests/demo/test_cluster.py,
     # tests/spark/test_lake_catalog.py
     assert {page for page in GUIDES if snippets(page, "python")} == {*pages[1:], *with_spark}
@@ -50,6 +48,9 @@ def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
     assert "replayed under its own options the table ends with the same files" in done.stdout
     assert "kept by" in done.stdout
     assert "8 → 1 run" in done.stdout
+    assert "no requests" in done.stdout
+    (shown,) = re.findall(r"```\n(50,000 .*?)```", (GUIDE / "scale.md").read_text(), flags=re.S)
+    assert shown in done.stdout
     assert "committed: [{'order_id': 1, 'status': 'new'}]" in done.stdout
     assert "now: [{'order_id': 1, 'status': 'paid'}, {'order_id': 2, 'status': 'new'}]" in done.stdout
     assert "files 2\n" in done.stdout

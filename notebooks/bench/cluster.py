@@ -58,6 +58,7 @@ class Measured:
 CALIBRATION = (
     Run("many commits", 60, 10, 1_000, compacts=False),
     Run("many buckets", 12, 640, 1_000_000, buckets=32, compacts=False),
+    Run("small files", 30, 6_000, 100_000, buckets=3, compacts=False),
     Run("many rows", 5, 200_000, 1_000_000, compacts=False),
     Run("wide rows", 5, 200_000, 1_000_000, columns=12, compacts=False),
     Run("small merges", 40, 2_000, 20_000, buckets=4),
@@ -106,19 +107,23 @@ def _requests(buckets: Sequence[int]) -> dict[str, list[Requests]]:
         table = lake.create_table(f"d.t{number}", schema=schema, primary_key=[KEY], options=options)
         for k in range(4):
             table.write(_batch(Run("", 1, 1_000, 10_000, columns=2), np.random.default_rng(k)))
-        steps: dict[str, Callable[[], object]] = {
-            "a commit": lambda table=table: table.write(pa.table({KEY: range(1_000), "c0": range(1_000)})),
-            "a plan, first": lambda number=number: lake.table(f"d.t{number}").scan().plan(),
-            "a plan, again": lambda table=table: table.scan().plan(),
-            "a scan of 5 runs": lambda table=table: table.scan().to_arrow(),
-            "a full compaction": lambda table=table: table.compact(full=True),
-            "a scan, compacted": lambda table=table: table.scan().to_arrow(),
-        }
-        for name, step in steps.items():
+        for name, step in _steps(lake, table).items():
             before = table.inspect.requests()
             step()
             counted.setdefault(name, []).append(table.inspect.requests() - before)
     return counted
+
+
+def _steps(lake: ts.Lake, table: ts.Table) -> dict[str, Callable[[], object]]:
+    rows = pa.table({KEY: range(1_000), "c0": range(1_000)})
+    return {
+        "a commit": lambda: table.write(rows),
+        "a plan, first": lambda: lake.table(table.name).scan().plan(),
+        "a plan, again": lambda: table.scan().plan(),
+        "a scan of 5 runs": lambda: table.scan().to_arrow(),
+        "a full compaction": lambda: table.compact(full=True),
+        "a scan, compacted": lambda: table.scan().to_arrow(),
+    }
 
 
 def predicted(run: Run, costs: Costs, row_bytes: float) -> float:

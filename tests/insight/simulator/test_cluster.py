@@ -94,10 +94,12 @@ def test_a_compaction_in_a_commit_makes_a_second_snapshot() -> None:
         ({"rows_per_second": 1, "freshness": "soon"}, "freshness 'soon' of a cluster must be a duration"),
         ({"rows_per_second": 1, "commit_every": "2 min"}, "commit_every 2 min must be less than 1 min"),
         ({"rows_per_second": 1, "nodes": 3}, "nodes"),
+        ({"rows_per_second": "many"}, "rows_per_second"),
         ({}, "rows_per_second"),
+        (50_000, "cluster 50000 must be a mapping such as"),
     ],
 )
-def test_what_no_cluster_is_is_refused(given: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_what_no_cluster_is_is_refused(given: Any, why: str, tmp_path: Path) -> None:
     table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT}, primary_key=["k"])
     table.write([{"k": 1}])
     with pytest.raises(ts.InvalidRequest, match=why):
