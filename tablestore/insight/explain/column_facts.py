@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import stats
-from tablestore.format.schema import DataField
 from tablestore.format.stats import ColumnStats
+from tablestore.format.types.arrow_types import DataField
 from tablestore.meta import statistics
 from tablestore.read.scan.file_stats import stats_by_name
 from tablestore.read.scan.plan import Plan
