@@ -94,10 +94,11 @@ def merged(parts: Sequence[SimpleStats], types: Sequence[DataType], rows: Sequen
     """The statistics of several files together, which have so many rows; bounds that one of them lacks are
     unknown."""
     columns = zip(*(decode(p, types, n) for p, n in zip(parts, rows, strict=True)), strict=True)
-    return encode([_together(column, t) for column, t in zip(columns, types, strict=True)], types)
+    return encode([together(column, t) for column, t in zip(columns, types, strict=True)], types)
 
 
-def _together(parts: Sequence[ColumnStats], t: DataType) -> ColumnStats:
+def together(parts: Sequence[ColumnStats], t: DataType) -> ColumnStats:
+    """Statistics of one column in several files; bounds that one of them lacks are unknown."""
     rows = sum(p.rows for p in parts)
     counts = [p.null_count for p in parts if p.null_count is not None]
     nulls = sum(counts) if len(counts) == len(parts) else None

@@ -205,5 +205,8 @@ def test_a_hidden_kernel_serves_names_that_are_markup_and_outlives_a_reload(
     lab.page.locator(".tsw-cockpit .lw-bench:not(.lw-lost) h2", has_text=hostile.IMG).wait_for(timeout=LONG)
     assert len(sidebar.sessions()) == 1
     lab.js("() => jupyterapp.commands.execute('launcher:create').then(() => 0)")
-    lab.page.locator(".jp-LauncherCard:visible", has_text="Lakes").first.wait_for(timeout=LONG)
+    tile = lab.page.locator(".jp-LauncherCard:visible").first  # before those of the kernels
+    tile.wait_for(timeout=LONG)
+    assert tile.get_attribute("title") == "Lakes"
+    assert tile.locator("img").evaluate("one => one.naturalWidth > 0")
     quiet(lab)

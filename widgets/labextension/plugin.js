@@ -27,7 +27,8 @@ function addSidebar(app, parts, { common, notebooks, launcher, palette, state, r
   app.shell.add(side, "left", { rank: 900 });
   restorer?.add(side, side.id);
   addCommands(app, lakes, () => app.shell.activateById(side.id));
-  launcher?.add({ command: SHOW, category: "Lakes", rank: 0 });
+  // In the first section, whose cards show pictures by address; before the kernels.
+  launcher?.add({ command: SHOW, category: "Notebook", rank: -1, kernelIconUrl: `data:image/svg+xml,${encodeURIComponent(DRAWN)}` });
   for (const command of [SHOW, ADD, OPEN, INSERT]) palette?.addItem({ command, category: "Lakes" });
 }
 async function plugins() {

@@ -1,26 +1,29 @@
 """The cards of scans and their plans: which files are read of how many, and of a scan a few of its rows.
 
 A scan's card plans it (manifests alone) and reads `ROWS` rows of `COLUMNS` columns; with a condition of
-splits of `MOST_BYTES` together at most, for `MOST_SECONDS`.
+splits of `MOST_BYTES` together at most, for `MOST_SECONDS`. Beside the rows stand the columns at a glance,
+from the statistics of `MOST_STATISTICS` files at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from tablestore.core.quantities import many, size
 from tablestore.insight.cards import html
 from tablestore.insight.cards.html import TextCell
+from tablestore.insight.explain.column_facts import column_facts
 from tablestore.insight.explain.explanation import Explanation
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.plan import Plan
 
 ROWS, COLUMNS, MOST_BYTES, MOST_SECONDS = 5, 12, 32 << 20, 1.0
 MOST_FILES = 20_000  # whose bytes are added up
+MOST_STATISTICS = 500  # files whose statistics are put together
 _SPLITS = 8
 
 
@@ -53,13 +56,59 @@ def card(scan: ScanRead) -> str:
     ]
     hidden = len(scan.names) - rows.num_columns if lines else 0
     note = f"{why} · {many(hidden, 'column')} not shown" if hidden > 0 else why
+    names = scan.names[:COLUMNS]
     return html.card(
         _name(plan.store.paths.root),
         f"scan · {_where(plan)}",
         chip=("plain", reads(plan)),
-        body=[html.rows(heads, lines) if lines else ""],
-        note=note,
+        body=[html.rows(heads, lines) if lines else "", html.line(note, "ink3"), _columns(plan, names)],
     )
+
+
+def _columns(plan: Plan, names: Sequence[str]) -> str:
+    """The columns at a glance, from the metadata of the files that are read; nothing where there are none."""
+    files = sum(len(split.files) for split in plan.splits)
+    if not 0 < files <= MOST_STATISTICS:
+        return ""
+    facts = column_facts(plan, names).to_pylist()
+    heads = [("column", False), ("type", False), ("NULLs", True), ("distinct", True), ("from", False)]
+    lines = [
+        [
+            TextCell(one["column"]),
+            TextCell(one["type"], colour="ink2"),
+            TextCell("–" if one["nulls"] is None else f"{one['nulls']:,}", True),
+            TextCell(_distinct(one), True),
+            TextCell(_text("min", one["min"])),
+            TextCell("", markup=_bars(one["spread"])),
+            TextCell(_text("max", one["max"])),
+        ]
+        for one in facts
+    ]
+    said = f"columns of {many(facts[0]['rows'], 'stored row')}, by the files' statistics; ≈ is the spread"
+    return html.rows([*heads, ("≈", False), ("to", False)], lines) + html.line(said, "ink3")
+
+
+def _distinct(one: dict[str, Any]) -> str:
+    """What was counted, else the most that there can be."""
+    if one["distinct"] is not None:
+        return f"≈ {one['distinct']:,}"
+    return f"≤ {one['distinct_most']:,}"
+
+
+def _bars(spread: list[float] | None) -> str:
+    """A small histogram, with the rows of its parts as words for who does not see it."""
+    most = max(spread or [0.0])
+    if spread is None or most <= 0:
+        return ""
+    bars = "".join(
+        f'<rect x="{5 * at}" y="{16 - max(1.0, 16 * n / most):.1f}" width="4" '
+        f'height="{max(1.0, 16 * n / most):.1f}" fill="{html.ink("append")}"/>'
+        for at, n in enumerate(spread)
+        if n > 0
+    )
+    said = ", ".join(f"{n:,.0f}" for n in spread)
+    size = f'viewBox="0 0 {5 * len(spread)} 16" width="{5 * len(spread)}" height="16"'
+    return f'<svg {size} role="img" aria-label="about {said} rows from part to part">{bars}</svg>'
 
 
 def _name(root: str) -> str:

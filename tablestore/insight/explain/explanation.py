@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
+from tablestore.core.errors import NotFound
 from tablestore.insight.explain import scan_decisions as decisions
+from tablestore.insight.explain.column_facts import column_facts
 from tablestore.insight.explain.row_groups import row_group_plan
 from tablestore.insight.explain.scan_decisions import RequestedKeys
 from tablestore.read.scan.plan import Plan
@@ -69,6 +71,16 @@ class Explanation:
     def steps(self) -> pa.Table:
         """Files and bytes left after each rule, from all live files to those that are read."""
         return decisions.steps(self.plan.store, self.plan.where, self.plan.verdicts)
+
+    def columns(self, *names: str) -> pa.Table:
+        """One row a column (of those named, else all): type, rows, NULLs, distinct values, bounds, and how
+        the rows spread between them, from the metadata of the files that are read. Raises NotFound for an
+        unknown column."""
+        there = self.plan.store.schema.shown.names
+        for name in names:
+            if name not in there:
+                raise NotFound.among("column", name, there)
+        return column_facts(self.plan, names or there)
 
     def row_groups(self, *, files: Collection[str] | None = None, limit: int | None = None) -> pa.Table:
         """One row a row group of the files that are read (of those named, of `limit` at most), with the rule

@@ -243,3 +243,22 @@ def test_a_rows_card_cuts_long_text_and_colours_have_both_themes() -> None:
     assert html.LIGHT.keys() == html.DARK.keys()
     assert {colour for _, *both in html.CHIPS.values() for colour in both} <= html.LIGHT.keys()
     assert set(cards.CARDS) >= {"lake", "table", "scan", "plan", "snapshot", "what-if", "violations"}
+
+
+def test_a_scan_shows_its_columns_at_a_glance(orders: ts.Table) -> None:
+    found = words(shown(orders.scan()))
+    assert "order_id BIGINT NOT NULL 0 ≤ 25 0 24" in found
+    assert "status STRING 0 ≤ 120 s0 s5" in found
+    assert "columns of 120 stored rows" in found
+    require_ours(shown(orders.scan()))
+    orders.analyze()
+    counted = words(shown(orders.scan()))
+    assert "order_id BIGINT NOT NULL 0 ≈ 25 0 24" in counted
+    assert "status STRING 0 ≈ 6 s0 s5" in counted
+
+
+def test_many_files_are_previewed_without_their_statistics(
+    orders: ts.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "MOST_STATISTICS", 11)
+    assert "stored rows, by" not in words(shown(orders.scan()))

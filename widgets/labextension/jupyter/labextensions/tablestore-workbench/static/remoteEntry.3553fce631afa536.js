@@ -672,7 +672,7 @@ side.title.caption = "Lakes";
 app.shell.add(side, "left", { rank: 900 });
 restorer?.add(side, side.id);
 addCommands(app, lakes, () => app.shell.activateById(side.id));
-launcher?.add({ command: SHOW, category: "Lakes", rank: 0 });
+launcher?.add({ command: SHOW, category: "Notebook", rank: -1, kernelIconUrl: `data:image/svg+xml,${encodeURIComponent(DRAWN)}` });
 for (const command of [SHOW, ADD, OPEN, INSERT]) palette?.addItem({ command, category: "Lakes" });
 }
 async function plugins() {
