@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
@@ -333,9 +334,9 @@ class _Pairwise:
         return ndarray(found, (len(found),), x.dtype)
 
 
-add, maximum, minimum = _Pairwise(lambda a, b: a + b), _Pairwise(builtins.max), _Pairwise(builtins.min)
-subtract, multiply = _Pairwise(lambda a, b: a - b), _Pairwise(lambda a, b: a * b)
-not_equal, equal = _Pairwise(lambda a, b: a != b, "bool"), _Pairwise(lambda a, b: a == b, "bool")
+add, maximum, minimum = _Pairwise(operator.add), _Pairwise(builtins.max), _Pairwise(builtins.min)
+subtract, multiply = _Pairwise(operator.sub), _Pairwise(operator.mul)
+not_equal, equal = _Pairwise(operator.ne, "bool"), _Pairwise(operator.eq, "bool")
 logical_or, logical_and = _Pairwise(lambda a, b: bool(a or b), "bool"), _Pairwise(lambda a, b: bool(a and b), "bool")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate, compress
+from itertools import accumulate, compress, repeat
 from typing import Any
 
 Shape = tuple[int, ...]
@@ -244,13 +244,25 @@ class ndarray:  # the name is numpy's
             places: Iterable[int] = target._places()
             shape = target.shape
         else:
-            numbers = ndarray(list(range(self.size)), self.shape, dtype("int64"))[key]
-            own = list(self._places())
-            places, shape = [own[i] for i in numbers.values()], numbers.shape
+            places, shape = self._chosen(key)
         source = _array(value)
-        found = source.values() * _size(shape) if source.size == 1 else broadcast_to(source, shape).values()
+        many = _size(shape)
+        found: Iterable[Any] = source.values() * many if source.size == 1 else broadcast_to(source, shape).values()
+        if source.dtype is not self.dtype:
+            found = list(map(convert, found))
+        if isinstance(places, range) and many:
+            buffer[places.start : places.stop : places.step] = found
+            return
         for at, one in zip(places, found, strict=False):
-            buffer[at] = convert(one)
+            buffer[at] = one
+
+    def _chosen(self, key: Any) -> tuple[Iterable[int], Shape]:
+        """The places in the buffer that arrays choose."""
+        if isinstance(key, ndarray) and len(self.shape) == 1 and key.dtype.kind in "iu" and not self._offset:
+            return key.values() if self._strides[0] == 1 else [i * self._strides[0] for i in key.values()], key.shape
+        numbers = ndarray(list(range(self.size)), self.shape, dtype("int64"))[key]
+        own = list(self._places())
+        return [own[i] for i in numbers.values()], numbers.shape
 
     def _view_or_place(self, keys: tuple[Any, ...]) -> Any:
         if len(keys) == len(self.shape) and all(isinstance(k, int) for k in keys):
@@ -455,7 +467,7 @@ def _binary(function: Callable[[Any, Any], Any], a: Any, b: Any, kind: str | Non
     x, y = _array(a), _array(b)
     if y.size == 1 and not y.shape and x.shape:
         one = y.values()[0]
-        found, shape = [function(v, one) for v in x.values()], x.shape
+        found, shape = list(map(function, x.values(), repeat(one))), x.shape
     elif x.shape == y.shape:
         found, shape = list(map(function, x.values(), y.values())), x.shape
     else:
