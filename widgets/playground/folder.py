@@ -84,10 +84,9 @@ def play_page(title: str, recipe: Recipe, *, intro: str = "", inline: bool = Fal
         "recipe": json.dumps(recipe),
     }
     text = json.dumps(start).replace("</", "<\\/")
-    parts = [_STATUS]
-    parts += [f"<script>{python_script()}{engine_script()}</script>"] if inline else []
+    parts = [f"<script>{python_script()}{engine_script()}</script>"] if inline else []
     parts.append(f"<script>{_own('play.js')}\nlwPlay({text});</script>")
-    return page(title, views_of(recipe), intro=intro, policy=POLICY, after="".join(parts))
+    return page(title, views_of(recipe), intro=intro + _STATUS, policy=POLICY, after="".join(parts))
 
 
 _STATUS = '<p id="lw-play" class="lw-sub" role="status">A recorded picture.</p>'

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from typing import Any
 
-import absent
+import absent  # type: ignore[import-not-found]  # a module of `columns`, in the browser only
 
 absent.install()
 
@@ -35,15 +34,16 @@ class _AtOnce(threading.Thread):
 
 threading.Thread = _AtOnce  # type: ignore[misc]  # every view's job; there is no other thread in a worker
 
-import anywidget  # noqa: E402
-from widgets.playground.recipes import views_of  # noqa: E402
+import anywidget
+from widgets.playground.recipes import views_of
 
 _UNSEEN = ("assets", "layout")
+OPENED: dict[str, Any] = anywidget.OPENED  # type: ignore[attr-defined]  # that of `columns`
 
 
 def begin(recipe: str) -> str:
     """Make the views of a recipe; their ids and states in order."""
-    views = views_of(json.loads(recipe))
+    views: list[Any] = list(views_of(json.loads(recipe)))
     for view in views:
         view.changed.clear()
     return _text([{"id": view.model_id, "state": _state(view, view.synced)} for view in views])
@@ -52,13 +52,13 @@ def begin(recipe: str) -> str:
 def receive(message: str) -> str:
     """Carry out a message of the page; what changed in which view."""
     asked = json.loads(message)
-    widget: Any = anywidget.OPENED[asked["id"]]
+    widget = OPENED[asked["id"]]
     for name, value in asked.get("state", {}).items():
         setattr(widget, name, value)
     if "content" in asked:
         widget.receive(asked["content"])
     found = {}
-    for name, each in anywidget.OPENED.items():
+    for name, each in OPENED.items():
         if each.changed:
             found[name] = _state(each, sorted(each.changed))
             each.changed.clear()
@@ -71,6 +71,3 @@ def _state(widget: Any, names: list[str]) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), default=str)
-
-
-ANSWERS: dict[str, Callable[[str], str]] = {"begin": begin, "receive": receive}

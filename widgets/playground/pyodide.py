@@ -52,7 +52,9 @@ def package() -> Path:
     digest = base64.b64encode(hashlib.sha512(kept.read_bytes()).digest()).decode()
     if digest != SHA512:
         kept.unlink()
-        raise NoPyodide(f"pyodide {VERSION} has the hash {digest}, not the one known; it was removed, try again")
+        raise NoPyodide(
+            f"pyodide {VERSION} has the hash {digest}, not the one known; it was removed, try again"
+        )
     return kept
 
 

@@ -1,12 +1,12 @@
 """What a playable page shows, as plain values: the same call makes its views in a kernel and in a browser.
 
     {"kind": "game", "stage": 2, "seed": 7}
-    {"kind": "tree", "workload": {"kind": "zipf", "rows": 2000}, "options": {…}, "story": [5, "compact"], "seed": 7}
+    {"kind": "tree", "workload": {"kind": "zipf", "rows": 2000}, "options": {…}, "story": [5, "compact"]}
     {"kind": "trade_off", "workload": {"kind": "zipf", "rows": 1000}, "flushes": 40}
     {"kind": "merge", "runs": [[{"k": 1, "v": 2}], …], "engine": "deduplicate", "primary_key": ["k"]}
 
-The kernel makes them to record the first picture, the browser to go on from there. A story is what
-`notebooks.course.tree` takes: so many flushes, or one compaction. Called by `folder` and by `kernel`.
+The kernel makes them to record the first picture, the browser to go on from there. A story is so many
+flushes, or "compact" for the next compaction. Called by `folder` and by `kernel`.
 """
 
 from __future__ import annotations
@@ -15,30 +15,34 @@ from collections.abc import Mapping
 from typing import Any
 
 import tablestore as ts
+from widgets.controls.widget import CompactionControls
+from widgets.game.widget import ShopGame
 from widgets.kit.view import View
+from widgets.levels.widget import LsmLevels
+from widgets.merge.widget import MergeView
+from widgets.trade_off.widget import TradeOff
 
 Recipe = Mapping[str, Any]
 
 
 def views_of(recipe: Recipe) -> list[View]:
     """The views of a page in their order. Raises InvalidRequest for a kind that is none."""
-    kinds = {"game": _game, "tree": _tree, "trade_off": _trade_off, "merge": _merge}
-    kind = recipe.get("kind")
-    if kind not in kinds:
-        raise ts.InvalidRequest(f"a page of kind {kind!r} is none of {', '.join(kinds)}")
-    return kinds[str(kind)]({name: value for name, value in recipe.items() if name != "kind"})
-
-
-def _game(settings: dict[str, Any]) -> list[View]:
-    from widgets.game.widget import ShopGame
-
-    return [ShopGame(**settings)]
+    kind = str(recipe.get("kind"))
+    settings = {name: value for name, value in recipe.items() if name != "kind"}
+    match kind:
+        case "game":
+            return [ShopGame(**settings)]
+        case "tree":
+            return _tree(settings)
+        case "trade_off":
+            return [TradeOff(**settings).wait()]
+        case "merge":
+            return [MergeView.of(**settings)]
+    raise ts.InvalidRequest(f"a page of kind {kind!r} is none of game, tree, trade_off, merge")
 
 
 def _tree(settings: dict[str, Any]) -> list[View]:
-    from widgets.controls.widget import CompactionControls
-    from widgets.levels.widget import LsmLevels
-
+    """The levels of a simulated bucket, and what is compacted next."""
     tree = ts.simulator(
         settings["workload"], settings.get("options"), seed=settings.get("seed", 7), write_only=True
     )
@@ -48,16 +52,5 @@ def _tree(settings: dict[str, Any]) -> list[View]:
         if act == "compact":
             tree.compact()
     levels, controls = LsmLevels(tree), CompactionControls(tree)
-    return [levels.link(controls), controls]
-
-
-def _trade_off(settings: dict[str, Any]) -> list[View]:
-    from widgets.trade_off.widget import TradeOff
-
-    return [TradeOff(**settings).wait()]
-
-
-def _merge(settings: dict[str, Any]) -> list[View]:
-    from widgets.merge.widget import MergeView
-
-    return [MergeView.of(**settings)]
+    levels.link(controls)
+    return [levels, controls]

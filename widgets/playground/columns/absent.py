@@ -13,7 +13,17 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-PACKAGES = ("fastavro", "pyroaring", "cramjam", "pandas", "ipywidgets", "IPython", "sqlglot", "rich", "plotly")
+PACKAGES = (
+    "fastavro",
+    "pyroaring",
+    "cramjam",
+    "pandas",
+    "ipywidgets",
+    "IPython",
+    "sqlglot",
+    "rich",
+    "plotly",
+)
 INSIDE = ("pyarrow", "numpy")  # modules of these that there is no part of
 
 
@@ -21,7 +31,9 @@ class Absent:
     """A name of a package that is not here."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise ModuleNotFoundError(f"{type(self).__module__} is not in this page: open the table in JupyterLab")
+        raise ModuleNotFoundError(
+            f"{type(self).__module__} is not in this page: open the table in JupyterLab"
+        )
 
 
 class _Module(ModuleType):
@@ -38,7 +50,9 @@ class _Module(ModuleType):
 
 
 class _Finder(MetaPathFinder, Loader):
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> Any:
         package, _, inside = name.partition(".")
         if package in PACKAGES or (package in INSIDE and inside):
             return ModuleSpec(name, self, is_package=True)

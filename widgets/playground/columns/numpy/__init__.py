@@ -9,7 +9,8 @@ import builtins
 import math
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -112,7 +113,7 @@ def stack(parts: Any, axis: int = 0) -> ndarray:
     return made if axis == 0 else made.T.copy()
 
 
-column_stack = lambda parts: stack(parts, axis=1)  # noqa: E731
+column_stack = lambda parts: stack(parts, axis=1)
 
 
 class _Rows:
@@ -142,8 +143,8 @@ def flatnonzero(a: Any) -> ndarray:
     return _array(a).ravel().nonzero()[0]
 
 
-nonzero = lambda a: _array(a).nonzero()  # noqa: E731
-count_nonzero = lambda a: builtins.sum(map(bool, _array(a).values()))  # noqa: E731
+nonzero = lambda a: _array(a).nonzero()
+count_nonzero = lambda a: builtins.sum(map(bool, _array(a).values()))
 
 
 def diff(a: Any, prepend: Any = None) -> ndarray:
@@ -162,7 +163,13 @@ def cumsum(a: Any, axis: int | None = None, out: ndarray | None = None) -> ndarr
     return found
 
 
-def unique(a: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
+def unique(
+    a: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+) -> Any:
     """Each value once, in order; on demand where it is first, which one each value is, and how often."""
     x = _array(a)
     rows = list(zip(*x.tolist(), strict=True)) if axis == 1 else x.values()
@@ -337,7 +344,10 @@ class _Pairwise:
 add, maximum, minimum = _Pairwise(operator.add), _Pairwise(builtins.max), _Pairwise(builtins.min)
 subtract, multiply = _Pairwise(operator.sub), _Pairwise(operator.mul)
 not_equal, equal = _Pairwise(operator.ne, "bool"), _Pairwise(operator.eq, "bool")
-logical_or, logical_and = _Pairwise(lambda a, b: bool(a or b), "bool"), _Pairwise(lambda a, b: bool(a and b), "bool")
+logical_or, logical_and = (
+    _Pairwise(lambda a, b: bool(a or b), "bool"),
+    _Pairwise(lambda a, b: bool(a and b), "bool"),
+)
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -353,6 +363,62 @@ def sort(a: Any) -> ndarray:
     made = _array(a).copy()
     made.sort()
     return made
+
+
+def append(a: Any, values: Any) -> ndarray:
+    """More values at the end."""
+    return concatenate(
+        [a, _array(values).ravel() if isinstance(values, ndarray | list) else _array([values])]
+    )
+
+
+def full_like(other: Any, value: Any, dtype: Any = None) -> ndarray:
+    """One value in the shape of another."""
+    a = _array(other)
+    return full(a.shape, value, a.dtype if dtype is None else dtype)
+
+
+def take(a: Any, places: Any) -> Any:
+    """The values at places."""
+    return _array(a)[_array(places)]
+
+
+@contextmanager
+def errstate(**_: str) -> Iterator[None]:
+    """Plain numbers do not overflow."""
+    yield
+
+
+def nanmin(a: Any) -> float:
+    """The smallest number."""
+    return builtins.min(v for v in _array(a).values() if v == v)
+
+
+def nan_to_num(a: Any, nan: float = 0.0) -> ndarray:
+    """Another number for NaN."""
+    return _array(a)._map(lambda v: nan if v != v else v, float64)
+
+
+sign = lambda a: _array(a)._map(lambda v: (v > 0) - (v < 0), int64)
+
+
+def nanmax(a: Any) -> float:
+    """The largest number."""
+    return builtins.max(v for v in _array(a).values() if v == v)
+
+
+def array_equal(a: Any, b: Any, equal_nan: bool = False) -> bool:
+    """Whether both hold the same values."""
+    x, y = _array(a), _array(b)
+    pairs = zip(x.values(), y.values(), strict=False)
+    return x.shape == y.shape and builtins.all(v == w or (equal_nan and v != v and w != w) for v, w in pairs)
+
+
+def frombuffer(data: Any, dtype: Any = "uint8") -> ndarray:
+    """Bytes as small numbers."""
+    if _kind(dtype).itemsize != 1:
+        raise NotImplementedError("only bytes are read from buffers here")
+    return ndarray(list(bytes(data)), (len(data),), _kind(dtype))
 
 
 class datetime64:  # the name is numpy's

@@ -36,13 +36,20 @@ class dtype:  # the name is numpy's
     @property
     def kind(self) -> str:
         """`b` of bool, `i` and `u` of whole numbers, `f`, `M` of times, `O` of anything else."""
-        return {"bool": "b", "datetime64": "M"}.get(self.name.split("[")[0], self.name[0] if self.name != "object" else "O")
+        return {"bool": "b", "datetime64": "M"}.get(
+            self.name.split("[")[0], self.name[0] if self.name != "object" else "O"
+        )
 
     @property
     def itemsize(self) -> int:
         """Bytes of one value."""
         digits = "".join(c for c in self.name if c.isdigit())
         return int(digits) // 8 if digits else 1
+
+    @property
+    def type(self) -> dtype:
+        """What makes one value."""
+        return self
 
     def __call__(self, value: Any = 0) -> Any:
         return self.convert(value)
@@ -96,7 +103,9 @@ class ndarray:  # the name is numpy's
 
     __slots__ = ("_buffer", "_offset", "_strides", "dtype", "shape")
 
-    def __init__(self, buffer: list[Any], shape: Shape, kind: dtype, strides: Shape | None = None, offset: int = 0):
+    def __init__(
+        self, buffer: list[Any], shape: Shape, kind: dtype, strides: Shape | None = None, offset: int = 0
+    ):
         self._buffer, self.shape, self.dtype, self._offset = buffer, shape, kind, offset
         self._strides = _strides(shape) if strides is None else strides
 
@@ -129,7 +138,11 @@ class ndarray:  # the name is numpy's
         if not self.shape:
             return flat[0]
         for n in reversed(self.shape[1:]):
-            flat = [flat[i : i + n] for i in range(0, len(flat), n)] if n else [[] for _ in range(_size(self.shape[:-1]))]
+            flat = (
+                [flat[i : i + n] for i in range(0, len(flat), n)]
+                if n
+                else [[] for _ in range(_size(self.shape[:-1]))]
+            )
         return flat
 
     @property
@@ -230,7 +243,10 @@ class ndarray:  # the name is numpy's
             return self.T._gather(_array(keys[1])).T
         parts, shape = broadcast([_array(k) for k in keys])
         flat, strides = self.values(), _strides(self.shape)
-        found = [flat[sum(i % n * s for i, n, s in zip(at, self.shape, strides, strict=True))] for at in zip(*parts, strict=True)]
+        found = [
+            flat[sum(i % n * s for i, n, s in zip(at, self.shape, strides, strict=True))]
+            for at in zip(*parts, strict=True)
+        ]
         return ndarray(found, shape, self.dtype)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -247,7 +263,9 @@ class ndarray:  # the name is numpy's
             places, shape = self._chosen(key)
         source = _array(value)
         many = _size(shape)
-        found: Iterable[Any] = source.values() * many if source.size == 1 else broadcast_to(source, shape).values()
+        found: Iterable[Any] = (
+            source.values() * many if source.size == 1 else broadcast_to(source, shape).values()
+        )
         if source.dtype is not self.dtype:
             found = list(map(convert, found))
         if isinstance(places, range) and many:
@@ -259,7 +277,9 @@ class ndarray:  # the name is numpy's
     def _chosen(self, key: Any) -> tuple[Iterable[int], Shape]:
         """The places in the buffer that arrays choose."""
         if isinstance(key, ndarray) and len(self.shape) == 1 and key.dtype.kind in "iu" and not self._offset:
-            return key.values() if self._strides[0] == 1 else [i * self._strides[0] for i in key.values()], key.shape
+            return key.values() if self._strides[0] == 1 else [
+                i * self._strides[0] for i in key.values()
+            ], key.shape
         numbers = ndarray(list(range(self.size)), self.shape, dtype("int64"))[key]
         own = list(self._places())
         return [own[i] for i in numbers.values()], numbers.shape
@@ -302,7 +322,13 @@ class ndarray:  # the name is numpy's
 
     # sums and order
 
-    def along(self, function: Callable[[list[Any]], Any], axis: int | None, kind: dtype | None = None, keepdims: bool = False) -> Any:
+    def along(
+        self,
+        function: Callable[[list[Any]], Any],
+        axis: int | None,
+        kind: dtype | None = None,
+        keepdims: bool = False,
+    ) -> Any:
         """What a function of lists gives of all values, or along an axis."""
         if axis is None:
             return function(self.values())
@@ -314,7 +340,11 @@ class ndarray:  # the name is numpy's
             made = ndarray([v for row in found for v in row], turned.shape, kind or self.dtype)
             return made if turned is self else made.T.copy()
         shape = turned.shape[:-1]
-        return ndarray(found, (*shape, 1) if keepdims else shape, kind or _dtype_of(found)) if shape else found[0]
+        return (
+            ndarray(found, (*shape, 1) if keepdims else shape, kind or _dtype_of(found))
+            if shape
+            else found[0]
+        )
 
     def sum(self, axis: int | None = None, dtype: Any = None) -> Any:
         """The sum."""
@@ -355,7 +385,9 @@ class ndarray:  # the name is numpy's
 
     def argsort(self, axis: int | None = -1, kind: str | None = None, stable: bool = True) -> ndarray:
         """Positions in order; equal values keep theirs."""
-        return self.along(lambda v: sorted(range(len(v)), key=v.__getitem__), -1 if axis is None else axis, dtype("int64"))
+        return self.along(
+            lambda v: sorted(range(len(v)), key=v.__getitem__), -1 if axis is None else axis, dtype("int64")
+        )
 
     def sort(self, axis: int = -1, kind: str | None = None) -> None:
         """Put the values in order here."""
@@ -463,7 +495,7 @@ def broadcast(parts: list[ndarray]) -> tuple[list[list[Any]], Shape]:
 
 
 def _binary(function: Callable[[Any, Any], Any], a: Any, b: Any, kind: str | None = None) -> Any:
-    """A function of two, value by value. `kind` is the type of the result if that does not follow from both."""
+    """A function of two, value by value. `kind` is the type of the result if it does not follow from both."""
     x, y = _array(a), _array(b)
     if y.size == 1 and not y.shape and x.shape:
         one = y.values()[0]
@@ -500,12 +532,15 @@ def _operators() -> None:
     """Give ndarray its operators."""
 
     def both(function: Callable[[Any, Any], Any], kind: str | None) -> tuple[Any, Any]:
-        return (lambda s, o: _binary(function, s, o, kind)), (lambda s, o: _binary(function, _array(o), s, kind))
+        return (lambda s, o: _binary(function, s, o, kind)), (
+            lambda s, o: _binary(function, _array(o), s, kind)
+        )
 
     arithmetic: dict[str, tuple[Callable[[Any, Any], Any], str | None]] = {
         "add": (operator.add, None), "sub": (operator.sub, None), "mul": (operator.mul, None),
         "truediv": (_divide, "float64"), "floordiv": (operator.floordiv, None), "mod": (operator.mod, None),
-        "pow": (_power, None), "and": (operator.and_, None), "or": (operator.or_, None), "xor": (operator.xor, None),
+        "pow": (_power, None), "and": (operator.and_, None),
+        "or": (operator.or_, None), "xor": (operator.xor, None),
     }  # fmt: skip
     for name, (function, kind) in arithmetic.items():
         here, there = both(function, kind)

@@ -57,7 +57,8 @@ class _Kind(DataType):
 
 BooleanArray = StructArray = ListArray = MapArray = StringArray = Array
 ListType, LargeListType, FixedSizeListType, StructType, MapType = (
-    type(name, (_Kind,), {}) for name in ("ListType", "LargeListType", "FixedSizeListType", "StructType", "MapType")
+    type(name, (_Kind,), {})
+    for name in ("ListType", "LargeListType", "FixedSizeListType", "StructType", "MapType")
 )
 
 
@@ -86,6 +87,17 @@ def time32(unit: str) -> DataType:
     return DataType(f"time32[{unit}]", unit=unit)
 
 
+def unify_schemas(schemas: Any, promote_options: str = "default") -> Schema:
+    """The fields of all, NULL columns as the type that another has."""
+    found: dict[str, Field] = {}
+    for field in (f for one in schemas for f in one):
+        if field.name not in found or str(found[field.name].type) == "null":
+            found[field.name] = field
+        elif str(field.type) not in ("null", str(found[field.name].type)):
+            raise ArrowTypeError(f"{field} and {found[field.name]}")
+    return Schema(found.values())
+
+
 class types:
     """Questions about a type."""
 
@@ -96,6 +108,7 @@ class types:
         "float64": ("double",),
         "float32": ("float",),
         "float16": ("halffloat",),
+        "unicode": ("string",),
         "string": ("string",),
         "binary": ("binary",),
         "date": ("date",),
@@ -113,16 +126,22 @@ def _question(name: str) -> Any:
     exact = name in ("float32", "string", "binary", "boolean") or name[-1:].isdigit()
     if exact:
         return staticmethod(lambda t: str(t) in begins)
-    return staticmethod(lambda t: str(t).startswith(begins) and not (name == "time" and str(t).startswith("timestamp")))
+    return staticmethod(
+        lambda t: str(t).startswith(begins) and not (name == "time" and str(t).startswith("timestamp"))
+    )
 
 
 for _name in (
-    "boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 integer signed_integer floating float16 float32 float64 "
-    "string large_string string_view binary large_binary binary_view fixed_size_binary date time timestamp temporal "
-    "decimal decimal128 null nested list large_list fixed_size_list struct map dictionary"
+    "boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 integer "
+    "signed_integer floating float16 float32 float64 "
+    "string large_string string_view unicode binary large_binary binary_view "
+    "fixed_size_binary date time timestamp temporal "
+    "date32 time32 decimal decimal128 null nested list large_list fixed_size_list struct map dictionary"
 ).split():
     setattr(types, f"is_{_name}", _question(_name))
 
 
 def __getattr__(name: str) -> Any:
+    if name[0].isupper():  # classes are named in annotations and asked for by isinstance
+        return type(name, (_Kind,), {})
     raise AttributeError(f"a page without a kernel has no pyarrow.{name}: open the table in JupyterLab")

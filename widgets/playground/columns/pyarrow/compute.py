@@ -80,7 +80,11 @@ def is_valid(a: Any) -> Any:
 
 def fill_null(a: Any, value: Any) -> Any:
     """Another value for NULL."""
-    return a.fill_null(value) if isinstance(a, Array) else Scalar(_side(value) if _side(a) is None else _side(a), a.type)
+    return (
+        a.fill_null(value)
+        if isinstance(a, Array)
+        else Scalar(_side(value) if _side(a) is None else _side(a), a.type)
+    )
 
 
 def coalesce(*parts: Any) -> Array:
@@ -128,7 +132,7 @@ def index(a: Any, value: Any) -> Scalar:
     return Scalar(a.values.index(wanted) if wanted in a.values else -1, _INT)
 
 
-def take(a: Any, places: Any) -> Any:
+def take(a: Any, places: Any, boundscheck: bool = True) -> Any:
     """The values at places."""
     return a.take(places)
 
@@ -185,7 +189,9 @@ def list_parent_indices(a: Array) -> Array:
     return Array([i for i, each in enumerate(a.values) for _ in each or ()], _INT)
 
 
-def binary_join_element_wise(*parts: Any, null_handling: str = "emit_null", null_replacement: str = "") -> Array:
+def binary_join_element_wise(
+    *parts: Any, null_handling: str = "emit_null", null_replacement: str = ""
+) -> Array:
     """Texts joined by the last."""
     many = next(len(p) for p in parts if isinstance(p, Array))
     *texts, by = (p.values if isinstance(p, Array) else [_side(p)] * many for p in parts)
@@ -235,7 +241,10 @@ def replace_substring_regex(a: Array, pattern: str, replacement: str) -> Array:
 def sort_indices(a: Any, sort_keys: Any = (), null_placement: str = "at_end") -> Array:
     """The places in order, NULL last."""
     if isinstance(a, Array):
-        a, sort_keys = Table([a], __import__("pyarrow").schema([("v", a.type)])), [("v", sort_keys or "ascending")]
+        a, sort_keys = (
+            Table([a], __import__("pyarrow").schema([("v", a.type)])),
+            [("v", sort_keys or "ascending")],
+        )
     found = list(range(a.num_rows))
     for name, way in reversed(list(sort_keys)):
         column = a.column(name).values
@@ -308,4 +317,6 @@ def scalar(value: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"a page without a kernel has no function {name} of Arrow: open the table in JupyterLab")
+    raise AttributeError(
+        f"a page without a kernel has no function {name} of Arrow: open the table in JupyterLab"
+    )

@@ -100,7 +100,9 @@ class Array:
         text = self.type.text
         if text.startswith(("int", "uint")):
             kind = "int64" if None not in self.values else "float64"
-            found = self.values if kind == "int64" else [np.nan if v is None else float(v) for v in self.values]
+            found = (
+                self.values if kind == "int64" else [np.nan if v is None else float(v) for v in self.values]
+            )
         elif text in ("double", "float"):
             kind, found = "float64", [np.nan if v is None else v for v in self.values]
         else:
@@ -151,7 +153,11 @@ class Array:
 
     def field(self, key: Any) -> Array:
         """A field of records."""
-        part = self.type.parts[key] if isinstance(key, int) else next(f for f in self.type.parts if f.name == key)
+        part = (
+            self.type.parts[key]
+            if isinstance(key, int)
+            else next(f for f in self.type.parts if f.name == key)
+        )
         return Array([None if v is None else v[part.name] for v in self.values], part.type)
 
     def dictionary_encode(self) -> Array:
@@ -181,10 +187,16 @@ def _plain(values: Any) -> list[Any]:
 
 def named(type: Any) -> DataType:
     """A type, or the one of a name."""
-    return type if isinstance(type, DataType) else DataType({"float64": "double", "float32": "float"}.get(type, type))
+    return (
+        type
+        if isinstance(type, DataType)
+        else DataType({"float64": "double", "float32": "float"}.get(type, type))
+    )
 
 
-def array(values: Any, type: Any = None, mask: Any = None, size: int | None = None, from_pandas: bool = False) -> Array:
+def array(
+    values: Any, type: Any = None, mask: Any = None, size: int | None = None, from_pandas: bool = False
+) -> Array:
     """Plain values as a column."""
     if isinstance(values, Array):
         return values if type is None else values.cast(type)
@@ -217,7 +229,9 @@ class Table:
         return table(columns, schema=schema)
 
     @classmethod
-    def from_arrays(cls, arrays: Sequence[Any], names: Sequence[str] | None = None, schema: Schema | None = None) -> Table:
+    def from_arrays(
+        cls, arrays: Sequence[Any], names: Sequence[str] | None = None, schema: Schema | None = None
+    ) -> Table:
         """Columns in order."""
         return table(list(arrays), names=names, schema=schema)
 
@@ -277,7 +291,9 @@ class Table:
     def to_pylist(self) -> list[dict[str, Any]]:
         """The rows as dicts."""
         names = self.schema.names
-        return [dict(zip(names, row, strict=True)) for row in zip(*(c.values for c in self.columns), strict=True)]
+        return [
+            dict(zip(names, row, strict=True)) for row in zip(*(c.values for c in self.columns), strict=True)
+        ]
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """The columns as lists."""
@@ -292,8 +308,7 @@ class Table:
         return self
 
     def _each(self, change: Callable[[Array], Array]) -> Table:
-        made = Table([change(c) for c in self.columns], self.schema)
-        return made
+        return Table([change(c) for c in self.columns], self.schema)
 
     def slice(self, offset: int = 0, length: int | None = None) -> Table:
         """Some rows behind each other."""

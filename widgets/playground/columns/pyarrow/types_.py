@@ -65,11 +65,18 @@ class DataType:
             return list
         if self.text.startswith("struct"):
             return self._record
-        plain: dict[str, Callable[[Any], Any]] = {"double": float, "float": float, "bool": bool, "binary": bytes}
+        plain: dict[str, Callable[[Any], Any]] = {
+            "double": float,
+            "float": float,
+            "bool": bool,
+            "binary": bytes,
+        }
         return plain.get(self.text, lambda v: v)
 
     def _record(self, value: Any) -> Any:
-        return {f.name: None if value.get(f.name) is None else f.type.convert(value[f.name]) for f in self.parts}
+        return {
+            f.name: None if value.get(f.name) is None else f.type.convert(value[f.name]) for f in self.parts
+        }
 
     def _moment(self, value: Any) -> Any:
         if not isinstance(value, int):
