@@ -14,15 +14,17 @@ from types import ModuleType
 from typing import Any
 
 PACKAGES = (
-    "fastavro",
-    "pyroaring",
-    "cramjam",
-    "pandas",
-    "ipywidgets",
-    "IPython",
-    "sqlglot",
-    "rich",
-    "plotly",
+    *("fastavro", "pyroaring", "cramjam", "pandas", "ipywidgets", "IPython", "sqlglot", "rich", "plotly"),
+    *(
+        "resource",
+        "fcntl",
+        "termios",
+        "ssl",
+        "sqlite3",
+        "_multiprocessing",
+        "lzma",
+        "backports",
+    ),  # Python's own
 )
 INSIDE = ("pyarrow", "numpy")  # modules of these that there is no part of
 
