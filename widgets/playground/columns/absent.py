@@ -15,16 +15,7 @@ from typing import Any
 
 PACKAGES = (
     *("fastavro", "pyroaring", "cramjam", "pandas", "ipywidgets", "IPython", "sqlglot", "rich", "plotly"),
-    *(
-        "resource",
-        "fcntl",
-        "termios",
-        "ssl",
-        "sqlite3",
-        "_multiprocessing",
-        "lzma",
-        "backports",
-    ),  # Python's own
+    *("resource", "fcntl", "termios", "ssl", "sqlite3", "_multiprocessing", "lzma"),  # Python's own
 )
 INSIDE = ("pyarrow", "numpy")  # modules of these that there is no part of
 
