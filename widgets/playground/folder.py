@@ -24,7 +24,7 @@ from widgets.playground.recipes import Recipe, views_of
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = Path(__file__).parent / "columns"
-NOT_NEEDED = ("sql", "cdc", "spark", "tiering", "flow", "fluss", "log", "catalog", "cli")
+NOT_NEEDED = ("sql", "cdc", "spark", "tiering", "flow", "cli")
 """Packages of the engine that no recipe reaches."""
 _WHEN = (1980, 1, 1, 0, 0, 0)
 POLICY = (

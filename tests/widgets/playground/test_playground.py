@@ -70,44 +70,50 @@ def as_sent(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-def test_a_game_played_in_a_page_shows_the_pictures_of_a_kernel(unpacked: Path, seed: int) -> None:
-    recipe = {"kind": "game", "stage": 1 + seed % 5, "seed": seed}
-    (game,) = views_of(recipe)
-    chance = random.Random(seed)
-    acts = [chance.choice(("tick", "tick", "tick", "flush", "step", "lower", "raise")) for _ in range(12)]
-    (begun,), *answers = driven(
-        unpacked,
-        ("begin", recipe),
-        *(("receive", {"id": "w2", "content": {"verb": act}}) for act in acts),
-    )
-    assert begun["id"] == "w2"
-    assert begun["state"]["frame"] == as_sent(game.frame)
-    for act, answer in zip(acts, answers, strict=True):
-        game._on_verb(None, {"verb": act}, [])
-        seen = answer.get("w2", {})
-        assert seen.get("now", as_sent(game.now)) == as_sent(game.now)
-        assert seen.get("frame", as_sent(game.frame)) == as_sent(game.frame)
-    assert any("frame" in answer.get("w2", {}) for answer in answers)
+def test_a_game_played_in_a_page_shows_the_pictures_of_a_kernel(
+    unpacked: Path, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds:
+        recipe = {"kind": "game", "stage": 1 + seed % 5, "seed": seed}
+        (game,) = views_of(recipe)
+        chance = random.Random(seed)
+        acts = [chance.choice(("tick", "tick", "tick", "flush", "step", "lower", "raise")) for _ in range(12)]
+        (begun,), *answers = driven(
+            unpacked,
+            ("begin", recipe),
+            *(("receive", {"id": "w1", "content": {"verb": act}}) for act in acts),
+        )
+        assert begun["id"] == "w1"
+        assert begun["state"]["frame"] == as_sent(game.frame)
+        for act, answer in zip(acts, answers, strict=True):
+            game._on_verb(None, {"verb": act}, [])
+            seen = answer.get("w1", {})
+            assert seen.get("now", as_sent(game.now)) == as_sent(game.now)
+            assert seen.get("frame", as_sent(game.frame)) == as_sent(game.frame)
+        assert any("frame" in answer.get("w1", {}) for answer in answers)
 
 
-def test_levels_and_plan_follow_each_flush_and_step_as_in_a_kernel(unpacked: Path, seed: int) -> None:
-    recipe = {"kind": "tree", "workload": {"kind": "uniform", "rows": 500}, "story": [4], "seed": seed}
-    levels, controls = views_of(recipe)
-    begun, *answers = driven(
-        unpacked,
-        ("begin", recipe),
-        *(("receive", {"id": "w3", "content": {"verb": verb}}) for verb in ("flush", "step")),
-    )
-    ids = [each["id"] for each in begun]
-    assert [each["state"]["frame"] for each in begun] == [as_sent(v.frame) for v in (levels, controls)]
-    shown = {each["id"]: each["state"] for each in begun}
-    for verb, answer in zip(("flush", "step"), answers, strict=True):
-        getattr(controls, verb)()
-        controls.wait(60)
-        for name, values in answer.items():
-            shown.setdefault(name, {}).update(values)
-        assert [shown[name]["frame"] for name in ids] == [as_sent(v.frame) for v in (levels, controls)]
-    assert controls.done
+def test_levels_and_plan_follow_each_flush_and_step_as_in_a_kernel(
+    unpacked: Path, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds:
+        recipe = {"kind": "tree", "workload": {"kind": "uniform", "rows": 500}, "story": [4], "seed": seed}
+        levels, controls = views_of(recipe)
+        begun, *answers = driven(
+            unpacked,
+            ("begin", recipe),
+            *(("receive", {"id": "w2", "content": {"verb": verb}}) for verb in ("flush", "step")),
+        )
+        ids = [each["id"] for each in begun]
+        assert [each["state"]["frame"] for each in begun] == [as_sent(v.frame) for v in (levels, controls)]
+        shown = {each["id"]: each["state"] for each in begun}
+        for verb, answer in zip(("flush", "step"), answers, strict=True):
+            getattr(controls, verb)()
+            controls.wait(60)
+            for name, values in answer.items():
+                shown.setdefault(name, {}).update(values)
+            assert [shown[name]["frame"] for name in ids] == [as_sent(v.frame) for v in (levels, controls)]
+        assert controls.done
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
@@ -121,15 +127,20 @@ def test_each_merge_engine_merges_in_a_page_as_in_a_kernel(unpacked: Path, engin
     assert begun["state"]["frame"] == as_sent(view.frame)
 
 
-def test_draws_are_those_of_numpy(seed: int) -> None:
-    command = [sys.executable, "-S", "-P", "-c", DRAW, str(folder.COLUMNS), str(seed)]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    draws = np.random.default_rng(seed)
-    even, whole, few = draws.random((3, 4)), draws.integers(0, 1000, 50), draws.integers(0, 7, (2, 3))
-    exponential, normal, after = draws.exponential(5.0, 2000), draws.normal(3.0, 2.0, 2000), draws.random(2)
-    assert found[:4] == [even.tolist(), whole.tolist(), few.tolist(), exponential.tolist()]
-    assert found[4] == pytest.approx(normal.tolist(), rel=1e-12, abs=1e-14)
-    assert found[5] == after.tolist()
+def test_draws_are_those_of_numpy(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        command = [sys.executable, "-S", "-P", "-c", DRAW, str(folder.COLUMNS), str(seed)]
+        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        draws = np.random.default_rng(seed)
+        even, whole, few = draws.random((3, 4)), draws.integers(0, 1000, 50), draws.integers(0, 7, (2, 3))
+        exponential, normal, after = (
+            draws.exponential(5.0, 2000),
+            draws.normal(3.0, 2.0, 2000),
+            draws.random(2),
+        )
+        assert found[:4] == [even.tolist(), whole.tolist(), few.tolist(), exponential.tolist()]
+        assert found[4] == pytest.approx(normal.tolist(), rel=1e-12, abs=1e-14)
+        assert found[5] == after.tolist()
 
 
 def test_a_page_of_a_kind_that_is_none_is_refused_by_name() -> None:
@@ -137,6 +148,7 @@ def test_a_page_of_a_kind_that_is_none_is_refused_by_name() -> None:
         views_of({"kind": "chess"})
 
 
+@pytest.mark.large
 def test_the_archive_is_the_same_for_the_same_files() -> None:
     assert folder.engine_zip() == folder.engine_zip()
 
