@@ -245,7 +245,7 @@ def intersect1d(a: Any, b: Any) -> ndarray:
 def isin(a: Any, known: Any) -> ndarray:
     """Which values are among others."""
     some = set(_array(known).values())
-    return _array(a)._map(some.__contains__, bool_)
+    return _array(a).mapped(some.__contains__, bool_)
 
 
 def median(a: Any) -> float:
@@ -272,7 +272,9 @@ def clip(a: Any, low: Any, high: Any) -> Any:
 def _each(function: Callable[[Any], Any], kind: str | None = "float64") -> Callable[[Any], Any]:
     def apply(a: Any) -> Any:
         x = _array(a)
-        return x._map(function, None if kind is None else dtype(kind)) if x.shape else function(x.values()[0])
+        return (
+            x.mapped(function, None if kind is None else dtype(kind)) if x.shape else function(x.values()[0])
+        )
 
     return apply
 
@@ -396,10 +398,10 @@ def nanmin(a: Any) -> float:
 
 def nan_to_num(a: Any, nan: float = 0.0) -> ndarray:
     """Another number for NaN."""
-    return _array(a)._map(lambda v: nan if v != v else v, float64)
+    return _array(a).mapped(lambda v: nan if v != v else v, float64)
 
 
-sign = lambda a: _array(a)._map(lambda v: (v > 0) - (v < 0), int64)
+sign = lambda a: _array(a).mapped(lambda v: (v > 0) - (v < 0), int64)
 
 
 def nanmax(a: Any) -> float:

@@ -101,23 +101,23 @@ def _size(shape: Shape) -> int:
 class ndarray:  # the name is numpy's
     """Values in one flat buffer."""
 
-    __slots__ = ("_buffer", "_offset", "_strides", "dtype", "shape")
+    __slots__ = ("buffer", "dtype", "offset", "shape", "steps")
 
     def __init__(
         self, buffer: list[Any], shape: Shape, kind: dtype, strides: Shape | None = None, offset: int = 0
     ):
-        self._buffer, self.shape, self.dtype, self._offset = buffer, shape, kind, offset
-        self._strides = _strides(shape) if strides is None else strides
+        self.buffer, self.shape, self.dtype, self.offset = buffer, shape, kind, offset
+        self.steps = _strides(shape) if strides is None else strides
 
     # what is in it
 
-    def _places(self) -> Iterable[int]:
+    def places_in(self) -> Iterable[int]:
         """Positions of the values in the buffer, in order."""
         if not self.shape:
-            return (self._offset,)
-        last, step = self.shape[-1], self._strides[-1]
-        starts: list[int] = [self._offset]
-        for n, s in zip(self.shape[:-1], self._strides[:-1], strict=True):
+            return (self.offset,)
+        last, step = self.shape[-1], self.steps[-1]
+        starts: list[int] = [self.offset]
+        for n, s in zip(self.shape[:-1], self.steps[:-1], strict=True):
             starts = [at + i * s for at in starts for i in range(n)]
         if len(starts) == 1:
             at = starts[0]
@@ -126,11 +126,11 @@ class ndarray:  # the name is numpy's
 
     def values(self) -> list[Any]:
         """The values as a flat list, not to be changed."""
-        if self._strides == _strides(self.shape):
+        if self.steps == _strides(self.shape):
             n = _size(self.shape)
-            whole = not self._offset and n == len(self._buffer)
-            return self._buffer if whole else self._buffer[self._offset : self._offset + n]
-        return [self._buffer[i] for i in self._places()]
+            whole = not self.offset and n == len(self.buffer)
+            return self.buffer if whole else self.buffer[self.offset : self.offset + n]
+        return [self.buffer[i] for i in self.places_in()]
 
     def tolist(self) -> Any:
         """Nested lists; of an array without axes the value."""
@@ -158,7 +158,7 @@ class ndarray:  # the name is numpy's
     @property
     def T(self) -> ndarray:
         """The axes in reverse."""
-        return ndarray(self._buffer, self.shape[::-1], self.dtype, self._strides[::-1], self._offset)
+        return ndarray(self.buffer, self.shape[::-1], self.dtype, self.steps[::-1], self.offset)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -192,22 +192,22 @@ class ndarray:  # the name is numpy's
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int) and len(self.shape) == 1:
-            return self._buffer[self._offset + _at(key, self.shape[0]) * self._strides[0]]
+            return self.buffer[self.offset + _at(key, self.shape[0]) * self.steps[0]]
         keys = key if isinstance(key, tuple) else (key,)
         if all(isinstance(k, int | slice) or k is None or k is Ellipsis for k in keys):
             return self._view(keys)
         if len(keys) == 1:
-            return self._gather(_array(keys[0]))
-        return self._pairs(keys)
+            return self.gathered(_array(keys[0]))
+        return self.paired(keys)
 
     def _view(self, keys: tuple[Any, ...]) -> Any:
-        shape, strides, offset, axis = [], [], self._offset, 0
+        shape, strides, offset, axis = [], [], self.offset, 0
         for k in _without_ellipsis(keys, len(self.shape)):
             if k is None:
                 shape.append(1)
                 strides.append(0)
                 continue
-            n, s = self.shape[axis], self._strides[axis]
+            n, s = self.shape[axis], self.steps[axis]
             axis += 1
             if isinstance(k, slice):
                 start, stop, step = k.indices(n)
@@ -217,12 +217,12 @@ class ndarray:  # the name is numpy's
             else:
                 offset += _at(k, n) * s
         shape += self.shape[axis:]
-        strides += self._strides[axis:]
+        strides += self.steps[axis:]
         if not shape:
-            return self._buffer[offset]
-        return ndarray(self._buffer, tuple(shape), self.dtype, tuple(strides), offset)
+            return self.buffer[offset]
+        return ndarray(self.buffer, tuple(shape), self.dtype, tuple(strides), offset)
 
-    def _gather(self, at: ndarray) -> ndarray:
+    def gathered(self, at: ndarray) -> ndarray:
         """Rows at these positions, or where these are true."""
         if at.dtype.kind == "b":
             if at.shape == self.shape:
@@ -237,10 +237,10 @@ class ndarray:  # the name is numpy's
             found = [v for i in at.values() for v in flat[(i % n) * width : (i % n + 1) * width]]
         return ndarray(found, (*at.shape, *rest), self.dtype)
 
-    def _pairs(self, keys: tuple[Any, ...]) -> ndarray:
+    def paired(self, keys: tuple[Any, ...]) -> ndarray:
         """One position for each axis, all broadcast together."""
         if len(keys) == 2 and isinstance(keys[0], slice) and keys[0] == slice(None):
-            return self.T._gather(_array(keys[1])).T
+            return self.T.gathered(_array(keys[1])).T
         parts, shape = broadcast([_array(k) for k in keys])
         flat, strides = self.values(), _strides(self.shape)
         found = [
@@ -250,14 +250,14 @@ class ndarray:  # the name is numpy's
         return ndarray(found, shape, self.dtype)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        convert, buffer = self.dtype.convert, self._buffer
+        convert, buffer = self.dtype.convert, self.buffer
         keys = key if isinstance(key, tuple) else (key,)
         if all(isinstance(k, int | slice) or k is None or k is Ellipsis for k in keys):
             target = self._view_or_place(keys)
             if isinstance(target, int):
                 buffer[target] = convert(value if not isinstance(value, ndarray) else value.item())
                 return
-            places: Iterable[int] = target._places()
+            places: Iterable[int] = target.places_in()
             shape = target.shape
         else:
             places, shape = self._chosen(key)
@@ -276,18 +276,18 @@ class ndarray:  # the name is numpy's
 
     def _chosen(self, key: Any) -> tuple[Iterable[int], Shape]:
         """The places in the buffer that arrays choose."""
-        if isinstance(key, ndarray) and len(self.shape) == 1 and key.dtype.kind in "iu" and not self._offset:
-            return key.values() if self._strides[0] == 1 else [
-                i * self._strides[0] for i in key.values()
+        if isinstance(key, ndarray) and len(self.shape) == 1 and key.dtype.kind in "iu" and not self.offset:
+            return key.values() if self.steps[0] == 1 else [
+                i * self.steps[0] for i in key.values()
             ], key.shape
         numbers = ndarray(list(range(self.size)), self.shape, dtype("int64"))[key]
-        own = list(self._places())
+        own = list(self.places_in())
         return [own[i] for i in numbers.values()], numbers.shape
 
     def _view_or_place(self, keys: tuple[Any, ...]) -> Any:
         if len(keys) == len(self.shape) and all(isinstance(k, int) for k in keys):
-            each = zip(keys, self.shape, self._strides, strict=True)
-            return self._offset + sum(_at(k, n) * s for k, n, s in each)
+            each = zip(keys, self.shape, self.steps, strict=True)
+            return self.offset + sum(_at(k, n) * s for k, n, s in each)
         return self._view(keys)
 
     # other forms
@@ -400,7 +400,7 @@ class ndarray:  # the name is numpy's
 
     def round(self, digits: int = 0) -> ndarray:
         """Rounded, halves to even."""
-        return self._map(lambda v: float(round(v, digits)) if digits else float(round(v)), dtype("float64"))
+        return self.mapped(lambda v: float(round(v, digits)) if digits else float(round(v)), dtype("float64"))
 
     def repeat(self, counts: Any) -> ndarray:
         """Each value so many times."""
@@ -414,7 +414,7 @@ class ndarray:  # the name is numpy's
         found = [i for i, v in enumerate(self.values()) if v]
         return (ndarray(found, (len(found),), dtype("int64")),)
 
-    def _map(self, function: Callable[[Any], Any], kind: dtype | None = None) -> ndarray:
+    def mapped(self, function: Callable[[Any], Any], kind: dtype | None = None) -> ndarray:
         found = list(map(function, self.values()))
         return ndarray(found, self.shape, kind or _dtype_of(found))
 
@@ -458,8 +458,8 @@ def _array(value: Any, kind: Any = None) -> ndarray:
     """Anything as an array."""
     if isinstance(value, ndarray):
         return value if kind is None or dtype(kind) is value.dtype else value.astype(kind)
-    if hasattr(value, "__array__"):
-        return _array(value.__array__(), kind)
+    if hasattr(value, "to_numpy"):
+        return _array(value.to_numpy(), kind)
     if isinstance(value, list | tuple | range):
         items = [one.tolist() if isinstance(one, ndarray) else one for one in value]
         if items and isinstance(items[0], list | tuple):
@@ -479,11 +479,11 @@ def broadcast_to(a: ndarray, shape: Shape) -> ndarray:
         return a
     ahead = len(shape) - len(a.shape)
     strides = [0] * ahead
-    for n, m, s in zip(a.shape, shape[ahead:], a._strides, strict=True):
+    for n, m, s in zip(a.shape, shape[ahead:], a.steps, strict=True):
         if n != m and n != 1:
             raise ValueError(f"operands could not be broadcast together with shapes {a.shape} {shape}")
         strides.append(0 if n == 1 and m != 1 else s)
-    return ndarray(a._buffer, shape, a.dtype, tuple(strides), a._offset)
+    return ndarray(a.buffer, shape, a.dtype, tuple(strides), a.offset)
 
 
 def broadcast(parts: list[ndarray]) -> tuple[list[list[Any]], Shape]:
@@ -548,10 +548,10 @@ def _operators() -> None:
         setattr(ndarray, f"__r{name}__", there)
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(ndarray, f"__{name}__", both(getattr(operator, name), "bool")[0])
-    ndarray.__neg__ = lambda self: self._map(operator.neg, self.dtype)  # type: ignore[attr-defined]
-    ndarray.__abs__ = lambda self: self._map(abs, self.dtype)  # type: ignore[attr-defined]
-    ndarray.__invert__ = lambda self: self._map(operator.not_, self.dtype)  # type: ignore[attr-defined]
-    ndarray.__hash__ = None  # type: ignore[assignment]
+    ndarray.__neg__ = lambda self: self.mapped(operator.neg, self.dtype)
+    ndarray.__abs__ = lambda self: self.mapped(abs, self.dtype)
+    ndarray.__invert__ = lambda self: self.mapped(operator.not_, self.dtype)
+    ndarray.__hash__ = None
 
     def into(name: str) -> Callable[[ndarray, Any], ndarray]:
         function = getattr(operator, name)

@@ -62,16 +62,16 @@ class Generator:
         self._state = (self._step + (high << 64 | low)) * _FACTOR + self._step & _M128
         self._kept: int | None = None
 
-    def _next(self) -> int:
+    def word(self) -> int:
         self._state = state = (self._state * _FACTOR + self._step) & _M128
         word, turn = (state >> 64 ^ state) & _M64, state >> 122
         return (word >> turn | word << (64 - turn)) & _M64
 
-    def _half(self) -> int:
+    def half(self) -> int:
         if self._kept is not None:
             kept, self._kept = self._kept, None
             return kept
-        word = self._next()
+        word = self.word()
         self._kept = word >> 32
         return word & _M32
 
@@ -92,17 +92,17 @@ class Generator:
         span = int(high) - int(low)
         if not 0 < span <= 1 << 32:
             raise NotImplementedError("draws of more than 2^32 whole numbers are not needed here")
-        draw = (lambda: 0) if span == 1 else lambda: self._below(span)
+        draw = (lambda: 0) if span == 1 else lambda: self.below(span)
         return _formed([low + draw() for _ in range(_count(size))], size, "int64")
 
-    def _below(self, span: int) -> int:
+    def below(self, span: int) -> int:
         if span == 1 << 32:
-            return self._half()
-        product = self._half() * span
+            return self.half()
+        product = self.half() * span
         if product & _M32 < span:
             least = (_M32 + 1 - span) % span
             while product & _M32 < least:
-                product = self._half() * span
+                product = self.half() * span
         return product >> 32
 
     def normal(self, mean: float = 0.0, spread: float = 1.0, size: Any = None) -> Any:
@@ -117,7 +117,7 @@ class Generator:
 
     def one(self) -> float:
         """One number from 0 to below 1."""
-        return (self._next() >> 11) * 2.0**-53
+        return (self.word() >> 11) * 2.0**-53
 
 
 def _count(size: Any) -> int:
@@ -173,7 +173,7 @@ def _normal() -> Any:
 
     def draw(of: Generator) -> float:
         while True:
-            word = of._next()
+            word = of.word()
             layer, word = word & 0xFF, word >> 8
             size = word >> 1 & 0xFFFFFFFFFFFFF
             value = -size * x[layer] if word & 1 else size * x[layer]
@@ -200,7 +200,7 @@ def _exponential() -> Any:
 
     def draw(of: Generator) -> float:
         while True:
-            word = of._next() >> 3
+            word = of.word() >> 3
             layer, word = word & 0xFF, word >> 8
             value = word * x[layer]
             if word < inside[layer]:

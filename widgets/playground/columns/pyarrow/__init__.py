@@ -98,31 +98,32 @@ def unify_schemas(schemas: Any, promote_options: str = "default") -> Schema:
     return Schema(found.values())
 
 
+_FAMILIES = {
+    "boolean": ("bool",),
+    "integer": ("int", "uint"),
+    "floating": ("double", "float", "halffloat"),
+    "float64": ("double",),
+    "float32": ("float",),
+    "float16": ("halffloat",),
+    "unicode": ("string",),
+    "string": ("string",),
+    "binary": ("binary",),
+    "date": ("date",),
+    "time": ("time32", "time64"),
+    "timestamp": ("timestamp",),
+    "temporal": ("timestamp", "date", "time"),
+    "decimal": ("decimal",),
+    "nested": ("list", "struct", "map"),
+    "signed_integer": ("int",),
+}
+
+
 class types:
     """Questions about a type."""
 
-    _OF = {
-        "boolean": ("bool",),
-        "integer": ("int", "uint"),
-        "floating": ("double", "float", "halffloat"),
-        "float64": ("double",),
-        "float32": ("float",),
-        "float16": ("halffloat",),
-        "unicode": ("string",),
-        "string": ("string",),
-        "binary": ("binary",),
-        "date": ("date",),
-        "time": ("time32", "time64"),
-        "timestamp": ("timestamp",),
-        "temporal": ("timestamp", "date", "time"),
-        "decimal": ("decimal",),
-        "nested": ("list", "struct", "map"),
-        "signed_integer": ("int",),
-    }
-
 
 def _question(name: str) -> Any:
-    begins = types._OF.get(name, (name,))
+    begins = _FAMILIES.get(name, (name,))
     exact = name in ("float32", "string", "binary", "boolean") or name[-1:].isdigit()
     if exact:
         return staticmethod(lambda t: str(t) in begins)
