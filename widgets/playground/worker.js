@@ -9,7 +9,7 @@ async function begin({ wasm, stdlib, asm, api, engine, recipe, lock }) {
     return new Response(body, { headers: { "Content-Type": type } });
   };
   const [{ default: createPyodideModule }, { loadPyodide }] = [await module(asm), await module(api)];
-  const python = await loadPyodide({ indexURL: "https://page.invalid/", createPyodideModule, lockFileContents: lock });
+  const python = await loadPyodide({ indexURL: "page:/", createPyodideModule, lockFileContents: lock });
   python.unpackArchive(engine, "zip", { extractDir: "/engine" });
   python.runPython("import sys; sys.path[:0] = ['/engine/columns', '/engine']");
   const kernel = python.pyimport("widgets.playground.kernel");
