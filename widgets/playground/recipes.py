@@ -43,7 +43,7 @@ def views_of(recipe: Recipe) -> list[View]:
 
 def _tree(settings: dict[str, Any]) -> list[View]:
     """The levels of a simulated bucket, and what is compacted next."""
-    tree = ts.simulator(
+    tree: Any = ts.simulator(
         settings["workload"], settings.get("options"), seed=settings.get("seed", 7), write_only=True
     )
     for act in settings.get("story", ()):
