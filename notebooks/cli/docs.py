@@ -20,11 +20,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from notebooks.cli import reference
+from notebooks.cli import playground, reference
 from notebooks.cli.docs_options import parser
 from notebooks.cli.lab import lab_environment
 from notebooks.cli.pages import Outcome, index_page, notebook_page, references
 from notebooks.cli.places import NOTEBOOKS
+from widgets.playground.pyodide import NoPyodide
 
 SPARK = re.compile(r"^\s*(?:import pyspark|from pyspark|.*\bts\.spark\b)", re.MULTILINE)
 CELL_SECONDS = 600
@@ -37,17 +38,26 @@ def main(arguments: list[str]) -> int:
     if options.api:
         print(write_reference(options.to / "api"))
         return 0
-    chosen = select(sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), options.notebooks)
+    target: Path = options.playground or options.to
+    if options.playground:
+        try:
+            playground.write_playing(target)
+        except NoPyodide as missing:
+            screen.print(f"docs: {missing}")
+            return 2
+    names = options.notebooks or (playground.LESSONS if options.playground else [])
+    chosen = select(sorted(NOTEBOOKS.glob("[0-9]*.ipynb")), list(names))
     if not chosen:
         screen.print(f"docs: no notebook begins with {', '.join(options.notebooks) or 'a number'}")
         return 2
     os.environ.update(lab_environment(os.environ.get("PYTHONPATH", "")))  # the kernels' as well
-    options.to.mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
     parameters = {"solve": True, "scale": options.scale, "scale_factor": options.scale_factor}
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    outcomes = [write(path, options.to, parameters, screen) for path in chosen]
-    index = options.to / "index.html"
-    index.write_text(index_page(outcomes), encoding="utf-8")
+    outcomes = [write(path, target, parameters, screen) for path in chosen]
+    index = target / "index.html"
+    first = playground.index_of(outcomes) if options.playground else index_page(outcomes)
+    index.write_text(first, encoding="utf-8")
     failed = [outcome for outcome in outcomes if outcome.problem and not outcome.skipped]
     print(index)
     if failed:

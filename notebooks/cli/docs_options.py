@@ -1,10 +1,13 @@
 """`docs`: runs the notebooks from top to bottom and writes them as pages, and an index with their times;
-with `--api` the API reference instead.
+with `--api` the API reference instead, with `--playground` pages that play.
 
 Each notebook has a kernel of its own; its tasks are answered by the engine. The pages show the static
 pictures, light, and refer to nothing outside their folder: no script, no style sheet, no font. A notebook
 that fails is reported with its cell, its page shows how far it came, and the rest go on; the exit code is
 then 1.
+
+A playground is a folder of static files: the lessons on files, merging and compaction, and pages beside them
+that play without a kernel, by Python in the browser. It needs npm once, to fetch that.
 
 Here are the options alone, without Jupyter, so that `--help` is there at once.
 """
@@ -29,6 +32,12 @@ def parser() -> argparse.ArgumentParser:
         default=NOTEBOOKS / "_executed",
         metavar="DIR",
         help="where the pages go (default %(default)s)",
+    )
+    p.add_argument(
+        "--playground",
+        type=lambda text: Path(text).expanduser().absolute(),
+        metavar="DIR",
+        help="write the lessons 02 to 05 (or those named) and pages that play to DIR",
     )
     p.add_argument("--scale", type=float, default=None, metavar="X", help="how much data the lessons make")
     p.add_argument("--scale-factor", default=None, metavar="SF", help="of TPC-H in notebook 01")

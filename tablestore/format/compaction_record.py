@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.core.zstandard import zstd
-from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.manifests.data_file import DataFileMeta
 
 PROPERTY = "tablestore.compactions"
 FOLLOWED = (

@@ -16,8 +16,9 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.levels import bucket, interval
+from tablestore.lsm.levels import bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.merge_function import merge_function, plain
 from tablestore.lsm.merge.merge_reader import merge
@@ -60,7 +61,7 @@ class Bucket:
 
     @property
     def levels(self) -> Levels:
-        key = interval.key_order([f.type for f in self.schema.key_fields])
+        key = key_order([f.type for f in self.schema.key_fields])
         return Levels.of(self.live, self.table_options.num_levels, key)
 
     @property

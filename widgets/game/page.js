@@ -9,3 +9,16 @@ LW_REPLIES.game = (model, spec) => {
   model.on("change:at", show);
   show();
 };
+// Where Python runs in the page it has no clock: the page's own sends the ticks.
+LW_LIVE.game = (model) => {
+  const send = model.send;
+  let timer = null;
+  const again = () => { timer = setTimeout(async () => {
+    await send({ verb: "tick" });
+    if ((model.get("now") || {}).over) lwSet(model, { playing: false });
+    if (model.get("playing")) again();
+  }, GAME_TICK / model.get("pace")); };
+  model.local("playing");
+  model.on("change:playing", () => { clearTimeout(timer); if (model.get("playing")) again(); });
+  model.send = (content) => { if (content.verb === "restart") lwSet(model, { playing: false }); return send(content); };
+};

@@ -36,12 +36,23 @@ class Exports(Protocol):
         ...
 
 
-def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+
+
+def page(
+    title: str,
+    views: Sequence[Any],
+    *,
+    heading: bool = True,
+    intro: str = "",
+    after: str = "",
+    policy: str = POLICY,
+) -> str:
     """One HTML page of views and workbenches, live without a kernel and without a network.
 
     `title` is the page's, shown above the views unless `heading` is False. `views` stand in their order, a
     panel beside the view before it; those of one source that are not linked to anything yet are linked
-    first.
+    first. `intro` is HTML above the views, `after` HTML below the page's own script, which `policy` allows.
 
     >>> text = widgets.page("Orders", [widgets.SnapshotTimeline(orders), widgets.LsmLevels(orders)])
     >>> text.startswith("<!doctype html>"), "http://" in text.replace("http://www.w3.org/2000/svg", "")
@@ -72,7 +83,8 @@ def page(title: str, views: Sequence[Any], *, heading: bool = True) -> str:
         f'<p class="lw-sub">{esc(text)}</p>' for text in (each.get("limits", "") for each in specs) if text
     ]
     broad = any(_is_bench(view) for view in views)
-    return _document(title, head + "".join(rows + limits) + _pictures(views), specs, broad=broad)
+    body = head + intro + "".join(rows + limits) + _pictures(views)
+    return _document(title, body, specs, broad=broad, after=after, policy=policy)
 
 
 def _pictures(views: Sequence[Any]) -> str:
@@ -147,14 +159,15 @@ def _row(inner: str, *, panel: bool) -> str:
     return f'<div class="row{" panel" if panel else ""}">{inner}</div>'
 
 
-def _document(title: str, rows: str, specs: list[dict[str, Any]], *, broad: bool) -> str:
+def _document(
+    title: str, rows: str, specs: list[dict[str, Any]], *, broad: bool, after: str, policy: str
+) -> str:
     """The page: style, packed frames, our modules, and the start."""
     packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
     used = sorted({spec["kind"] for spec in specs})
     views = "".join(assets.scope(kind, page=True) for kind in used)
     script = f"{assets.library(host=True)}const lwViews = {{}};\n{views}lwBoot(lwViews);"
     style = assets.sheet() + _PAGE_STYLE
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -162,7 +175,7 @@ def _document(title: str, rows: str, specs: list[dict[str, Any]], *, broad: bool
         f"<title>{esc(title or 'Tablestore')}</title><style>{style}</style></head>"
         f'<body><main class="lw lw-page{" lw-broad" if broad else ""}">{rows}</main>'
         f'<script type="text/plain" id="lw-data">{packed}</script>'
-        f"<script>{script}</script></body></html>\n"
+        f"<script>{script}</script>{after}</body></html>\n"
     )
 
 

@@ -1,7 +1,7 @@
 """Manifest lists and manifests: values ⇄ Avro bytes (FORMAT.md 8.1, 8.2, 8.3).
 
-`DataFileMeta` describes one data file, `ManifestEntry` its addition or deletion, `ManifestFileMeta` one
-manifest in a list. Field order and names are the format's; fields that an older writer left out are None.
+`ManifestEntry` is the addition or deletion of a data file (`data_file`), `ManifestFileMeta` one manifest in a
+list. Field order and names are the format's; fields that an older writer left out are None.
 """
 
 from __future__ import annotations
@@ -23,60 +23,20 @@ from tablestore.format.avro.carried import (
     to_text,
     values,
 )
+from tablestore.format.manifests.data_file import APPEND_SOURCE as APPEND_SOURCE
+from tablestore.format.manifests.data_file import COMPACT_SOURCE as COMPACT_SOURCE
+from tablestore.format.manifests.data_file import EMPTY_ROW as EMPTY_ROW
+from tablestore.format.manifests.data_file import EMPTY_STATS as EMPTY_STATS
+from tablestore.format.manifests.data_file import DataFileMeta as DataFileMeta
+from tablestore.format.manifests.data_file import SimpleStats as SimpleStats
 from tablestore.io.paths import is_plain
 
 ADD, DELETE = 0, 1
-APPEND_SOURCE, COMPACT_SOURCE = 0, 1
 ENTRY_VERSION = 2
-EMPTY_ROW = bytes(12)
 MAX_COUNT = 1 << 50  # bytes or rows of one file
 MAX_LEVELS = 1 << 16
 MIN_BUCKET = -2
 EXTRA_FILES = "_EXTRA_FILES"
-
-
-@dataclass(frozen=True, slots=True)
-class SimpleStats:
-    """Minimum, maximum (serialized BinaryRows) and null counts, one position a column."""
-
-    min_values: bytes = EMPTY_ROW
-    max_values: bytes = EMPTY_ROW
-    null_counts: tuple[int | None, ...] | None = ()
-
-
-EMPTY_STATS = SimpleStats()
-
-
-@dataclass(frozen=True, slots=True)
-class DataFileMeta:
-    """One data file. `min_key`, `max_key`: serialized BinaryRow of the trimmed primary key, exact; `carried`:
-    fields of later releases, which stay with it."""
-
-    file_name: str
-    file_size: int
-    row_count: int
-    min_key: bytes
-    max_key: bytes
-    key_stats: SimpleStats
-    value_stats: SimpleStats
-    min_sequence: int
-    max_sequence: int
-    schema_id: int
-    level: int
-    extra_files: tuple[str, ...] = ()
-    creation_time_ms: int | None = None
-    delete_count: int | None = None
-    embedded_index: bytes | None = None
-    file_source: int | None = None
-    value_stats_cols: tuple[str, ...] | None = None
-    external_path: str | None = None
-    first_row_id: int | None = None
-    write_cols: tuple[str, ...] | None = None
-    carried: tuple[CarriedField, ...] = field(default=(), compare=False, repr=False)
-
-    def upgraded(self, level: int) -> DataFileMeta:
-        """The same file at another level: no byte of it changes."""
-        return replace(self, level=level)
 
 
 @dataclass(frozen=True, slots=True)

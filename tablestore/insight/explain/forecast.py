@@ -25,8 +25,8 @@ from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
-from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.bucket import Bucket
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 
 
@@ -147,7 +147,7 @@ def forecast(
     of files that are marked as deleted.
     """
     rules = CompactionOptions.of(options)
-    key = interval.key_order(types)
+    key = key_order(types)
     drop = drops_deletes(unit, levels, marked=gone is not None, newest_wins=rules.newest_wins)
     moved: list[DataFileMeta] = []
     read: list[DataFileMeta] = []

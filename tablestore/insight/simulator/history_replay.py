@@ -34,7 +34,7 @@ from tablestore.insight.simulator.replay_bucket import (
 )
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
 from tablestore.lsm.compaction.options import CompactionOptions
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 
 ProgressCallback = Callable[[int, int], None]  # (commits done, all of them)
@@ -319,7 +319,7 @@ def _learn(known: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Lev
     if occasion.compaction is None:
         return
     left = {f.file_name: f.level for f in bucket.levels.files}
-    key = interval.key_order(bucket.types)
+    key = key_order(bucket.types)
     for done in bucket.done:
         for merge in done.merges:
             levels = {left[f.file_name] for f in merge.outputs if f.file_name in left}  # moved on, maybe
@@ -414,7 +414,7 @@ def _replaced(record: CompactionRecord, later: Sequence[CompactionRecord], writt
 def _left(record: CompactionRecord, merge: ReplayedMerge, written: Files, bucket: ReplayBucket) -> Files:
     """What a compaction wrote, if all of it is among what its commit left, at its level or moved on from it:
     files of one level that come to what the record says."""
-    key = interval.key_order(bucket.types)
+    key = key_order(bucket.types)
     low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
     by_level: dict[int, list[DataFileMeta]] = {}
     for f in written:

@@ -29,13 +29,13 @@ from tablestore.insight.simulator.keyset import KeySet
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.recording import record_of
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 
 USER = "simulator"
 _MOST_PLACES = 1 << 27  # marks of sampled keys: 128 MB a bucket
 Named = dict[tuple[int, str], DataFileMeta]  # live files by level and name
-_ORDER = interval.key_order(KEY)
+_ORDER = key_order(KEY)
 
 
 class LiveKeys:

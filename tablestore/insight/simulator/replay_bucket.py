@@ -22,7 +22,7 @@ from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.writing.rolling import file_rows
 
@@ -114,7 +114,7 @@ class ReplayBucket:
         self.account, self.now_ms = Account(), 0
         self.done: list[ExecutedDecision] = []
         self.options, self._marked, self._estimates, self._number = options, marked, estimates, 0
-        self._key: Callable[[bytes], Any] = interval.key_order(types)
+        self._key: Callable[[bytes], Any] = key_order(types)
         self.loop = self._loop(Levels.of((), options.num_levels, self._key))
 
     def _loop(self, levels: Levels) -> CompactionLoop:

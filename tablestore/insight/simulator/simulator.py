@@ -28,7 +28,7 @@ from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 FLUSH, COMPACTION = "flush", "compaction"
@@ -386,7 +386,7 @@ def described(levels: Levels, weight: float) -> Levels:
         return tuple(f.meta(weight) for f in files)
 
     upper = tuple(SortedRun(metas(run.files), run.level) for run in levels.upper)
-    return Levels(metas(levels.level0), upper, interval.key_order(KEY))
+    return Levels(metas(levels.level0), upper, key_order(KEY))
 
 
 def _share(workload: Workload, buckets: int) -> Workload:

@@ -27,7 +27,7 @@ from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.insight.simulator.workload import Workload
 from tablestore.insight.simulator.workload_run import Run
 from tablestore.lsm.compaction.options import CompactionOptions
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 FLUSHES = 200
@@ -191,7 +191,7 @@ class _Side:
     def __init__(self, place: Place, bucket: SimBucket, weight: float) -> None:
         self.place, self.steps, self.stalls = place, Steps(), 0
         self._bucket, self._weight = bucket, weight
-        self._key = interval.key_order(KEY)
+        self._key = key_order(KEY)
         self._known: dict[tuple[str, int], DataFileMeta] = {}
 
     @property

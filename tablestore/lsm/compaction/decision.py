@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tablestore.core import quantities
 from tablestore.format.compaction_record import MergeShape, inputs_of
-from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.manifests.data_file import DataFileMeta
 
 State = Literal["fired", "no", "not reached", "off"]
 _SIGNS = {"fired": "✓", "no": "×", "not reached": "○", "off": "–"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.overlap import First

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
-from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun
 
 First = Callable[[Levels, int], "Candidate"]

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.format.manifests.manifest import EMPTY_STATS, DataFileMeta
+from tablestore.format.manifests.data_file import EMPTY_STATS, DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.universal import pick
 from tablestore.lsm.levels import interval

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.interval import Section

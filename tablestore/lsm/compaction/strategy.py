@@ -6,13 +6,17 @@ created, altered or opened for writing.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.table_options import CompactionStrategy, TableOptions
-from tablestore.format.schema import TableSchema
 from tablestore.lsm.compaction import leveled, universal
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.levels.sorted_run import Levels
+
+if TYPE_CHECKING:
+    from tablestore.format.schema import TableSchema
 
 _KEY = "tablestore.compaction.strategy"
 

@@ -19,7 +19,7 @@ from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import FileIO
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels
 
 
@@ -47,7 +47,7 @@ class Bucket:
     @cached_property
     def key_order(self) -> KeyOrder:
         """A function that makes serialized keys of the bucket comparable."""
-        return interval.key_order([f.type for f in self.schema.key_fields])
+        return key_order([f.type for f in self.schema.key_fields])
 
     @cached_property
     def levels(self) -> Levels:

@@ -8,29 +8,13 @@ generation.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from tablestore.format import binary_row
-from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.format.types.arrow_types import DataType
+from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.levels.sorted_run import MIXED, SortedRun, newest_first
 
 Section = tuple[SortedRun, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparable:
-    types: tuple[DataType, ...]
-
-    def __call__(self, key: bytes) -> Any:
-        return binary_row.key_order(key, self.types)
-
-
-def key_order(types: Sequence[DataType]) -> Callable[[bytes], Any]:
-    """A picklable function that makes serialized keys of these types comparable in the format's key order."""
-    return _Comparable(tuple(types))
 
 
 def partition(files: Iterable[DataFileMeta], key: Callable[[bytes], Any]) -> list[Section]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.manifests.data_file import DataFileMeta
 
 MIXED = -1  # level of a run packed from files of several levels
 KeyOrder = Callable[[bytes], Any]

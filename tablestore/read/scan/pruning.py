@@ -28,6 +28,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import file_index
 from tablestore.read.scan.file_stats import stats_by_name, unpadded
@@ -344,7 +345,7 @@ class Pruner:
         once = self.options.deletion_vectors or self.options.merge_engine is MergeEngine.FIRST_ROW
         if lone or (once and all(f.level > 0 for f in files)):
             return [(f,) for f in files]  # what a newer file supersedes is marked as deleted, or not there
-        key = interval.key_order([f.type for f in self.schema.key_fields])
+        key = key_order([f.type for f in self.schema.key_fields])
         groups: list[tuple[DataFileMeta, ...]] = []
         for section in interval.partition(files, key):
             groups.append(tuple(f for run in section for f in run.files))

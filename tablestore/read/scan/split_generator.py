@@ -18,6 +18,7 @@ from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
@@ -98,7 +99,7 @@ def _cut(
     in the order of writing without a primary key, else as the manifests name them."""
     if not lifted.all():
         types = tuple(f.type for f in schema.key_fields)
-        order, starts = sections.sections(entries, group, types, interval.key_order(types))
+        order, starts = sections.sections(entries, group, types, key_order(types))
         if not lifted.any():
             return order, starts
     else:
@@ -116,7 +117,7 @@ def _in_runs(entries: Entries, rows: np.ndarray, schema: TableSchema) -> np.ndar
     """Positions of one section's files, run after run."""
     some = entries.take(rows).objects
     position = {id(e.file): int(r) for e, r in zip(some, rows, strict=True)}
-    key = interval.key_order([f.type for f in schema.key_fields])
+    key = key_order([f.type for f in schema.key_fields])
     in_runs = [
         position[id(f)]
         for section in interval.partition([e.file for e in some], key)

@@ -17,11 +17,11 @@ from tablestore.core.errors import CommitConflict, InvalidOption
 from tablestore.core.options.table_options import CompactionStrategy
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import KEY, data_file
 
-KEYS = interval.key_order(KEY)
+KEYS = key_order(KEY)
 LEVELED = CompactionOptions(
     strategy=CompactionStrategy.LEVELED,
     num_levels=4,

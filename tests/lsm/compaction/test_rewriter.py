@@ -10,6 +10,7 @@ from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import steps
 from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
 from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tests.lsm.bucket import Bucket
 from tests.lsm.trees import KEY, data_file
 
@@ -17,7 +18,7 @@ BIG, SMALL = 100, 10
 
 
 def plan(*files, output_level=5):
-    sections = interval.partition(files, interval.key_order(KEY))
+    sections = interval.partition(files, key_order(KEY))
     found = []
     for step in steps(sections, output_level=output_level, oldest_level=5, small_bytes=BIG):
         if step.upgrade is not None:
@@ -126,7 +127,7 @@ def test_output_rolls_at_the_target_size(tmp_path):
     bucket = bucket_of(tmp_path, (rows[::2], None), (rows[1::2], None), target_file_size="256kb")
     result = run(bucket, 5)
     assert len(result.after) > 1
-    key = interval.key_order([f.type for f in bucket.schema.key_fields])
+    key = key_order([f.type for f in bucket.schema.key_fields])
     assert all(key(a.max_key) < key(b.min_key) for a, b in zip(result.after, result.after[1:], strict=False))
     assert sum(f.row_count for f in result.after) == 140_000
 

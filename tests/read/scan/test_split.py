@@ -17,6 +17,7 @@ from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, INT, STRING, DataField
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
@@ -83,7 +84,7 @@ def test_sections_of_many_buckets_are_those_of_each_bucket(names: str, seeds: li
             values = [f"{rng.randrange(300):b}" if n == "s" else rng.randrange(-150, 150) for n in names]
             return binary_row.encode(values, kinds)
 
-        order = interval.key_order(kinds)
+        order = key_order(kinds)
         entries = []
         for i in range(300):
             low, high = sorted((key(), key()), key=order)

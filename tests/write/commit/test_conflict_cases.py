@@ -18,7 +18,7 @@ from tablestore.format.manifests.index_manifest import (
 )
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.write.commit import conflict_rules
 from tests import text_cases
 from tests.lsm.trees import KEY, data_file
@@ -49,7 +49,7 @@ def outcome(lines: list[str]) -> str:
         else:
             (live if verb == "live" else delta).append(data_entry(verb, *words))
     found = conflict_rules.bucket_counts(live, delta, str) if "counts" in switches else None
-    found = found or conflict_rules.files(live, delta, interval.key_order(KEY))
+    found = found or conflict_rules.files(live, delta, key_order(KEY))
     if found is None:
         added = {e.file.file_name for e in delta if e.kind == ADD}
         gone = {e.file.file_name for e in delta if e.kind == DELETE} - added

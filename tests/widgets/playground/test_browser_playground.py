@@ -1,0 +1,84 @@
+"""A playground in a real browser, from a disk, without a network: it plays, and picks as Java Paimon does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from notebooks.cli.playground import PAGES, write_playing
+from tests.browsing import needs_browser
+from widgets import ShopGame
+from widgets.playground import pyodide
+
+pytestmark = [*needs_browser, pytest.mark.large]
+PICKS = Path(__file__).parents[2] / "golden" / "picks" / "universal-picks.jsonl.gz"
+CHECK = """lines => {
+  python.globals.set("lines", lines);
+  return python.runPython(`
+from tablestore.lsm.compaction.recorded import check_picks
+checked = check_picks(lines.split("\\\\n"))
+f"{checked.cases - checked.wrong} of {checked.cases}"`);
+}"""
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def playground(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder, without the lessons that are run for it."""
+    target = tmp_path_factory.mktemp("playground")
+    try:
+        write_playing(target)
+    except pyodide.NoPyodide as missing:
+        pytest.skip(f"needs Pyodide: {missing}")
+    return target
+
+
+def test_every_page_plays_from_a_disk(browser, playground: Path) -> None:
+    for name in (page.name for page in PAGES):
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        page = context.new_page()
+        page.set_default_timeout(240_000)
+        asked, complaints = [], []
+        page.on("request", lambda request: asked.append(request.url))  # noqa: B023 - used within the turn
+        page.on("pageerror", lambda error: complaints.append(str(error)))  # noqa: B023 - likewise
+        page.goto((playground / f"{name}.html").as_uri())
+        page.locator("body[data-ready=true]").wait_for()
+        assert page.locator(".lw-pic svg").count() >= 1
+        page.locator("#lw-play[data-state=ready], #lw-play[data-state=failed]").wait_for()
+        assert page.inner_text("#lw-play") == "Playable: the engine's own rules run in this page."
+        assert page.locator(".lw-pic svg").count() >= 1
+        assert page.locator(".lw-error:visible").count() == 0
+        assert {url.split(":")[0] for url in asked} <= {"file", "blob", "data"}
+        assert complaints == []
+        context.close()
+        weight = sum(
+            (playground / part).stat().st_size for part in ("python.js", "engine.js", f"{name}.html")
+        )
+        assert weight <= 15 * MEGABYTE
+
+
+def test_picks_of_java_paimon_agree_and_a_game_is_the_kernels(browser, playground: Path) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(240_000)
+    page.goto((playground / "game.html").as_uri())
+    page.locator("#lw-play[data-state=ready]").wait_for()
+    (worker,) = page.workers
+    assert worker.evaluate(CHECK, gzip.decompress(PICKS.read_bytes()).decode()) == "3000 of 3000"
+    game = ShopGame(1, seed=7)
+    for tick in (1, 2, 3):
+        page.get_by_role("button", name="Tick", exact=False).first.click()
+        page.locator(f".lw-clock:text-is('tick {tick} / 90')").wait_for()
+    page.get_by_role("button", name="Flush (f)").click()
+    page.locator(".lw-log li").first.wait_for()
+    game.advance(3).move("flush")
+    log = [[str(at), who, words] for at, who, words in game.now["log"]]
+    shown = page.locator(".lw-log li").evaluate_all(
+        "rows => rows.map(r => [...r.children].map(c => c.textContent))"
+    )
+    assert json.dumps(shown) == json.dumps(log)
+    assert page.inner_text(".lw-log").count("flushed 3,000 orders: 1 run") == 1
+    context.close()

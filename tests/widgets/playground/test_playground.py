@@ -1,0 +1,167 @@
+"""The views of a page that plays, driven without Arrow and numpy: every picture is the kernel's.
+
+The other side is a process that has nothing but the archive of the page on its path.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tablestore as ts
+from widgets.playground import folder, pyodide
+from widgets.playground.recipes import views_of
+
+DRIVE = """
+import sys
+if sys.version_info < (3, 14):  # a browser has compression.zstd
+    sys.path.append(sys.argv[2])
+    from backports import zstd
+    sys.path.pop()
+sys.path[:0] = [f"{sys.argv[1]}/columns", sys.argv[1]]
+from widgets.playground import kernel
+for line in sys.stdin:
+    verb, text = line.split(" ", 1)
+    print(kernel.begin(text) if verb == "begin" else kernel.receive(text))
+"""
+DRAW = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+draws = np.random.default_rng(int(sys.argv[2]))
+found = [draws.random((3, 4)), draws.integers(0, 1000, 50), draws.integers(0, 7, (2, 3))]
+found += [draws.exponential(5.0, 2000), draws.normal(3.0, 2.0, 2000), draws.random(2)]
+print(json.dumps([each.tolist() for each in found]))
+"""
+SITE = Path(np.__file__).parents[1]
+ORDERS = [
+    [{"k": 1, "v": 2, "w": None}, {"k": 3, "v": 3, "w": "x"}],
+    [{"k": 1, "v": 1, "w": "y"}, {"k": 2, "v": 5, "w": "z"}],
+]
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of a page, as the browser unpacks it."""
+    target = tmp_path_factory.mktemp("engine")
+    zipfile.ZipFile(io.BytesIO(folder.engine_zip())).extractall(target)
+    return target
+
+
+def driven(unpacked: Path, *messages: tuple[str, Any]) -> list[Any]:
+    """What the page's kernel answers to messages, in a process that has neither Arrow nor numpy."""
+    lines = "".join(f"{verb} {json.dumps(value)}\n" for verb, value in messages)
+    command = [sys.executable, "-S", "-P", "-c", DRIVE, str(unpacked), str(SITE)]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def as_sent(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))
+
+
+def test_a_game_played_in_a_page_shows_the_pictures_of_a_kernel(
+    unpacked: Path, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds:
+        recipe = {"kind": "game", "stage": 1 + seed % 5, "seed": seed}
+        (game,) = views_of(recipe)
+        chance = random.Random(seed)
+        acts = [chance.choice(("tick", "tick", "tick", "flush", "step", "lower", "raise")) for _ in range(12)]
+        (begun,), *answers = driven(
+            unpacked,
+            ("begin", recipe),
+            *(("receive", {"id": "w1", "content": {"verb": act}}) for act in acts),
+        )
+        assert begun["id"] == "w1"
+        assert begun["state"]["frame"] == as_sent(game.frame)
+        for act, answer in zip(acts, answers, strict=True):
+            game._on_verb(None, {"verb": act}, [])
+            seen = answer.get("w1", {})
+            assert seen.get("now", as_sent(game.now)) == as_sent(game.now)
+            assert seen.get("frame", as_sent(game.frame)) == as_sent(game.frame)
+        assert any("frame" in answer.get("w1", {}) for answer in answers)
+
+
+def test_levels_and_plan_follow_each_flush_and_step_as_in_a_kernel(
+    unpacked: Path, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds:
+        recipe = {"kind": "tree", "workload": {"kind": "uniform", "rows": 500}, "story": [4], "seed": seed}
+        levels, controls = views_of(recipe)
+        begun, *answers = driven(
+            unpacked,
+            ("begin", recipe),
+            *(("receive", {"id": "w2", "content": {"verb": verb}}) for verb in ("flush", "step")),
+        )
+        ids = [each["id"] for each in begun]
+        assert [each["state"]["frame"] for each in begun] == [as_sent(v.frame) for v in (levels, controls)]
+        shown = {each["id"]: each["state"] for each in begun}
+        for verb, answer in zip(("flush", "step"), answers, strict=True):
+            getattr(controls, verb)()
+            controls.wait(60)
+            for name, values in answer.items():
+                shown.setdefault(name, {}).update(values)
+            assert [shown[name]["frame"] for name in ids] == [as_sent(v.frame) for v in (levels, controls)]
+        assert controls.done
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
+@pytest.mark.sample(2)
+def test_each_merge_engine_merges_in_a_page_as_in_a_kernel(unpacked: Path, engine: str) -> None:
+    options = {"aggregation": {"fields.v.aggregate-function": "sum"}}
+    recipe = {"kind": "merge", "runs": ORDERS, "engine": engine, "primary_key": ["k"], "options": options}
+    (view,) = views_of(recipe)
+    ((begun,),) = driven(unpacked, ("begin", recipe))
+    assert "error" not in view.frame
+    assert begun["state"]["frame"] == as_sent(view.frame)
+
+
+def test_draws_are_those_of_numpy(seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
+        command = [sys.executable, "-S", "-P", "-c", DRAW, str(folder.COLUMNS), str(seed)]
+        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        draws = np.random.default_rng(seed)
+        even, whole, few = draws.random((3, 4)), draws.integers(0, 1000, 50), draws.integers(0, 7, (2, 3))
+        exponential, normal, after = (
+            draws.exponential(5.0, 2000),
+            draws.normal(3.0, 2.0, 2000),
+            draws.random(2),
+        )
+        assert found[:4] == [even.tolist(), whole.tolist(), few.tolist(), exponential.tolist()]
+        assert found[4] == pytest.approx(normal.tolist(), rel=1e-12, abs=1e-14)
+        assert found[5] == after.tolist()
+
+
+def test_a_page_of_a_kind_that_is_none_is_refused_by_name() -> None:
+    with pytest.raises(ts.InvalidRequest, match="'chess' is none of game, tree, trade_off, merge"):
+        views_of({"kind": "chess"})
+
+
+@pytest.mark.large
+def test_the_archive_is_the_same_for_the_same_files() -> None:
+    assert folder.engine_zip() == folder.engine_zip()
+
+
+def test_a_package_with_another_hash_is_removed_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pyodide.cached().parent.mkdir(parents=True)
+    pyodide.cached().write_bytes(b"something else")
+    with pytest.raises(pyodide.NoPyodide, match="not the one known; it was removed"):
+        pyodide.parts()
+    assert not pyodide.cached().exists()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pyodide.NoPyodide, match="npm is missing"):
+        pyodide.parts()

@@ -1,0 +1,97 @@
+"""A folder of static files that play: pages with recorded pictures, Python and the engine once for all.
+
+    index.html  game.html  …   a page each: picture, recipe, and the scripts of its views
+    python.js  engine.js       what all share; a browser keeps them, so only the first page loads them
+
+Nothing refers outside the folder. It is served by any web server and opened from a disk, too: all data are
+scripts, because a page of a disk may load nothing else. Called by `./workbench docs --playground`.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import traitlets
+
+from widgets.kit.page import page
+from widgets.playground import pyodide
+from widgets.playground.recipes import Recipe, views_of
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = Path(__file__).parent / "columns"
+NOT_NEEDED = ("sql", "cdc", "spark", "tiering", "flow", "cli")
+"""Packages of the engine that no recipe reaches."""
+_WHEN = (1980, 1, 1, 0, 0, 0)
+POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; worker-src blob:; connect-src blob:; "
+    "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' blob: file:"
+)
+
+
+def engine_zip() -> bytes:
+    """The engine, the views and traitlets as one archive; the same files give the same bytes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, path in sorted(_files().items()):
+            archive.writestr(zipfile.ZipInfo(name, _WHEN), path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+        archive.writestr(zipfile.ZipInfo("widgets/__init__.py", _WHEN), '"""Views."""\n')
+    return made.getvalue()
+
+
+def _files() -> dict[str, Path]:
+    """Name in the archive → file."""
+    found: dict[str, Path] = {}
+    for path in (ROOT / "tablestore").rglob("*.py"):
+        parts = path.relative_to(ROOT).parts
+        if parts[1] not in NOT_NEEDED:
+            found["/".join(parts)] = path
+    for path in (ROOT / "widgets").rglob("*.*"):
+        parts = path.relative_to(ROOT).parts
+        wanted = path.suffix in (".py", ".js", ".css") and "labextension" not in parts
+        if wanted and COLUMNS not in path.parents and parts[1] != "__init__.py":
+            found["/".join(parts)] = path
+    for path in COLUMNS.rglob("*.py"):
+        found[f"columns/{path.relative_to(COLUMNS).as_posix()}"] = path
+    home = Path(traitlets.__file__).parent
+    for path in home.rglob("*.py"):
+        if "tests" not in path.parts:
+            found[f"traitlets/{path.relative_to(home).as_posix()}"] = path
+    return found
+
+
+def python_script() -> str:
+    """Python as a script."""
+    return f"const lwPython = {json.dumps(pyodide.parts())};\n"
+
+
+def engine_script() -> str:
+    """The engine as a script."""
+    return f'const lwEngine = "{base64.b64encode(engine_zip()).decode()}";\n'
+
+
+def play_page(title: str, recipe: Recipe, *, intro: str = "", inline: bool = False) -> str:
+    """One page that plays a recipe: its views as recorded pictures, then live. With `inline` the page is one
+    file; else `python.js` and `engine.js` lie beside it. `intro` is HTML below the title."""
+    start: dict[str, Any] = {
+        "scripts": [] if inline else ["python.js", "engine.js"],
+        "worker": _own("worker.js"),
+        "lock": pyodide.LOCK,
+        "recipe": json.dumps(recipe),
+    }
+    text = json.dumps(start).replace("</", "<\\/")
+    parts = [f"<script>{python_script()}{engine_script()}</script>"] if inline else []
+    parts.append(f"<script>{_own('play.js')}\nlwPlay({text});</script>")
+    return page(title, views_of(recipe), intro=intro + _STATUS, policy=POLICY, after="".join(parts))
+
+
+_STATUS = '<p id="lw-play" class="lw-sub" role="status">A recorded picture.</p>'
+
+
+def _own(name: str) -> str:
+    """A script of this folder."""
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")

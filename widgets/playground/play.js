@@ -1,0 +1,66 @@
+// A page that plays: recorded pictures first; when Python is ready each view goes on as one of its own.
+const lwUnpacked = async (text, zipped) => {
+  const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return zipped ? raw.buffer : new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
+};
+function lwLiveModel(id, state, tell) {
+  const model = lwModel(state), local = new Set(), mine = new Set();
+  const set = model.set, save = model.save_changes;
+  return Object.assign(model, {
+    id,
+    local: (name) => local.add(name),
+    set(k, v) { if (JSON.stringify(model.get(k)) !== JSON.stringify(v)) mine.add(k); set(k, v); },
+    save_changes() {
+      const told = Object.fromEntries([...mine].filter((k) => !local.has(k)).map((k) => [k, model.get(k)]));
+      mine.clear();
+      save();
+      if (Object.keys(told).length) tell({ id, state: told });
+    },
+    send: (content) => tell({ id, content }),
+    take(values) { for (const [k, v] of Object.entries(values)) if (!local.has(k)) set(k, v); save(); },
+  });
+}
+const lwScript = (src) => new Promise((done, fail) => {
+  const script = Object.assign(document.createElement("script"), { src, onload: done, onerror: () => fail(new Error(`${src} is missing`)) });
+  document.head.append(script);
+});
+async function lwPlay(start) {
+  const status = document.getElementById("lw-play");
+  while (!document.body.dataset.ready) await new Promise((next) => setTimeout(next, 20));
+  await new Promise((next) => requestAnimationFrame(() => setTimeout(next))); // the recorded picture is seen first
+  try { await lwStart(status, start); } catch (e) { status.textContent = `Python did not start: ${e.message}.`; status.dataset.state = "failed"; }
+}
+async function lwStart(status, { scripts, worker, lock, recipe }) {
+  const say = (text, state) => { status.textContent = text; status.dataset.state = state; };
+  say("A recorded picture; Python is starting in this page …", "starting");
+  for (const src of scripts) await lwScript(src);
+  const parts = ["pyodide.asm.wasm", "pyodide.asm.mjs", "pyodide.mjs", "python_stdlib.zip"];
+  const [wasm, asm, api, stdlib] = await Promise.all(parts.map((name) => lwUnpacked(lwPython[name], name.endsWith(".zip"))));
+  const engine = await lwUnpacked(lwEngine, true);
+  const thread = new Worker(URL.createObjectURL(new Blob([worker], { type: "text/javascript" })));
+  const waiting = new Map(), models = {};
+  let number = 0;
+  const tell = (message) => new Promise((done) => { waiting.set(++number, done); thread.postMessage({ number, message }); });
+  thread.onerror = (e) => say(`Python did not start: ${e.message}. The picture above is a recording.`, "failed");
+  thread.onmessage = ({ data }) => {
+    if (data.views) return begin(data.views);
+    if (data.error && !data.number) { console.error(data.whole); return say(`Python did not start: ${data.error}. The picture above is a recording.`, "failed"); }
+    if (data.error) say(`✕ ${data.error}`, "error"); else if (status.dataset.state === "error") say("", "ready");
+    for (const [id, values] of Object.entries(data.changes || {})) if (models[id]) models[id].take(values);
+    waiting.get(data.number)?.();
+    waiting.delete(data.number);
+  };
+  function begin(views) {
+    const specs = lwSpecs;
+    views.forEach(({ id, state }, i) => {
+      const el = document.querySelector(`[data-view="${i}"]`);
+      const model = models[id] = lwLiveModel(id, { ...state, static: false }, tell);
+      (LW_LIVE[specs[i].kind] || (() => {}))(model);
+      el.replaceChildren();
+      lwViews[specs[i].entry]({ model, el, host: {} });
+    });
+    status.dataset.seconds = (performance.now() / 1000).toFixed(2);
+    say("Playable: the engine's own rules run in this page.", "ready");
+  }
+  thread.postMessage({ wasm, asm, api, stdlib, engine, recipe, lock }, [wasm, stdlib, engine]);
+}

@@ -1,0 +1,56 @@
+"""What a playable page shows, as plain values: the same call makes its views in a kernel and in a browser.
+
+    {"kind": "game", "stage": 2, "seed": 7}
+    {"kind": "tree", "workload": {"kind": "zipf", "rows": 2000}, "options": {…}, "story": [5, "compact"]}
+    {"kind": "trade_off", "workload": {"kind": "zipf", "rows": 1000}, "flushes": 40}
+    {"kind": "merge", "runs": [[{"k": 1, "v": 2}], …], "engine": "deduplicate", "primary_key": ["k"]}
+
+The kernel makes them to record the first picture, the browser to go on from there. A story is so many
+flushes, or "compact" for the next compaction. Called by `folder` and by `kernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tablestore as ts
+from widgets.controls.widget import CompactionControls
+from widgets.game.widget import ShopGame
+from widgets.kit.view import View
+from widgets.levels.widget import LsmLevels
+from widgets.merge.widget import MergeView
+from widgets.trade_off.widget import TradeOff
+
+Recipe = Mapping[str, Any]
+
+
+def views_of(recipe: Recipe) -> list[View]:
+    """The views of a page in their order. Raises InvalidRequest for a kind that is none."""
+    kind = str(recipe.get("kind"))
+    settings = {name: value for name, value in recipe.items() if name != "kind"}
+    match kind:
+        case "game":
+            return [ShopGame(**settings)]
+        case "tree":
+            return _tree(settings)
+        case "trade_off":
+            return [TradeOff(**settings).wait()]
+        case "merge":
+            return [MergeView.of(**settings)]
+    raise ts.InvalidRequest(f"a page of kind {kind!r} is none of game, tree, trade_off, merge")
+
+
+def _tree(settings: dict[str, Any]) -> list[View]:
+    """The levels of a simulated bucket, and what is compacted next."""
+    tree: Any = ts.simulator(
+        settings["workload"], settings.get("options"), seed=settings.get("seed", 7), write_only=True
+    )
+    for act in settings.get("story", ()):
+        for _ in range(act if isinstance(act, int) else 0):
+            tree.flush()
+        if act == "compact":
+            tree.compact()
+    levels, controls = LsmLevels(tree), CompactionControls(tree)
+    levels.link(controls)
+    return [levels, controls]
