@@ -87,7 +87,7 @@ class Levels:
     def of(cls, files: Iterable[DataFileMeta], num_levels: int, key: KeyOrder = byte_order) -> Levels:
         """The levels of these live files: `num_levels`, or more if a file is at an older level.
 
-        `key` makes serialized keys comparable (`interval.key_order`); without it files of a level are in byte
+        `key` makes serialized keys comparable (`key_order.py`); without it files of a level are in byte
         order.
         """
         by_level: dict[int, list[DataFileMeta]] = {}

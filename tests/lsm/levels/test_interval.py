@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore.format.types.arrow_types import BIGINT
-from tablestore.lsm.levels.interval import key_order, partition
+from tablestore.lsm.levels.interval import partition
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import MIXED
 from tests.lsm.trees import KEY, data_file
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.lsm.levels.interval import key_order
+from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun, old_to_new
 from tests.lsm.trees import KEY, data_file, key_bytes
 
