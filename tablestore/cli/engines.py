@@ -30,12 +30,13 @@ def running(
     `master` that is no cluster, or that the engine does not have."""
     if master is not None and engine == LOCAL:
         raise InvalidRequest(f"--master {master} is of --engine spark")
-    conf = None if master is None else cluster_settings(master, cores)
+    conf: dict[str, Any] = {} if master is None else cluster_settings(master, cores)
     if engine == LOCAL:
         yield {"engine": LOCAL, "processes": cores}, None
         return
     with tempfile.NamedTemporaryFile(prefix=f"tablestore-{command}-", suffix=".log", delete=False) as made:
         log = Path(made.name)
+    conf["jobs_only"] = True
     spark = spark_session(f"tablestore {command}", cores=cores, log_file=str(log), conf=conf)
     try:
         yield {"spark": spark}, log

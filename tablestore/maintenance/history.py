@@ -65,8 +65,9 @@ class History:
 def maintenance_report(
     warehouse: str | os.PathLike[str], name: str | None = None, **options: Any
 ) -> MaintenanceReport:
-    """The newest report of the service of that name over a warehouse; it may have ended, or be another
-    process. `options` are those of `ts.connect`. Raises NotFound where none was written.
+    """The newest report of the service called `name` (None: as `Lake.maintain` calls it) over a `warehouse`;
+    it may have ended, or be another process. `options` are those of `ts.connect`. Raises NotFound where none
+    was written.
 
     >>> ts.maintenance_report("lake").summary                             # doctest: +SKIP
     'running: 12 tables, 3 done; read 1.2 GiB of 10.0 GiB in the last hour'
