@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tablestore.cdc.capture.tasks import POOL_BYTES
-
 import tablestore as ts
 from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import Patterns
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
+from tablestore.cdc.capture.sink import POOL_BYTES, CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import TableEvent
 from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
