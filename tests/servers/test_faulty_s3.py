@@ -184,6 +184,7 @@ def test_keys_that_expire_are_named(reached: dict[str, Any], proxy: FaultyStore)
     assert table.scan().count() == 1
 
 
+@pytest.mark.large
 def test_no_row_is_lost_or_doubled(
     reached: dict[str, Any], proxy: FaultyStore, seeds: tuple[int, ...]
 ) -> None:

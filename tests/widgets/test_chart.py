@@ -128,6 +128,7 @@ def test_large_results_are_joined_and_the_words_say_so(seeds: tuple[int, ...]) -
     assert f"the greatest {MOST_BARS} of" in names.layout.title.subtitle.text
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("asked", [{"x": "n", "y": "v"}, {"x": "n"}, {"x": "name", "y": "v"}])
 def test_memory_does_not_grow_with_the_rows(asked: dict[str, Any], seeds: tuple[int, ...]) -> None:
     def peak(count: int) -> int:

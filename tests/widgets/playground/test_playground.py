@@ -70,6 +70,7 @@ def as_sent(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
+@pytest.mark.large
 def test_a_game_played_in_a_page_shows_the_pictures_of_a_kernel(
     unpacked: Path, seeds: tuple[int, ...]
 ) -> None:
