@@ -34,7 +34,8 @@ class MaintenancePolicy:
     analyze_every: str | None = None
 
     def __post_init__(self) -> None:
-        if self.runs is not None and (isinstance(self.runs, bool) or self.runs < 1):
+        whole = isinstance(self.runs, int) and not isinstance(self.runs, bool)
+        if self.runs is not None and not (whole and self.runs >= 1):
             raise InvalidRequest(f"runs {self.runs!r} of a policy must be a whole number, from 1 on")
         for name in ("freshness", "orphans_every", "analyze_every"):
             self.milliseconds(name)
@@ -121,6 +122,11 @@ class PolicyBook:
         chosen = [pattern.strip() for pattern in patterns if pattern.strip()] or ["*"]
         if policy is None or isinstance(policy, MaintenancePolicy):
             return cls(tuple((pattern, policy or MaintenancePolicy()) for pattern in chosen))
+        if not isinstance(policy, Mapping):
+            kind = type(policy).__name__
+            raise InvalidRequest(
+                f"policy takes a MaintenancePolicy, or a mapping of patterns to them, not {kind}"
+            )
         if chosen != ["*"]:
             raise InvalidRequest("a mapping of patterns to policies names the tables: leave tables= out")
         if not policy:

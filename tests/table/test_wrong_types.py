@@ -182,6 +182,8 @@ def call(verb: Callable[..., Any], varied: str, wrong: Any) -> None:
         next(found, None)
     if isinstance(found, ts.Scan):
         found.to_arrow()
+    if verb.__name__ == "maintain":
+        assert found.stop(120)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 from plotly.graph_objects import Figure
 
+from tablestore.core.errors import MissingPackage, NotFound
 from widgets.chart.model import Chart, Series
 from widgets.kit.svg import plain
 from widgets.kit.theme import LIGHT, UI_FONT
@@ -135,7 +136,7 @@ _KINDS = {"bars": "bar", "histogram": "bar", "lines": "line", "points": "scatter
 
 def figure_of_backend(chart: Chart, backend: str) -> Any:
     """What `DataFrame.plot` of that backend gives for the values of the chart: a column for its `x`, one for
-    each series."""
+    each series. Raises NotFound for a backend that pandas does not find, MissingPackage."""
     import pandas as pd  # slow to load, and few draw with another backend
 
     kind, places = _KINDS[chart.axes.kind], chart.labels if chart.labels else chart.places
@@ -143,4 +144,15 @@ def figure_of_backend(chart: Chart, backend: str) -> Any:
     for one in chart.series:
         frame[one.name if one.name != chart.axes.x else f"{one.name} "] = one.values
     x, *y = frame.columns
-    return frame.plot(kind=kind, x=x, y=y[0] if kind == "scatter" else y, title=chart.title, backend=backend)
+    y = y[0] if kind == "scatter" else y
+    try:
+        with pd.option_context("plotting.backend", backend):  # which looks for it
+            pass
+    except (ValueError, ImportError):
+        raise NotFound(
+            f"pandas has no plotting backend {backend[:80]!r}; is its package installed?"
+        ) from None
+    try:
+        return frame.plot(kind=kind, x=x, y=y, title=chart.title, backend=backend)
+    except ImportError as e:
+        raise MissingPackage("a chart by this plotting backend", str(e)) from None
