@@ -96,12 +96,12 @@ class MaintenanceService(RunningJob):
     def pause(self) -> None:
         """Begin no more work until `resume`."""
         self._running.clear()
-        self._note(PAUSED)
+        self._note(PAUSED, ended=False)
 
     def resume(self) -> None:
         """Begin work again."""
         self._running.set()
-        self._note(RUNNING)
+        self._note(RUNNING, ended=False)
 
     @property
     def state(self) -> str:
@@ -302,9 +302,11 @@ class MaintenanceService(RunningJob):
         except (TablestoreError, OSError) as e:
             log.warning("the lease of %s ends by itself: %s", table, e)
 
-    def _note(self, state: str) -> None:
+    def _note(self, state: str, *, ended: bool = True) -> None:
+        """Say what state it is in; what has ended is neither paused nor resumed."""
         with self._lock:
-            self._state = state
+            if ended or self._state in (RUNNING, PAUSED):
+                self._state = state
 
 
 def _numbers(name: str, state: Health) -> TableHealth:

@@ -244,6 +244,7 @@ def test_pause_lets_nothing_begin_and_stop_ends_it(tmp_path: Path):
     running.resume()
     table.write(rows(0))
     assert running.stop(120)
+    running.pause()
     assert (running.state, running.running) == ("stopped", False)
 
 
