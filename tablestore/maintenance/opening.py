@@ -12,7 +12,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 from tablestore.maintenance.history import FOLDER, History
 from tablestore.maintenance.leases import LeaseBook
-from tablestore.maintenance.policy import MaintenanceLimits, MaintenancePolicy, PolicyBook
+from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
 from tablestore.maintenance.service import MaintenanceService
 from tablestore.table.lake import Lake
 
@@ -61,6 +61,7 @@ def service_of(
     lease_ms = _milliseconds("lease", lease)
     if lease_ms < LEAST_LEASE_MS:
         raise InvalidRequest(f"lease {lease!r} must be a second at least")
+    poll_ms = _milliseconds("poll", poll)
     history = History(io, lake.warehouse, name)
     holder = f"{history.name}@{env.host()}:{env.process()}:{env.uuid()[:8]}"
     leases = LeaseBook(io, join(lake.warehouse, FOLDER, "leases"), holder, lease_ms=lease_ms, env=env)
@@ -71,13 +72,16 @@ def service_of(
         leases,
         history,
         follow=follow,
-        poll_seconds=_milliseconds("poll", poll) / 1000,
+        poll_seconds=poll_ms / 1000,
         env=env,
     )
 
 
 def _milliseconds(what: str, given: Any) -> int:
     try:
-        return duration_ms(str(given))
+        millis = duration_ms(str(given))
     except ValueError:
         raise InvalidRequest(f"{what} {given!r} must be a duration such as '5 s'") from None
+    if not 0 < millis <= DAY_MINUTES * 60_000:
+        raise InvalidRequest(f"{what} {given!r} must be above 0, and a day at most")
+    return millis

@@ -248,6 +248,16 @@ def test_pause_lets_nothing_begin_and_stop_ends_it(tmp_path: Path):
     assert (running.state, running.running) == ("stopped", False)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"poll": "0 s"}, {"poll": 1 << 70}, {"lease": "2 d"}, {"lease": "10 ms"}, {"poll": "soon"}]
+)
+def test_times_that_nobody_can_keep_are_refused(tmp_path: Path, wrong: dict[str, Any]):
+    lake = ts.connect(tmp_path)
+    lake.create_database("d")
+    with pytest.raises(ts.InvalidRequest, match=next(iter(wrong))):
+        lake.maintain(**wrong)
+
+
 def test_any_failure_of_the_store_leaves_the_table_sound(tmp_path: Path, seeds: tuple[int, ...]):
     for seed in seeds:
         draw = random.Random(seed)
