@@ -35,12 +35,13 @@ class KeySample:
         """How many keys were read."""
         return sum(map(len, self.codes.values()))
 
-    def covers(self, files: Sequence[DataFileMeta]) -> bool:
-        """Whether every key of every one of these files is here."""
+    def masked(self, files: Sequence[DataFileMeta]) -> int | None:
+        """How many of the keys read are of rows that these files no longer have, since they are marked as
+        deleted; None where not every key of every one of them is here."""
         codes = self.codes
-        return self.whole and all(
-            f.file_name in codes and len(codes[f.file_name]) == f.row_count for f in files
-        )
+        if not (self.whole and all(f.file_name in codes for f in files)):
+            return None
+        return sum(len(codes[f.file_name]) - f.row_count for f in files)
 
     def merged(self, newest_first: Sequence[DataFileMeta]) -> tuple[int, int]:
         """(keys that differ, those of them whose newest row is a delete) of these files."""

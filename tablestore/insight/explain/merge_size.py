@@ -175,6 +175,8 @@ def _rows(whole: _Overlap, files: Sequence[DataFileMeta], drop_deletes: bool) ->
     if whole.all_read or not (whole.meets or (drop_deletes and unknown)):
         return round(rows), round(rows), round(rows), True
     count = min(max(round(rows), least), most)
+    if whole.masked is not None:  # a row that is marked may be the only one of its key, most are not
+        return count, max(least, count - whole.masked), min(most, count + whole.masked), False
     if whole.spread is None:
         return count, least, most, False
     aside = whole.spread * (most - count)
@@ -244,7 +246,8 @@ class _Overlap:
         self._sampled = model.sample_of(self._files)
         self._possible = whole_keys(_ends(files), types)
         self.meets = self._any_meet()
-        self.all_read = self._sampled is not None and self._sampled[0].covers(self._files)
+        self.masked = None if self._sampled is None else self._sampled[0].masked(self._files)
+        self.all_read = self.masked == 0
 
     def _any_meet(self) -> bool:
         order = np.lexsort((self._high, self._low))
@@ -284,6 +287,8 @@ class _Overlap:
         total = f"{int(self._rows.sum()):,} rows give {rows:,}"
         if not self.meets:
             return "no two files share keys"
+        if self.masked:
+            return f"{total}: all keys were read, {self.masked:,} of them of rows that are marked as deleted"
         return f"{total}: all keys were read" if self.all_read else f"{total}, {self._supposed()}"
 
     def _supposed(self) -> str:
@@ -309,7 +314,7 @@ class _Overlap:
 
     def rows(self, keys: float | None = None) -> tuple[float, float]:
         """(rows that come out, deletes among them); `keys` in place of those of the model."""
-        if keys is None and self.all_read and self._sampled is not None:
+        if keys is None and self.masked is not None and self._sampled is not None:
             differ, dropped = self._sampled[0].merged(self._files)
             return float(differ), float(dropped)
         if not self.meets:
