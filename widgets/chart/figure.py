@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 from plotly.graph_objects import Figure
 
-from tablestore.core.errors import MissingPackage, NotFound
+import tablestore as ts
 from widgets.chart.model import Chart, Series
 from widgets.kit.svg import plain
 from widgets.kit.theme import LIGHT, UI_FONT
@@ -136,7 +136,7 @@ _KINDS = {"bars": "bar", "histogram": "bar", "lines": "line", "points": "scatter
 
 def figure_of_backend(chart: Chart, backend: str) -> Any:
     """What `DataFrame.plot` of that backend gives for the values of the chart: a column for its `x`, one for
-    each series. Raises NotFound for a backend that pandas does not find, MissingPackage."""
+    each series. Raises NotFound for a backend that pandas does not find, Unsupported without its package."""
     import pandas as pd  # slow to load, and few draw with another backend
 
     kind, places = _KINDS[chart.axes.kind], chart.labels if chart.labels else chart.places
@@ -149,10 +149,10 @@ def figure_of_backend(chart: Chart, backend: str) -> Any:
         with pd.option_context("plotting.backend", backend):  # which looks for it
             pass
     except (ValueError, ImportError):
-        raise NotFound(
+        raise ts.NotFound(
             f"pandas has no plotting backend {backend[:80]!r}; is its package installed?"
         ) from None
     try:
         return frame.plot(kind=kind, x=x, y=y, title=chart.title, backend=backend)
     except ImportError as e:
-        raise MissingPackage("a chart by this plotting backend", str(e)) from None
+        raise ts.Unsupported("a chart by this plotting backend", str(e)) from None
