@@ -170,8 +170,8 @@ def coordinator(lake: Lake, io: FileIO, *, host: str, port: int, env: Env) -> Co
 def maintain(lake: Lake, io: FileIO, **how: Any) -> MaintenanceService:
     """The service of `Lake.maintain`, started; `how` are its arguments."""
     with _needs("Lake.maintain"):
-        from tablestore.maintenance.opening import maintain as start
-    return start(lake, io, **how)
+        from tablestore.maintenance.opening import service_of
+    return service_of(lake, io, **how).start()
 
 
 def register_lake(lake: Lake, spark: SparkSession, catalog: str) -> list[str]:

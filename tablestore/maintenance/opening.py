@@ -19,26 +19,6 @@ from tablestore.table.lake import Lake
 LEAST_LEASE_MS = 1_000
 
 
-def maintain(
-    lake: Lake,
-    io: FileIO,
-    *,
-    tables: str | Sequence[str] = (),
-    policy: MaintenancePolicy | Mapping[str, Any] | None = None,
-    bytes_per_hour: int | str | None = None,
-    windows: str | Sequence[str] = (),
-    follow: bool = True,
-    name: str | None = None,
-    poll: Any = "5 s",
-    lease: Any = "1 min",
-    env: Env = SYSTEM,
-) -> MaintenanceService:
-    """The service of `Lake.maintain`, started."""
-    how: dict[str, Any] = {"policy": policy, "bytes_per_hour": bytes_per_hour, "windows": windows}
-    how |= {"follow": follow, "name": name, "poll": poll, "lease": lease, "env": env}
-    return service_of(lake, io, tables=tables, **how).start()
-
-
 def service_of(
     lake: Lake,
     io: FileIO,

@@ -168,8 +168,8 @@ class MaintenanceService(RunningJob):
 
     def plan(self) -> tuple[WorkWaiting, ...]:
         """What would be done now, in order, and what for; nothing is done, and no lease is taken."""
-        some = sorted((work for table in self._tables() for work in self._work(table)), key=lambda w: w.order)
-        return tuple(WorkWaiting(w.table, w.kind, w.where, w.why, self._held_back(w), w.size) for w in some)
+        some = self._due()
+        return tuple(WorkWaiting(w.table, w.kind, w.where, w.why, self._limit_of(w), w.size) for w in some)
 
     def advice(self, table: str) -> OptionAdvice:
         """Which compaction options the history of a table recommends under its policy, and what they would
@@ -188,7 +188,7 @@ class MaintenanceService(RunningJob):
         return worked
 
     def _worked(self) -> bool:
-        some = sorted((work for table in self._tables() for work in self._work(table)), key=lambda w: w.order)
+        some = self._due()
         waiting = []
         for work in some:
             if self._stopping.is_set() or not self._running.is_set():
@@ -205,6 +205,10 @@ class MaintenanceService(RunningJob):
             if table not in busy:
                 self._released(table)
         return False
+
+    def _due(self) -> list[MaintenanceWork]:
+        """The work of all tables, the most urgent first."""
+        return sorted((work for table in self._tables() for work in self._work(table)), key=lambda w: w.order)
 
     def _tables(self) -> Iterator[str]:
         names = [name for name in self._lake.tables() if self._policies.policy(name) is not None]
@@ -252,7 +256,7 @@ class MaintenanceService(RunningJob):
 
     def _waits_for(self, work: MaintenanceWork) -> str:
         """What a piece of work waits for; empty where it may be done now, with the lease of its table."""
-        waits_for = self._held_back(work)
+        waits_for = self._limit_of(work)
         if waits_for:
             return waits_for
         lease = self._leases.claim(work.table)
@@ -260,7 +264,7 @@ class MaintenanceService(RunningJob):
             return f"the service {lease.holder}, which has the table"
         return ""
 
-    def _held_back(self, work: MaintenanceWork) -> str:
+    def _limit_of(self, work: MaintenanceWork) -> str:
         """The limit that work waits for."""
         now = self._env.now_ms()
         if work.urgency < STALLED:
