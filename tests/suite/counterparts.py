@@ -22,6 +22,7 @@ import pytest
 from notebooks.bench.contenders import flink_jars
 from notebooks.demo import fluss, kafka
 from tests.peers import flink_env, java_env, pypaimon_env
+from widgets.playground import pyodide
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path(os.environ.get("WORKBENCH_CHROMIUM", "/usr/bin/chromium"))
@@ -109,6 +110,9 @@ COUNTERPARTS = (
         lambda: all(importlib.util.find_spec(name) for name in ("playwright", "axe_playwright_python")),
         _install_browser_driver,
         "its driver, 45 MB from PyPI",
+    ),
+    Counterpart(
+        "Pyodide", {"npm": "npm"}, lambda: pyodide.cached().exists(), pyodide.package, "6 MB from npm"
     ),
     Counterpart("pypaimon", {}, pypaimon_env.is_made, _pypaimon, "200 MB from PyPI"),
     Counterpart("Java Paimon", MAVEN_TOOLS, java_env.is_made, java_env.make, "90 MB from Maven"),

@@ -10,8 +10,8 @@ import pytest
 
 from notebooks.cli.playground import PAGES, write_playing
 from tests.browsing import needs_browser
+from tests.suite import counterparts
 from widgets import ShopGame
-from widgets.playground import pyodide
 
 pytestmark = [*needs_browser, pytest.mark.large]
 PICKS = Path(__file__).parents[2] / "golden" / "picks" / "universal-picks.jsonl.gz"
@@ -28,11 +28,9 @@ MEGABYTE = 1_000_000
 @pytest.fixture(scope="module")
 def playground(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder, without the lessons that are run for it."""
+    counterparts.need("Pyodide")
     target = tmp_path_factory.mktemp("playground")
-    try:
-        write_playing(target)
-    except pyodide.NoPyodide as missing:
-        pytest.skip(f"needs Pyodide: {missing}")
+    write_playing(target)
     return target
 
 
