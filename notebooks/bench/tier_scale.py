@@ -287,13 +287,13 @@ def made_in_fluss(
 
 def with_leaders(admin: Admin, path: TablePath, descriptor: TableDescriptor) -> FlussTable:
     """A new table whose buckets are led. Of many that are made quickly on a busy machine a Fluss 0.7.0 may
-    leave one without leaders for ever: such a one is made again."""
+    leave one without leaders for ever: such a one is made again. Raises RuntimeError after some of them."""
     for _ in range(_TRIES):
         table = admin.create_table(path, descriptor)
         if is_led(admin, table, _LEADER_SECONDS):
             return table
         admin.drop_table(path)
-    raise SystemExit(f"{path} got no leaders {_TRIES} times")
+    raise RuntimeError(f"{path} got no leaders {_TRIES} times")
 
 
 def is_led(admin: Admin, table: FlussTable, seconds: float) -> bool:

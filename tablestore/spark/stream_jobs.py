@@ -219,7 +219,7 @@ class WorkBatch:
         if not items:
             return []
         counting = None if count is None else _Counting(self.number, count, self._counts)
-        return _spread(self._spark, _OverItems(task, counting), items)
+        return _results(_answers(self._spark, _OverItems(task, counting), items))
 
 
 class SparkTasks:
@@ -236,21 +236,32 @@ class SparkTasks:
     def run(
         self, task: Callable[[T], R], items: Sequence[T], *, done: Callable[[int, R], None] | None = None
     ) -> list[R]:
-        """What the task gives for each item, in order; `done` gets it once all items are done."""
-        results: list[R] = _spread(self._spark, _OverItems(task, None), items) if items else []
-        if done is not None:
-            for place, result in enumerate(results):
-                done(place, result)
-        return results
+        """What the task gives for each item, in order; once no task is under way, `done` gets what is good,
+        and then the error of the first item that failed is raised."""
+        answers = _answers(self._spark, _OverItems(task, None), items) if items else []
+        for place, (good, value) in enumerate(answers):
+            if good and done is not None:
+                done(place, value)
+        return _results(answers)
 
     def close(self) -> None:
         """Nothing: the session is the caller's."""
 
 
-def _spread(spark: SparkSession, task: _OverItems, items: Sequence[Any]) -> list[Any]:
+def _answers(spark: SparkSession, task: _OverItems, items: Sequence[Any]) -> list[tuple[bool, Any]]:
+    """For each item, whether it is done, and its result or its error."""
     sent = [(place, pickle.dumps(item)) for place, item in enumerate(items)]
-    answers = spark.sparkContext.parallelize(sent, len(sent)).map(task).collect()
-    return [_result(answer) for answer in answers]
+    return [
+        pickle.loads(answer) for answer in spark.sparkContext.parallelize(sent, len(sent)).map(task).collect()
+    ]
+
+
+def _results(answers: Sequence[tuple[bool, Any]]) -> list[Any]:
+    """The results, or the first error."""
+    for good, value in answers:
+        if not good:
+            raise value
+    return [value for _, value in answers]
 
 
 class _NewestCounts(AccumulatorParam[Counts]):
@@ -319,10 +330,3 @@ def _spare_modules() -> None:
     task, which would take a tenth of a second for modules alone."""
     gc.collect()
     gc.freeze()
-
-
-def _result(found: bytes) -> Any:
-    good, value = pickle.loads(found)
-    if not good:
-        raise value
-    return value

@@ -177,12 +177,18 @@ def test_values_become_the_same(java: Java, source: str, seeds: tuple[int, ...])
                 continue  # cut in the middle of a character
             if t.root in casts.DATES and s.is_string and len(value) > 5 and value.lstrip("-").isdigit():
                 continue  # years that neither side can print
+            if t.root in casts.TIMES and s.root == "BIGINT" and _before_year_1(value):
+                continue  # Java prints such years as "0-//"
             found, theirs = ours(s, t, value), java.ask("cast", source, target, value)
             if found == "error" and ("TIME" in (s.root, t.root) or t.precision == 9):
                 continue  # Java keeps times that are no time of a day, and nanoseconds of any year
             if found != theirs and not _nearly(s, found, theirs):
                 wrong.append((target, value, found, theirs))
     assert wrong == []
+
+
+def _before_year_1(seconds: str) -> bool:
+    return seconds.lstrip("-").isdigit() and int(seconds) < -62_135_596_800
 
 
 def _nearly(source: DataType, found: str, theirs: str) -> bool:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import tablestore as ts
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import CommitConflict
+from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.flow.runner import SparkRunner
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
@@ -60,3 +60,17 @@ def test_a_round_that_is_stopped_leaves_no_file(spark: SparkSession, tmp_path: P
         runner.run(tasks, observe=lambda _: None, stopped=lambda: True)
     files = lake.table("db.t").remove_orphans(older_than="0s", dry_run=True, force=True).files
     assert not [name for name in files if "data-" in str(name)]
+
+
+def test_what_is_done_is_known_where_another_task_failed(spark: SparkSession) -> None:
+    """Whoever runs the tasks deletes the files of those that are done."""
+    done: dict[int, int] = {}
+    with pytest.raises(InvalidRequest, match="no 1"):
+        SparkRunner(spark).pool().run(_but_one, [0, 1, 2, 1, 4], done=done.__setitem__)
+    assert done == {0: 0, 2: 2, 4: 4}
+
+
+def _but_one(number: int) -> int:
+    if number == 1:
+        raise InvalidRequest("no 1")
+    return number
