@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.values import duration_ms
+from tablestore.flow.runner import LOCAL, require_engine, runner_of
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 from tablestore.maintenance.history import FOLDER, History
@@ -15,6 +16,9 @@ from tablestore.maintenance.leases import LeaseBook
 from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
 from tablestore.maintenance.service import MaintenanceService
 from tablestore.table.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LEAST_LEASE_MS = 1_000
 
@@ -31,9 +35,13 @@ def service_of(
     name: str | None = None,
     poll: Any = "5 s",
     lease: Any = "1 min",
+    engine: str = LOCAL,
+    spark: SparkSession | None = None,
+    processes: int | None = None,
     env: Env = SYSTEM,
 ) -> MaintenanceService:
     """The service, not yet started."""
+    require_engine(engine, spark=spark, processes=processes)
     lake.require_there()
     policies = PolicyBook.of(policy, tables.split(",") if isinstance(tables, str) else tables)
     hours = [each for each in windows.split(",") if each.strip()] if isinstance(windows, str) else windows
@@ -45,12 +53,14 @@ def service_of(
     history = History(io, lake.warehouse, name)
     holder = f"{history.name}@{env.host()}:{env.process()}:{env.uuid()[:8]}"
     leases = LeaseBook(io, join(lake.warehouse, FOLDER, "leases"), holder, lease_ms=lease_ms, env=env)
+    runner = runner_of(engine, spark=spark, processes=processes or 1 if engine == LOCAL else None)
     return MaintenanceService(
         lake,
         policies,
         limits,
         leases,
         history,
+        runner.pool(),
         follow=follow,
         poll_seconds=poll_ms / 1000,
         env=env,

@@ -1,24 +1,26 @@
 """MaintenanceService: looks at tables, does the most urgent work that limits and leases allow.
 
-One thread works, one renews leases. Each piece of work is one commit of the table, all or nothing; a service
+One thread works, one renews leases. Compactions are tasks of a pool, so that several buckets are compacted at
+a time where it has the processes. Each piece of work is one commit of the table, all or nothing; a service
 that is killed leaves at most orphan files and leases, which end by themselves. A table is looked at again
 when it has a new snapshot, or after a while, since time alone makes work, too. Work that failed rests for a
 minute, then for twice as long, for an hour at most.
 
-Memory: the metadata of one table at a time, and what a compaction of one bucket holds.
+Memory: the metadata of one table at a time, and what a compaction of one bucket holds, in each process.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.core.env import Env
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.core.quantities import duration, size
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, RunningJob
+from tablestore.flow.runner import TaskPool
 from tablestore.insight.health import Health
 from tablestore.maintenance.advice import OptionAdvice, advise_options
 from tablestore.maintenance.budget import HOUR_MS, ByteBudget
@@ -26,7 +28,15 @@ from tablestore.maintenance.history import History
 from tablestore.maintenance.leases import LeaseBook
 from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
 from tablestore.maintenance.report import MaintenanceReport, TableHealth, WorkDone, WorkWaiting
-from tablestore.maintenance.work import LATER, STALLED, MaintenanceWork, carried_out, due_work, predicted
+from tablestore.maintenance.work import (
+    LATER,
+    STALLED,
+    CarriedOut,
+    MaintenanceWork,
+    Outcome,
+    due_work,
+    predicted,
+)
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
 
@@ -56,6 +66,7 @@ class MaintenanceService(RunningJob):
         limits: MaintenanceLimits,
         leases: LeaseBook,
         history: History,
+        pool: TaskPool,
         *,
         follow: bool,
         poll_seconds: float,
@@ -63,7 +74,8 @@ class MaintenanceService(RunningJob):
     ) -> None:
         super().__init__()
         self._lake, self._policies, self._limits, self._leases = lake, policies, limits, leases
-        self._history, self._follow, self._poll_seconds, self._env = history, follow, poll_seconds, env
+        self._history, self._pool, self._follow = history, pool, follow
+        self._poll_seconds, self._env = poll_seconds, env
         self._budget = ByteBudget(limits.hour_bytes, history.spent())
         self._looked: dict[str, _Looked] = {}
         self._resting: dict[
@@ -157,6 +169,7 @@ class MaintenanceService(RunningJob):
                 self._released(table)
             self._note(state)
             self._history.write(self.report())
+            self._pool.close()
             self._over.set()
 
     def _renew(self) -> None:
@@ -189,15 +202,25 @@ class MaintenanceService(RunningJob):
 
     def _worked(self) -> bool:
         some = self._due()
+        chosen: list[tuple[MaintenanceWork, WorkDone]] = []
         waiting = []
         for work in some:
             if self._stopping.is_set() or not self._running.is_set():
-                return False
+                break
+            if chosen and not (work.apart and chosen[0][0].apart):
+                continue
             waits_for = self._waits_for(work)
-            if not waits_for:
-                self._do(work)
-                return True
-            waiting.append(WorkWaiting(work.table, work.kind, work.where, work.why, waits_for, work.size))
+            if waits_for:
+                waiting.append(WorkWaiting(work.table, work.kind, work.where, work.why, waits_for, work.size))
+                continue
+            chosen.append((work, self._begun(work)))
+            if not work.apart or len(chosen) == self._pool.most:
+                break
+        if chosen:
+            self._do(chosen)
+            return True
+        if self._stopping.is_set() or not self._running.is_set():
+            return False
         with self._lock:
             self._waiting = tuple(waiting)
         busy = {work.table for work in some}
@@ -276,26 +299,55 @@ class MaintenanceService(RunningJob):
                 return f"{size(work.size)} of the {size(self._limits.hour_bytes or 0)} an hour, in {waits}"
         return ""
 
-    def _do(self, work: MaintenanceWork) -> None:
-        """Carry a piece of work out and write down what came of it."""
+    def _begun(self, work: MaintenanceWork) -> WorkDone:
+        """A piece of work as it begins, with what it is predicted to cost, which the budget spends."""
         began = self._env.now_ms()
         done = WorkDone(began / 1000, 0.0, work.table, work.kind, work.where, work.why, runs_before=work.runs)
         try:
-            table = self._lake.table(work.table)
-            read, written = predicted(table, work)
-            done = replace(done, predicted_read=read, predicted_written=written)
-            self._budget.spend(began, max(read, work.size))
-            text, read, written = carried_out(table, work)
-            runs = _runs(table.refresh(), work)
-            done = replace(done, result=text, read=read, written=written, runs_after=runs)
-            self._resting.pop(work.place, None)
+            read, written = predicted(self._lake.table(work.table), work)
         except (TablestoreError, OSError) as e:
-            done = replace(done, error=str(e) or type(e).__name__)
+            return replace(done, error=str(e) or type(e).__name__)
+        self._budget.spend(began, max(read, work.size))
+        return replace(done, predicted_read=read, predicted_written=written)
+
+    def _do(self, chosen: Sequence[tuple[MaintenanceWork, WorkDone]]) -> None:
+        """Carry out work that has begun, all at a time, and write down what came of each piece."""
+        able = [work for work, done in chosen if not done.error]
+        outcomes: dict[tuple[str, str, str], Outcome] = {}
+        carry_out = CarriedOut(self._lake)
+
+        def ended(place: int, outcome: Outcome) -> None:
+            outcomes[able[place].place] = outcome
+
+        lost = ""
+        try:
+            if all(work.kind == "compact" for work in able):
+                self._pool.run(carry_out, able, done=ended)
+            else:
+                ended(0, carry_out(able[0]))
+        except Exception as e:  # a worker that was killed, a cluster that is gone; what has ended is known
+            lost = str(e) or type(e).__name__
+            log.exception("maintenance has lost a piece of work")
+        for work, done in chosen:
+            self._note_done(work, done, outcomes.get(work.place, Outcome(error=done.error or lost)))
+
+    def _note_done(self, work: MaintenanceWork, done: WorkDone, outcome: Outcome) -> None:
+        error, runs = outcome.error, 0
+        try:
+            runs = 0 if error else _runs(self._lake.table(work.table), work)
+        except (TablestoreError, OSError) as e:
+            error = str(e) or type(e).__name__
+        began = round(1000 * done.began)
+        if error:
             failures = self._resting.get(work.place, (0, 0))[0] + 1
             self._resting[work.place] = failures, began + min(_REST_MS << failures, HOUR_MS)
-            log.warning("maintenance of %s: %s", work.table, done.error)
+            log.warning("maintenance of %s: %s", work.table, error)
+        else:
+            self._resting.pop(work.place, None)
         self._looked[work.table].snapshot = None  # look at it again
-        done = replace(done, seconds=(self._env.now_ms() - began) / 1000)
+        seconds = (self._env.now_ms() - began) / 1000
+        done = replace(done, seconds=seconds, result=outcome.text, runs_after=runs, error=error)
+        done = replace(done, read=outcome.read, written=outcome.written)
         with self._lock:
             self._done.append(done)
             self._history.add(done)

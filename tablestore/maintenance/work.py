@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from tablestore.core.errors import TablestoreError
 from tablestore.core.options.names import LEVELED
 from tablestore.core.quantities import duration, many
 from tablestore.insight.doctor import Finding
@@ -20,6 +21,7 @@ from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.health import Health, health
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.maintenance.policy import MaintenancePolicy
+from tablestore.table.lake import Lake
 from tablestore.table.table import Table
 
 WorkKind = Literal["compact", "finding", "partitions", "orphans", "analyze"]
@@ -35,7 +37,8 @@ BY_BUCKETS = ("sorted runs", "stop trigger", "small files", "write stalls")
 @dataclass(frozen=True, slots=True)
 class MaintenanceWork:
     """One piece of work: what is done where and why. `size` is the bytes that a compaction reads; `options`
-    those of this use of the table; `runs` the sorted runs of the bucket now."""
+    those of this use of the table; `runs` the sorted runs of the bucket now. `apart`: it touches no more than
+    its bucket, so that work in other buckets may go on beside it."""
 
     table: str
     kind: WorkKind
@@ -48,6 +51,7 @@ class MaintenanceWork:
     runs: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
     finding: Finding | None = None
+    apart: bool = False
 
     @property
     def order(self) -> tuple[int, int, int, str, str]:
@@ -97,7 +101,9 @@ def _compactions(
             continue
         urgency = STALLED if stalls else LATE if waited is not None else DUE
         yield MaintenanceWork(
-            name, "compact", why, urgency, where, partition, bucket, size, runs, options=wanted
+            *(name, "compact", why, urgency, where, partition, bucket, size, runs),
+            options=wanted,
+            apart=state.merges,
         )
     if state.waiting:
         why = f"{many(state.waiting, 'file')} in postponed buckets"
@@ -151,20 +157,43 @@ def _findings(table: Table, name: str, *, compacts: bool) -> Iterator[Maintenanc
         yield MaintenanceWork(name, "finding", finding.what, DUE, where, size=size, finding=finding)
 
 
-def carried_out(table: Table, work: MaintenanceWork) -> tuple[str, int, int]:
-    """Do a piece of work: what came of it in words, and the bytes read and written. Raises what the verb
-    raises; then nothing of it was committed."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a piece of work: in words, and the bytes read and written; or the error, and then nothing
+    of it was committed."""
+
+    text: str = ""
+    read: int = 0
+    written: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOut:
+    """Does a piece of work in a lake. Picklable."""
+
+    lake: Lake
+
+    def __call__(self, work: MaintenanceWork) -> Outcome:
+        """What came of it; an error of the store is one, too."""
+        try:
+            return _outcome(self.lake.table(work.table), work)
+        except (TablestoreError, OSError) as e:
+            return Outcome(error=str(e) or type(e).__name__)
+
+
+def _outcome(table: Table, work: MaintenanceWork) -> Outcome:
     if work.kind == "compact":
         done = table.with_options(work.options).compact(**_chosen(table, work))
-        return done.text, done.bytes_read, done.bytes_written
+        return Outcome(done.text, done.bytes_read, done.bytes_written)
     if work.kind == "finding":
         assert work.finding is not None, "the work of a finding has it"
-        return table.mend(work.finding, dry_run=False).text, work.size, 0
+        return Outcome(table.mend(work.finding, dry_run=False).text, work.size)
     if work.kind == "partitions":
-        return repr(table.expire_partitions()), 0, 0
+        return Outcome(repr(table.expire_partitions()))
     if work.kind == "orphans":
-        return repr(table.remove_orphans(dry_run=False)), 0, 0
-    return repr(table.analyze()), 0, 0
+        return Outcome(repr(table.remove_orphans(dry_run=False)))
+    return Outcome(repr(table.analyze()))
 
 
 def predicted(table: Table, work: MaintenanceWork) -> tuple[int, int]:

@@ -247,6 +247,9 @@ class Lake(LakeCatalog):
         name: str | None = None,
         poll: Any = "5 s",
         lease: Any = "1 min",
+        engine: str = "local",
+        spark: SparkSession | None = None,
+        processes: int | None = None,
     ) -> MaintenanceService:
         """Keep tables in shape: compact buckets, the worst first, expire snapshots and partitions, mend what
         the doctor finds, remove orphans; gives the service, which runs on. Writers can be `write-only` then.
@@ -260,7 +263,8 @@ class Lake(LakeCatalog):
         Each piece of work is one commit, all or nothing. Services share tables by leases in the warehouse: a
         table is with one of them, and passes on when that one has not renewed its `lease` in time. What was
         done is written down under the `name` of the service: `ts.maintenance_report`. Tables are looked at
-        every `poll`.
+        every `poll`. With `processes` so many buckets are compacted at a time, each in a process of its own;
+        with `engine="spark"` they are tasks of the session `spark`, by default the one that runs.
 
         The service has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `state`, `report()`: each piece
         of work with why, predicted and measured. Raises InvalidRequest and NotFound before it starts.
@@ -272,6 +276,7 @@ class Lake(LakeCatalog):
         """
         how: dict[str, Any] = {"tables": tables, "policy": policy, "windows": windows, "follow": follow}
         how |= {"bytes_per_hour": bytes_per_hour, "name": name, "poll": poll, "lease": lease}
+        how |= {"engine": engine, "spark": spark, "processes": processes}
         return doors.maintain(self, self._catalog.io, **how, env=self._env)
 
     def __repr__(self) -> str:

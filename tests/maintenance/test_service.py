@@ -15,10 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import tablestore as ts
 from tablestore.cli.door import Door
 from tablestore.cli.maintain import command, options
+from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
 from tablestore.maintenance.history import maintenance_report
 from tablestore.maintenance.opening import service_of
@@ -301,6 +303,68 @@ def test_two_services_beside_a_writer_lose_and_double_nothing(tmp_path: Path, se
         assert {row["k"]: row["v"] for row in seen} == expected
         assert len(seen) == len(expected)
         assert table.check() == []
+
+
+def test_buckets_of_several_tables_are_compacted_at_a_time_in_processes(tmp_path: Path):
+    tables = [filled(tmp_path, bucket=4)]
+    other = ts.connect(tmp_path).create_table("d.append", schema={"v": ts.INT}, options={"bucket": -1})
+    for number in range(6):
+        other.write([{"v": number}])
+    before = [table.scan().to_arrow().sort_by("k") for table in tables]
+    running = ts.connect(tmp_path).maintain(policy=ts.MaintenancePolicy(runs=1), processes=3, follow=False)
+    assert running.wait(300)
+    assert running.error is None
+    assert not [work.error for work in running.done if work.error]
+    compacted = [work for work in running.done if work.table == "d.t" and work.kind == "compact"]
+    assert sorted(work.where for work in compacted) == [f"bucket-{n}" for n in range(4)]
+    first = compacted[:3]
+    assert max(work.began for work in first) < min(work.began + work.seconds for work in first)
+    assert runs(tables[0]) == [1] * 4
+    assert [table.refresh().scan().to_arrow().sort_by("k") for table in tables] == before
+    assert tables[0].check() == other.refresh().check() == []
+
+
+@pytest.mark.large
+def test_buckets_are_compacted_by_spark(tmp_path: Path, spark: SparkSession):
+    table = filled(tmp_path)
+    before = table.scan().to_arrow().sort_by("k")
+    running = ts.connect(tmp_path).maintain(
+        policy=ts.MaintenancePolicy(runs=1), engine="spark", spark=spark, follow=False
+    )
+    assert running.wait(300)
+    assert not [work.error for work in running.done if work.error]
+    assert runs(table) == [1, 1]
+    assert table.refresh().scan().to_arrow().sort_by("k").equals(before)
+    assert table.check() == []
+    with pytest.raises(ts.InvalidRequest, match="processes"):
+        ts.connect(tmp_path).maintain(engine="spark", spark=spark, processes=2)
+
+
+class LostWorkers:
+    """A pool whose worker is killed with its second item."""
+
+    most = 2
+
+    def run(self, task: Any, items: Any, *, done: Any = None) -> list[Any]:
+        done(0, task(items[0]))
+        raise Unavailable("a process was killed")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_killed_worker_loses_its_own_piece_alone(tmp_path: Path):
+    env = SimEnv()
+    table = filled(tmp_path, env=env)
+    some = service(tmp_path, env, policy=ts.MaintenancePolicy(runs=1, orphans_every=None))
+    some._pool = LostWorkers()
+    assert some.turn()
+    good, lost = some.done
+    assert (good.error, good.runs_after, lost.error) == ("", 1, "a process was killed")
+    assert runs(table)[0] == 1 < runs(table)[1]
+    assert [work.where for work in some.plan()] == []  # it rests
+    env.move(HOUR_MS)
+    assert [work.where for work in some.plan()] == [lost.where]
 
 
 # ---- the command

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 
 import tablestore as ts
+from tablestore.cli.engines import running
 from tablestore.cli.maintain.screen import picture
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
@@ -29,31 +30,38 @@ def main(options: argparse.Namespace) -> int:
     screen = Console(stderr=True, highlight=False)
 
     def work() -> int:
-        service = service_for(options)
-        if options.advise is not None:
-            print(service.advice(options.advise))
-            return 0
-        if not options.plan:
+        if options.plan or options.advise is not None:
+            return answered(options, screen)
+        with running("maintain", options.engine, options.cores, options.master) as (engine, _):
+            service = service_for(options, **{"engine": options.engine, **engine})
             with serving(options.metrics, MaintenanceMetrics(service)):
                 return show(service.start(), screen)
-        plan = service.plan()
-        for piece in plan:
-            print(piece.text)
-        if not plan:
-            screen.print("nothing is due")
-        return 0
 
     return run("maintain", work, screen, interrupted="stopped; what is half done was not committed")
 
 
-def service_for(options: argparse.Namespace) -> MaintenanceService:
-    """The service that the options ask for, not yet started."""
+def answered(options: argparse.Namespace, screen: Console) -> int:
+    """Print what would be done, or which options a table's history advises."""
+    service = service_for(options)
+    if options.advise is not None:
+        print(service.advice(options.advise))
+        return 0
+    plan = service.plan()
+    for piece in plan:
+        print(piece.text)
+    if not plan:
+        screen.print("nothing is due")
+    return 0
+
+
+def service_for(options: argparse.Namespace, **engine: Any) -> MaintenanceService:
+    """The service that the options ask for, not yet started; `engine` says what compacts."""
     how: dict[str, Any] = {"tables": ",".join(options.tables), "policy": policy_of(options)}
     how |= {"bytes_per_hour": options.bytes_per_hour, "windows": options.window, "name": options.name}
     how |= {"follow": not options.once, "poll": options.poll}
     reach = dict(options.option)
     lake = ts.connect(options.warehouse, **reach)
-    return service_of(lake, file_io_for(location(lake.warehouse), reach), **how)
+    return service_of(lake, file_io_for(location(lake.warehouse), reach), **how, **engine)
 
 
 def policy_of(options: argparse.Namespace) -> ts.MaintenancePolicy | Mapping[str, Any]:

@@ -25,7 +25,7 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_metrics, add_warehouse, command_parser
+from tablestore.cli.parsing import add_master, add_metrics, add_warehouse, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
@@ -43,6 +43,8 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
             p.error(f"--policy says it for each table: leave {name} out")
     if options.plan and options.advise:
         p.error("--plan and --advise are two questions: ask one")
+    if options.engine == "local" and options.master is not None:
+        p.error("--master is of --engine spark")
     for name in (name for name in ("plan", "advise") if getattr(options, name) and options.once):
         p.error(f"--{name} does nothing: leave --once out")
     return options
@@ -84,6 +86,19 @@ def _parser(door: Door) -> argparse.ArgumentParser:
         help="replay the history of a table under other options: which are cheapest under its policy",
     )
     p.add_argument("--name", metavar="NAME", help="of the service, under which it writes down what it does")
+    p.add_argument(
+        "--engine",
+        choices=("local", "spark"),
+        default="local",
+        help="what compacts: processes of this machine, or Spark's tasks (default %(default)s)",
+    )
+    p.add_argument(
+        "--cores",
+        type=int,
+        metavar="N",
+        help="buckets compacted at a time (default: one; with Spark all cores)",
+    )
+    add_master(p)
     add_metrics(p)
     p.add_argument("--poll", default="5 s", metavar="TIME", help="between two looks (default %(default)s)")
     return p
