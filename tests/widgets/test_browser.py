@@ -105,6 +105,30 @@ def test_a_click_selects_a_file_and_arrows_walk_on(page: Page, cockpit_file: Pat
     assert page.page.locator(".lw-strip code").count() == 0
 
 
+def test_an_address_opens_one_moment_and_one_file(page: Page, cockpit_file: Path) -> None:
+    page.open(cockpit_file)
+    assert "#" not in page.page.url
+    page.page.get_by_role("slider").focus()
+    page.page.keyboard.press("ArrowLeft")
+    page.page.locator('.file[data-name^="base--0-1"]').click()
+    page.page.wait_for_url("**#snapshot=13*file=base--0-1*")
+    address = page.page.url
+    page.page.keyboard.press("Escape")
+    assert page.page.url.endswith("#snapshot=13")
+    page.page.goto("about:blank")
+    page.page.goto(address)
+    page.page.locator("body[data-ready=true]").wait_for()
+    assert page.text(".lw-levels h3") == "Levels at #13"
+    assert page.text(".lw-strip code") == "base--0-1"
+    page.page.evaluate("location.hash = 'snapshot=3'")
+    page.page.locator(".lw-levels h3", has_text="Levels at #3").wait_for()
+    page.page.evaluate("location.hash = 'snapshot=<b>&file=%22%3E<img src=x>&bucket=nowhere'")
+    assert page.text(".lw-levels h3") == "Levels at #3"
+    assert page.page.locator(".lw-levels img").count() == 0
+    page.requests[:] = page.requests[:1]  # the page was opened twice, by its address
+    page.page.evaluate("location.hash = ''")
+
+
 def test_hovering_a_file_shows_its_card(page: Page, cockpit_file: Path) -> None:
     page.open(cockpit_file)
     card = page.page.locator(".lw-levels .lw-card")

@@ -38,6 +38,32 @@ function lwFollow(models, specs, i) {
     });
   }
 }
+// What the address of a page says after "#": the moment and the file that are looked at, so that a link opens
+// them again. Of several timelines the first, and the levels beside it.
+function lwAddress(models, specs) {
+  const at = specs.findIndex((spec) => spec.reply === "timeline");
+  if (at < 0) return;
+  const timeline = models[at], levels = models.find((_, i) => specs[i].reply === "levels" && specs[i].group === specs[at].group);
+  let going = false;
+  const go = () => {
+    const asked = new URLSearchParams(location.hash.slice(1)), moment = asked.get("snapshot"), place = asked.get("bucket"), file = asked.get("file");
+    going = true;
+    if (moment) { lwSet(timeline, { jump: "" }); lwSet(timeline, { jump: moment }); }
+    if (levels && place && place !== levels.get("opened")) lwSet(levels, { opened: place });
+    if (levels && file) lwSet(levels, { selected: [file] });
+    going = false;
+  };
+  const tell = () => {
+    if (going) return;
+    const said = new URLSearchParams({ snapshot: timeline.get("snapshot") }), file = levels && (levels.get("selected") || [])[0];
+    if (file) { said.set("bucket", levels.get("opened")); said.set("file", file); }
+    try { history.replaceState(null, "", "#" + said); } catch { /* a page inside a page has no address */ }
+  };
+  timeline.on("change:snapshot", tell);
+  if (levels) for (const name of ["selected", "opened"]) levels.on("change:" + name, tell);
+  window.addEventListener("hashchange", go);
+  go();
+}
 async function lwBoot(lwViews) {
   const packed = Uint8Array.from(atob(document.getElementById("lw-data").textContent.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -53,5 +79,6 @@ async function lwBoot(lwViews) {
     if (el) lwViews[spec.entry]({ model, el, host });
   });
   specs.forEach((spec, i) => lwFollow(models, specs, i));
+  lwAddress(models, specs);
   document.body.dataset.ready = "true";
 }
