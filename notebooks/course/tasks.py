@@ -1,8 +1,9 @@
 """Tasks of a notebook: a question, the learner's answer by a click, and the engine's own beside it.
 
-The engine's answer is asked for once, when the task is posed, so that later cells do not move it, and stays
-in Python until the learner commits. What would give it away waits behind `task.then(…)`. `task.check(answer)`
-is the typed form of a click. With `begin(solve=True)` the engine's own answer goes through the same check as
+The engine's answer is asked for once, when the task is posed, so that later cells do not move it. There are
+two tries: after a first wrong answer comes the hint, after a second the engine's answer, which stays in
+Python until then. What would give it away waits behind `task.then(…)`. `task.check(answer)` is the typed form
+of a click. With `begin(solve=True)` the engine's own answer goes through the same check as
 the learner's, and one that is not accepted raises: so the tests prove that the tasks are right. One lesson a
 kernel; not thread-safe.
 """
@@ -101,7 +102,7 @@ class Task:
         self._hint, self._why, self._lesson = hint, why, lesson
         self._quiet = False
         self.view = widgets.Task(question, self._judge)
-        self.view.observe(self._on_committed, "committed")
+        self.view.observe(self._on_asked, ["asked", "committed"])
 
     @property
     def question(self) -> TaskQuestion:
@@ -120,7 +121,11 @@ class Task:
         self.view.commit(self._clicked(value))
         if problem is None:
             return self._card("right", f"{self.name}: right", [self._phrase(self._why, value)])
-        return self._card("wrong", f"{self.name}: not yet", [problem, self._phrase(self._hint, value)])
+        verdict = self.view.verdict
+        if verdict is not None and verdict.settled:
+            lines = [verdict.remark, f"The engine says: **{verdict.engine}**", verdict.reason]
+            return self._card("wrong", f"{self.name}: wrong", lines)
+        return self._card("again", f"{self.name}: not yet", [problem, self._phrase(self._hint, value)])
 
     def then(self, shown: Drawing | str = "", note: str = "") -> widgets.Veil:
         """A view, a drawing or a text that gives the answer away: veiled until the task is answered."""
@@ -152,12 +157,21 @@ class Task:
         said = {"engine": shown, "own": own, "reason": self._phrase(self._why, self.answer.own)}
         if not self.question.ready(value) or value is None:
             return Verdict("seen", "no answer", **said)
-        problem = self.answer.problem(value)
+        yours, problem = self.question.named(value), self.answer.problem(value)
         if problem is None:
-            return Verdict("right", self.question.named(value), **said)
-        return Verdict(
-            "wrong", self.question.named(value), remark=f"{problem} {self._phrase(self._hint, value)}", **said
-        )
+            return Verdict("right", yours, **said)
+        if isinstance(self.answer, Members) and self.question.kind != "field":
+            problem = self._off(value)
+        return Verdict("wrong", yours, remark=f"{problem} {self._phrase(self._hint, value)}", **said)
+
+    def _off(self, value: Any) -> str:
+        """Which of the things that were clicked are not it, by the names of the picture, and what misses."""
+        own = self.answer.own
+        wrong = self.question.named([each for each in value if each not in own])
+        parts = [f"Not among them: {wrong}"] if set(value) - set(own) else []
+        if missing := len(set(own) - set(value)):
+            parts.append(f"{missing} {'is' if missing == 1 else 'are'} missing")
+        return "; ".join(parts) + "."
 
     def _own(self) -> Any:
         """The engine's answer as a click would have given it."""
@@ -183,19 +197,18 @@ class Task:
             return self.answer.plain(value)
         return [str(each) for each in value] if kind in ("each", "order") else str(value)
 
-    def _on_committed(self, change: Mapping[str, Any]) -> None:
+    def _on_asked(self, change: Mapping[str, Any]) -> None:
         verdict = self.view.verdict
-        if not change["new"]:
+        if verdict is None:
             self._lesson.settle(self.name, "open")
             return
-        if verdict is None:
-            return
-        if verdict.state != "seen" and not self._quiet:
+        if change["name"] == "asked" and change["new"] and not self._quiet:
             self._lesson.progress.note(self.name, self.view.value)
         self._lesson.settle(self.name, verdict.state)
 
     def _card(self, state: str, title: str, lines: list[str]) -> Card:
-        return cards.verdict(state, SIGNS[state], title, lines, self._lesson.line())
+        kind = "wrong" if state == "again" else state
+        return cards.verdict(kind, SIGNS[state], title, lines, self._lesson.line())
 
     @staticmethod
     def _phrase(text: Phrase, value: Any) -> str:

@@ -139,7 +139,7 @@ def test_an_unanswered_task_shows_nothing_and_stops_nothing() -> None:
 
 def test_a_wrong_answer_gets_the_hint_and_not_the_answer() -> None:
     shown = ask(5, hint=lambda given: f"{given} is below the trigger").check(3)
-    assert "✗ runs: not yet" in shown.text
+    assert "↻ runs: not yet" in shown.text
     assert "3 is below the trigger" in shown.text
     assert "5" not in shown.text
 
@@ -157,7 +157,7 @@ def test_a_right_answer_says_what_it_means() -> None:
 def test_solving_takes_the_own_answer_through_the_same_check() -> None:
     course.begin(solve=True)
     assert "✓" in ask(lambda: levels().num_rows).check(None).text
-    assert "✗" in ask(5).check(3).text, "a learner's answer is judged all the same"
+    assert "↻" in ask(5).check(3).text, "a learner's answer is judged all the same"
 
 
 def test_an_answer_that_its_own_check_refuses_raises_when_solving() -> None:
@@ -216,7 +216,7 @@ def test_runs_are_clicked_in_their_picture_and_typed_by_any_name() -> None:
     assert "✓" in question.check(["1", "L0 #2"]).text
     assert question.view.value == ["#1", "#2"], "typed names are those of the picture"
     question.view.commit(["#2"])
-    assert question.view.verdict.remark.startswith("1 right, 1 missing.")
+    assert question.view.verdict.remark.startswith("1 is missing.")
 
 
 def test_an_order_is_shuffled_the_same_way_and_never_right() -> None:
@@ -241,6 +241,8 @@ def test_what_gives_the_answer_away_waits_for_the_task() -> None:
     veil = question.then("5 runs", "as *said*")
     assert "5" not in veil.text()
     question.check(4)
+    assert "5" not in veil.text(), "a try is left"
+    assert "The engine says: 5" in question.check(6).text
     assert veil.text() == "as said\n5 runs"
 
 

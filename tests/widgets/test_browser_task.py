@@ -74,6 +74,13 @@ def test_a_wrong_choice_is_ringed_in_the_picture(page: Page, tmp_path: Path) -> 
     for name in ("a1", "a2"):
         card.locator(f'.spot[data-spot="{name}"]').click()
     card.locator(".lw-primary").click()
+    result = card.locator(".lw-task-result")
+    assert card.locator(".lw-task-state").text_content() == "↻ one more try"
+    assert "think of the trigger" in result.text_content()
+    assert "every write is a run" not in result.text_content(), "a try is left"
+    assert card.locator(".pick[stroke-dasharray]").count() == 0
+    card.get_by_role("button", name="Ask again").click()
+    assert "every write is a run" in result.text_content()
     rings = card.locator(".spot").evaluate_all(
         """spots => {
             const dashed = (ring) => ring.hasAttribute("stroke-dasharray") ? " dashed" : "";
@@ -87,6 +94,9 @@ def test_a_wrong_choice_is_ringed_in_the_picture(page: Page, tmp_path: Path) -> 
     assert card.locator('.spot[data-spot="a2"]').get_attribute("aria-label").endswith(", not it")
     assert card.locator('.spot[data-spot="a2"] text').text_content() == "✗"
     ruler.get_by_role("slider").press("End")
+    ruler.locator(".lw-primary").click()
+    assert "100 is too high." in ruler.locator(".lw-task-result").text_content()
+    ruler.get_by_role("slider").press("ArrowLeft")
     ruler.locator(".lw-primary").click()
     assert ruler.locator("path.guess").get_attribute("fill") == "var(--lw-err)"
     page.check()

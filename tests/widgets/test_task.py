@@ -56,10 +56,18 @@ def test_nothing_of_the_answer_is_in_the_browser_before_the_commit() -> None:
     state = {name: value for name, value in task.get_state().items() if name != "assets"}
     assert SECRET not in json.dumps(state, default=str) + task.text() + task.to_svg()
     task.commit("a")
+    assert task.frame["verdict"]["state"] == task.verdict.state == "again"
+    assert "not that" in task.text()
+    assert "not that" in task.to_svg()
+    state = {name: value for name, value in task.get_state().items() if name != "assets"}
+    shown = json.dumps(state, default=str) + task.text() + task.to_svg()
+    assert SECRET not in shown, "a try is left"
+    assert "because of" not in shown
+    task.commit("c")
     assert SECRET in json.dumps(task.frame)
     assert task.frame["verdict"]["state"] == "wrong"
-    assert "not that" in task.text()
     task.again()
+    assert task.asked == 0
     assert (task.value, task.verdict, SECRET in json.dumps(task.frame)) == (None, None, False)
 
 
@@ -81,6 +89,8 @@ def test_a_veil_shows_what_can_only_be_drawn() -> None:
     veil = widgets.Veil(task, Drawing())
     assert SECRET not in json.dumps(veil.frame) + veil.text() + veil.to_svg()
     task.commit("a")
+    assert SECRET not in json.dumps(veil.frame) + veil.text(), "a try is left"
+    task.commit("a")
     assert SECRET in veil.frame["svg"]
     assert SECRET in veil.to_svg()
     assert veil.text() == SECRET
@@ -96,7 +106,7 @@ def test_a_veil_holds_a_workbench(tmp_path: Path) -> None:
     veil = widgets.Veil(task, bench)
     assert veil.child is bench
     assert "d.t" not in json.dumps(veil.frame) + veil.text() + veil.to_svg()
-    task.commit("a")
+    task.commit("b")
     assert veil.text() == bench.text()
     assert "d.t" in veil.to_svg()
     assert "svg" not in veil.frame, "the page shows the workbench itself"

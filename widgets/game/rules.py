@@ -91,7 +91,7 @@ class GameShop:
         self.log: list[Event] = []
         self.readings: list[Reading] = []
         self._ingested = self._written = 0
-        self._runs = self._space = 0.0
+        self._asked = self._space = 0.0
         self._measured = 0
         self.stalls = 0
 
@@ -116,6 +116,11 @@ class GameShop:
         """Sorted runs that a reader meets in a bucket: those of a compaction at work until it is done."""
         work = self.works[bucket]
         return int(self.table.buckets[bucket].levels.run_count) + (work.runs if work else 0)
+
+    @property
+    def asked(self) -> float:
+        """Runs that a reader asks, on average: those of one bucket, or of all where it scans the table."""
+        return self.runs * (1 + self.stage.scans * (len(self.busy) - 1))
 
     def shares(self, at: Reading | None = None) -> dict[str, float]:
         """Which part of each budget is used; above 1 it is exceeded."""
@@ -306,14 +311,14 @@ class GameShop:
     def _measure(self) -> None:
         if self._ingested:
             state = self.table.inspect.amplification("table").to_pylist()[0]
-            self._runs += self.runs
+            self._asked += self.asked
             self._space += state["space_amplification"] * (1 + self._in_compaction() / state["live_bytes"])
             self._measured += 1
         many = max(self._measured, 1)
         writes = self._written / self._ingested if self._ingested else 1.0
         found = Reading(
             tick=self.tick_number,
-            reads=self._runs / many,
+            reads=self._asked / many,
             writes=writes,
             space=self._space / many if self._measured else 1.0,
             stalls=self.stalls,

@@ -37,7 +37,7 @@ class Spell:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One stage. `rows` come in each tick, `buffer` of them fit into memory; `disk_mib` is what a bucket can
-    read and write in a tick."""
+    read and write in a tick; `scans` is the share of readers who ask every bucket, not that of one key."""
 
     number: int
     name: str
@@ -47,6 +47,7 @@ class Stage:
     buffer: int = 4_000
     ticks: int = 90
     disk_mib: float = 10.0
+    scans: float = 0.5
     workload: Mapping[str, Any] = field(default_factory=dict)
     spells: tuple[Spell, ...] = ()
 

@@ -13,16 +13,17 @@ from widgets.task.picture import picture_figure
 from widgets.task.words import bare, paragraphs
 
 MARGIN, LINE = 16, 18
-TOKENS = {"right": "ok", "wrong": "err", "seen": "ink2", "open": "ink3"}
+TOKENS = {"right": "ok", "again": "err", "wrong": "err", "seen": "ink2", "open": "ink3"}
 
 
 def task_figure(question: TaskQuestion, value: Any, verdict: Verdict | None, *, width: float) -> Figure:
     """The question, what can be chosen, and what became of it."""
     body, y = _lines([bare(block) for block in paragraphs(question.asked)], 8, width, fill="ink")
+    shown = verdict if verdict is not None and verdict.settled else None
     if question.options:
-        more, y = _options(question, value, verdict, y + 4, width)
+        more, y = _options(question, value, shown, y + 4, width)
         body += more
-    if picture := picture_figure(question, value, verdict, width=width):
+    if picture := picture_figure(question, value, shown, width=width):
         body += group(picture.body, transform=f"translate(0 {num(y)})")
         y += picture.height
     if verdict is not None:
@@ -72,12 +73,13 @@ def _options(
 
 
 def _verdict(verdict: Verdict, y: float, width: float) -> tuple[str, float]:
-    """The guess beside the engine's answer, then why."""
+    """The guess beside the engine's answer, once that is shown, then why."""
     token = TOKENS[verdict.state]
     head = f"{SIGNS[verdict.state]} you: {bare(verdict.yours)}"
     drawn = text(MARGIN, y + 14, head, fill=token, weight=600)
     after = MARGIN + text_width(head, weight=600) + 24
-    drawn += text(after, y + 14, f"engine: {bare(verdict.engine)}", fill="ink", weight=600)
+    if verdict.settled:
+        drawn += text(after, y + 14, f"engine: {bare(verdict.engine)}", fill="ink", weight=600)
     notes = [bare(each) for each in (verdict.remark, verdict.reason) if each]
     more, end = _lines(notes, y + 18, width)
     bar = rect(2, y, 3, end - y, fill=var(token))

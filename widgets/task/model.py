@@ -20,8 +20,10 @@ Kind = Literal["one", "many", "line", "spots", "each", "order", "field"]
 """Answered by one option, several options, a place on a ruler, several spots of a picture, one spot of each
 group, an order of the options, or text."""
 MAX_STEPS, LONGEST = 240, 900
-SIGNS = {"open": "○", "right": "✓", "wrong": "✗", "seen": "–"}
-"""States of a task: not answered, right, wrong, and looked up without an answer."""
+SIGNS = {"open": "○", "again": "↻", "right": "✓", "wrong": "✗", "seen": "–"}
+"""States of a task: not answered, wrong with a try left, right, wrong, and looked up without an answer."""
+TRIES = 2
+"""Answers to a task until the engine's own is shown; the hint comes with the first wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class TaskSpot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskQuestion:
-    """What is asked. `form` says how an answer is typed, `hint` helps before one is given."""
+    """What is asked. `form` says how an answer is typed, `hint` comes after a first wrong one."""
 
     name: str
     asked: str
@@ -180,9 +182,10 @@ class TaskQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of an answer: the guess beside the engine's answer, and the reason."""
+    """What became of an answer: the guess beside the engine's answer, and the reason. With the state `again`
+    it says nothing of the engine's answer."""
 
-    state: Literal["right", "wrong", "seen"]
+    state: Literal["again", "right", "wrong", "seen"]
     yours: str
     engine: str
     own: Any = None
@@ -190,6 +193,15 @@ class Verdict:
     remark: str = ""
     """What is off, and the hint that fits."""
     reason: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the engine's answer is shown."""
+        return self.state != "again"
+
+    def withheld(self) -> "Verdict":
+        """The same of a first wrong answer: what is off, and nothing of the engine's answer."""
+        return Verdict("again", self.yours, "", remark=self.remark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +277,8 @@ def text_form(question: TaskQuestion, value: Any, verdict: Verdict | None) -> st
         lines.append(f"  your answer: {question.named(value)}" if question.ready(value) and value else "")
         lines.append(f"  click it in a notebook, or type: .check({question.form or '…'})")
     else:
-        lines.append(f"  {SIGNS[verdict.state]} you: {bare(verdict.yours)} · engine: {bare(verdict.engine)}")
+        engine = f" · engine: {bare(verdict.engine)}" if verdict.settled else " · one more try"
+        lines.append(f"  {SIGNS[verdict.state]} you: {bare(verdict.yours)}{engine}")
         lines += [f"  {bare(text)}" for text in (verdict.remark, verdict.reason) if text]
     return "\n".join(cut(line) for line in lines if line)
 

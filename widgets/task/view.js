@@ -3,7 +3,7 @@ function renderTask(props) {
   const part = { task: taskView, veil: taskVeil, list: taskList }[props.model.get("part")];
   return part(props);
 }
-const TASK_SIGNS = { open: "○", right: "✓", wrong: "✗", seen: "–" };
+const TASK_SIGNS = { open: "○", again: "↻", right: "✓", wrong: "✗", seen: "–" };
 const TASK_STYLES = { code: "code", bold: "strong", italic: "em" };
 const taskLine = (segments) => (segments || []).map(([style, text]) => (TASK_STYLES[style] ? lwEl(TASK_STYLES[style], {}, text) : text));
 const taskText = (blocks) => (blocks || []).map((block) => lwEl("p", {}, ...taskLine(block)));
@@ -13,20 +13,18 @@ function taskView({ model, el }) {
   const state = lwEl("span", { class: "lw-chip lw-task-state" });
   const ask = lwEl("div", { class: "lw-task-ask" }), host = lwEl("div", { class: "lw-pic", role: "group" });
   const list = lwEl("div", { class: "lw-task-options" }), result = lwEl("div", { class: "lw-task-result", role: "status" });
-  const hint = lwEl("div", { class: "lw-task-hint", hidden: true });
   const go = lwButton("", "compare with the engine's answer", commit, { text: "Ask the engine", primary: true });
-  const help = lwButton("", "a hint that gives nothing away", () => { hint.hidden = !hint.hidden; help.setAttribute("aria-expanded", String(!hint.hidden)); }, { text: "Hint" });
-  const again = lwButton("", "take the answer back and try again", () => lwSet(model, { committed: false }), { text: "Try again" });
+  const again = lwButton("", "take the answer back and start over", () => lwSet(model, { committed: false }), { text: "Start over" });
   const so = lwEl("span", { class: "lw-sub", "aria-live": "polite" });
   stage.tools.append(state);
-  stage.body.append(ask, list, host, hint, result);
-  stage.foot.append(go, again, help, so);
+  stage.body.append(ask, list, host, result);
+  stage.foot.append(go, again, so);
   let asked = "", cursor = "", drag = null;
   const frame = () => model.get("frame"), kind = () => frame().kind, open = () => !model.get("committed");
   const value = () => model.get("value"), many = () => (Array.isArray(value()) ? value() : []);
   const spots = () => [...host.querySelectorAll(".spot")];
 
-  function commit() { if (!go.disabled) lwSet(model, { committed: true }); }
+  function commit() { if (!go.disabled && open()) lwSet(model, { asked: (model.get("asked") || 0) + 1 }); }
   function set(next, say) {
     if (!open()) return;
     lwSet(model, { value: next });
@@ -43,11 +41,13 @@ function taskView({ model, el }) {
     if (["many", "spots"].includes(kind())) return chosen.length > 0 || value() !== null;
     return value() !== null && value() !== "" && value() !== undefined;
   }
+  // What is said of the engine's answer; nothing while a try is left.
+  const judged = () => { const verdict = frame().verdict || {}; return verdict.state === "again" ? {} : verdict; };
   const lock = (node, on) => { if (on) node.setAttribute("aria-disabled", "true"); else node.removeAttribute("aria-disabled"); };
 
   // Options: buttons for one or several, rows to move for an order, a field where nothing can be clicked.
   function options() {
-    const verdict = frame().verdict || {}, own = verdict.state ? [].concat(verdict.own) : [];
+    const verdict = judged(), own = verdict.state ? [].concat(verdict.own) : [];
     if (kind() === "field") return field();
     if (kind() === "order") return order(own);
     const focus = list.contains(document.activeElement) && document.activeElement.dataset.id;
@@ -209,28 +209,29 @@ function taskView({ model, el }) {
       : total ? `${spot} of ${kind() === "each" ? new Set(frame().spots.map((s) => s[2])).size : total} chosen` + (spot ? "" : " · click in the picture") : kind() === "order" && value() == null ? "Drag the rows, or use their arrows." : "";
   }
   function draw() {
-    const f = frame(), verdict = f.verdict || {}, judged = Boolean(verdict.state);
+    const f = frame(), verdict = f.verdict || {}, given = Boolean(verdict.state), over = given && verdict.state !== "again";
     stage.words(f);
     const text = JSON.stringify(f.asked);
-    if (text !== asked) { ask.replaceChildren(...taskText(f.asked)); lwTerms(ask, { focus: true }); hint.replaceChildren(...taskText(f.hint)); list.replaceChildren(); asked = text; }
+    if (text !== asked) { ask.replaceChildren(...taskText(f.asked)); lwTerms(ask, { focus: true }); list.replaceChildren(); asked = text; }
     const held = host.contains(document.activeElement) && document.activeElement.closest(".spot")?.dataset.spot;
     host.hidden = !f.svg;
     if (f.svg) stage.picture(host, f.svg);
-    if (judged && model.get("static")) judgeHere();
+    if (over && model.get("static")) judgeHere();
     for (const [name, to] of Object.entries(scale() ? { role: "slider", tabindex: 0, "aria-valuemin": scale()[2], "aria-valuemax": scale()[3] } : { role: "group" })) host.setAttribute(name, to);
     host.setAttribute("aria-label", f.label || "");
-    state.textContent = `${TASK_SIGNS[verdict.state || "open"]} ${verdict.state || "open"}`;
+    state.textContent = `${TASK_SIGNS[verdict.state || "open"]} ${verdict.state === "again" ? "one more try" : verdict.state || "open"}`;
     stage.root.dataset.state = verdict.state || "open";
     stage.root.dataset.kind = f.kind;
     const still = model.get("static") && f.kind === "field";
-    go.hidden = judged || still; again.hidden = !judged; help.hidden = judged || !(f.hint || []).length;
-    if (judged) hint.hidden = true;
-    result.hidden = !judged;
-    result.replaceChildren(...(judged ? [lwEl("div", { class: "lw-task-pair" },
+    go.hidden = over || still; again.hidden = !over;
+    go.lastChild.textContent = given && !over ? "Ask again" : "Ask the engine";
+    lwName(go, go.textContent, "compare with the engine's answer");
+    result.hidden = !given;
+    result.replaceChildren(...(given ? [lwEl("div", { class: "lw-task-pair" },
       lwEl("div", {}, lwEl("span", {}, "your answer"), lwEl("b", {}, TASK_SIGNS[verdict.state] + " ", ...taskLine(verdict.yours))),
-      lwEl("div", {}, lwEl("span", {}, "the engine's"), lwEl("b", {}, ...taskLine(verdict.engine)))),
+      over ? lwEl("div", {}, lwEl("span", {}, "the engine's"), lwEl("b", {}, ...taskLine(verdict.engine))) : ""),
       ...taskText(verdict.remark), ...taskText(verdict.reason)] : []));
-    if (judged) lwTerms(result, { focus: true });
+    if (given) lwTerms(result, { focus: true });
     show();
     if (held) spots().find((spot) => spot.dataset.spot === held)?.focus({ preventScroll: true });
   }

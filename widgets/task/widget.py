@@ -1,8 +1,9 @@
 """Task, Veil and TaskList: a question that is answered by clicking, what waits for it, and the score.
 
-Traits of a task: `value` (the answer so far), `committed` (whether the engine was asked). A veil follows the
-`committed` of the task it is linked to. The engine's answer is not in the browser before a commit: Python
-judges then, by the function it was given.
+Traits of a task: `value` (the answer so far), `asked` (how often the engine was asked), `committed` (whether
+its answer is shown: after a right answer, or after TRIES wrong ones). A veil follows the `committed` of the
+task it is linked to. Until then the engine's answer is not in the browser: Python judges, by the function it
+was given.
 """
 
 import reprlib
@@ -18,7 +19,7 @@ from widgets.kit import svg
 from widgets.kit.svg import Figure
 from widgets.kit.view import View, module
 from widgets.task.figure import score_figure, task_figure, veil_figure
-from widgets.task.model import Score, TaskQuestion, Verdict, cut, score_text, text_form
+from widgets.task.model import TRIES, Score, TaskQuestion, Verdict, cut, score_text, text_form
 from widgets.task.picture import picture_figure
 from widgets.task.words import bare, paragraphs, segments
 
@@ -34,8 +35,9 @@ def rich(text: str) -> list[list[tuple[str, str]]]:
 class Task(View):
     """A question that is answered by clicking, dragging or keys; then the guess stands beside the engine's.
 
+    A first wrong answer gets its remark and the hint, and a second try; after that the engine's is shown.
     `question` is a `TaskQuestion` of `widgets.task.model`; `judge(value)` gives the `Verdict`, and
-    is asked when the learner commits. Other traits (`width`, …) go by keyword.
+    is asked at each try. Other traits (`width`, …) go by keyword.
 
     >>> from widgets.task.model import TaskQuestion, Verdict, options_of
     >>> asked = TaskQuestion("runs", "How many runs?", "one", options=options_of(["1", "2"]))
@@ -48,6 +50,7 @@ class Task(View):
     _esm = module("task/view.js", "renderTask")
     part = traitlets.Unicode("task").tag(sync=True)
     value = traitlets.Any(None, allow_none=True).tag(sync=True)
+    asked = traitlets.Int(0).tag(sync=True)
     committed = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, question: TaskQuestion, judge: Judge, **kwargs: object) -> None:
@@ -56,6 +59,7 @@ class Task(View):
         self._question, self._judge = question, judge
         self._verdict: Verdict | None = None
         super().__init__(**kwargs)
+        self.observe(self._on_asked, "asked")
         self.observe(self._on_committed, "committed")
         if self.committed:
             self._verdict = judge(self.value)
@@ -68,7 +72,7 @@ class Task(View):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What became of the answer; None before it is committed."""
+        """What became of the last answer; None before the engine was asked."""
         return self._verdict
 
     def commit(self, value: Any) -> Self:
@@ -76,24 +80,36 @@ class Task(View):
         if self.committed:
             self.again()
         self.value = value
-        self.committed = True
+        self.asked += 1
         return self
 
     def again(self) -> Self:
-        """Take the answer back: the question is open, and what waits for it is veiled."""
+        """Take the answer back: the question is open with all its tries, and what waits for it is veiled."""
         self.committed = False
         return self
 
+    def _on_asked(self, change: Mapping[str, Any]) -> None:
+        if change["new"] and not self.committed:
+            self._guarded(self._try)
+
     def _on_committed(self, change: Mapping[str, Any]) -> None:
-        self.guarded(
-            lambda: self._settle(committed=bool(change["new"])),
-            what="The engine could not be asked.",
-            next_step="Run the cell of the task again.",
-        )
+        self._guarded(lambda: self._settle(committed=bool(change["new"])))
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        self.guarded(act, what="The engine could not be asked.", next_step="Run the cell of the task again.")
+
+    def _try(self) -> None:
+        """Judge one try: a wrong one with tries left gets its remark, every other the engine's answer."""
+        found = self._judge(self.value)
+        if found.state == "wrong" and self.asked < TRIES:
+            self._verdict = found.withheld()
+            self.redraw()
+        else:
+            self.committed = True
 
     def _settle(self, *, committed: bool) -> None:
         if not committed:
-            self.value = None
+            self.value, self.asked = None, 0
         self._verdict = self._judge(self.value) if committed else None
         self.redraw()
 
@@ -107,7 +123,8 @@ class Task(View):
         self.frame = self._frame(self.value, self._verdict, width=self.width)
 
     def _frame(self, value: Any, verdict: Verdict | None, *, width: float) -> dict[str, Any]:
-        drawn = picture_figure(self._question, value, verdict, width=width)
+        shown = verdict if verdict is not None and verdict.settled else None
+        drawn = picture_figure(self._question, value, shown, width=width)
         made = {**self.words(width=width), "label": drawn.label if drawn else self._question.name}
         made |= {"svg": svg.live(drawn), "meta": drawn.meta} if drawn else {"svg": "", "meta": {}}
         return made | {"verdict": _for_page(verdict)}
@@ -150,8 +167,8 @@ class Task(View):
         )
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
-        """The question open and as it is when it was answered rightly or wrongly; and which answers are
-        right, since a page without a kernel has nobody to ask."""
+        """The question open and as it is when it was answered rightly or wrongly; which answers are right,
+        and what is off with each other one that can be listed: a page without a kernel has nobody to ask."""
         asked = self._question
         seen = self._judge(None)
         right = seen.own
@@ -166,17 +183,21 @@ class Task(View):
         state: dict[str, Any] = {
             "part": "task",
             "value": None,
+            "asked": 0,
             "committed": False,
             "frame": {},
             "width": widths[0],
         }
-        answers: list[Any] = [right]
+        listed = [option.id for option in asked.options] if asked.kind == "one" else []
         if asked.kind == "line" and asked.ruler:
             ruler = asked.ruler
             count = round((ruler.high - ruler.low) / ruler.step)
-            places = [ruler.low + at * ruler.step for at in range(count + 1)]
-            answers = [place for place in places if self._judge(place).state == "right"]
+            listed = [ruler.low + at * ruler.step for at in range(count + 1)]
+        found = [(each, self._judge(each)) for each in listed]
+        answers = [each for each, verdict in found if verdict.state == "right"] or [right]
+        remarks = [[each, rich(verdict.remark)] for each, verdict in found if verdict.state == "wrong"]
         spec = {"kind": "task", "reply": "task", "widths": list(widths), "answers": answers}
+        spec |= {"remarks": remarks, "tries": TRIES}
         return {**spec, "frames": frames, "words": {}, "state": state}
 
 
