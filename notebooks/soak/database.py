@@ -1,4 +1,4 @@
-"""A bank in a private MariaDB that never rests: transfers, orders that come and go, a beat in each transaction.
+"""A bank in a private MariaDB that never rests: transfers, orders that come and go, a beat each time.
 
 The sum over `accounts` is the same after every transaction, so each snapshot of a lake that holds whole
 transactions has it, too. `orders` keeps about `KEPT` rows however long it goes on.
