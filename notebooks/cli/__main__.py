@@ -21,13 +21,14 @@ from notebooks.cli.places import CHECKOUT
 from notebooks.demo import sql_connectors
 from tablestore.cli.commands import run
 
-OWN = ("demo", "cluster", "lab", "docs", "test", "bench", "doctor", "clean")
+OWN = ("demo", "cluster", "soak", "lab", "docs", "test", "bench", "doctor", "clean")
 """The verbs with a module here; `doctor` looks at the checkout, too."""
 PASSING_ON = ("test",)
 """The verbs whose other options are those of another program."""
 VERBS = (
     "demo",
     "cluster",
+    "soak",
     "lab",
     "open",
     "sql",

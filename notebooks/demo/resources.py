@@ -42,8 +42,8 @@ class MemoryWatch:
         self.peak_bytes = max(self.peak_bytes, tree_bytes(os.getpid()))
 
 
-def tree_bytes(root: int) -> int:
-    """Resident bytes of `root` and its descendants."""
+def tree(root: int) -> set[int]:
+    """The ids of `root` and its descendants."""
     parents = {}
     for entry in _PROC.glob("[0-9]*"):
         try:
@@ -56,7 +56,24 @@ def tree_bytes(root: int) -> int:
         more = {p for p, parent in parents.items() if parent in members} - members
         members |= more
         grown = bool(more)
-    return sum(map(_resident, members))
+    return members
+
+
+def tree_bytes(root: int) -> int:
+    """Resident bytes of `root` and its descendants."""
+    return sum(map(_resident, tree(root)))
+
+
+def tree_handles(root: int) -> int:
+    """Open files, sockets and pipes of `root` and its descendants."""
+    return sum(map(_handles, tree(root)))
+
+
+def _handles(pid: int) -> int:
+    try:
+        return len(os.listdir(_PROC / str(pid) / "fd"))
+    except OSError:
+        return 0
 
 
 def _resident(pid: int) -> int:

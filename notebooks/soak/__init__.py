@@ -1,0 +1,1 @@
+"""`./workbench soak`: everything that flows, at work for hours, with kills, and compared at the end."""

@@ -1,0 +1,285 @@
+"""A soak from start to end: sources that are written, services that are killed, and both sides compared."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import tablestore as ts
+from notebooks.demo.mariadb import MariaDb
+from notebooks.demo.shop_stream import CUSTOMERS, ORDERS, PEOPLE, Shop, streams
+from notebooks.demo.source_checksums import compare
+from notebooks.soak import beside
+from notebooks.soak.database import DATABASE, TABLES, Bank, Progress
+from notebooks.soak.figures import Sampler, readings, stored_rows
+from notebooks.soak.schedule import FREEZE, Fault, faults
+from notebooks.soak.services import STOPPED, Services
+from tablestore.cdc.mysql.address import Address
+
+CDC, TIER, MAINTAIN, READER, WRITER, SERVER = "cdc", "tier", "maintain", "reader", "log writer", "MariaDB"
+_CLI = "tablestore.cli"
+_LOOK_SECONDS, _SHOP_EVERY, _MOST_LOOKS = 1.0, 0.5, 2_000
+_SETTLE_SECONDS, _BEGIN_SECONDS = 600.0, 300.0
+_PAUSE = 0.2
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SoakPlan:
+    """How long, in seconds, how many rows a second each source is given, and by which seed; `cluster` is that
+    of `shop_stream.streams`."""
+
+    seconds: float
+    rate: float
+    seed: int
+    cluster: str = "auto"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was compared and carried out, and what was wrong; nothing is wrong where `problems` is empty."""
+
+    compared: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Soak:
+    """Everything that runs, in a `with` block at whose end it is gone."""
+
+    def __init__(self, plan: SoakPlan, folder: Path, tell: Tell) -> None:
+        self.plan, self._folder, self._tell = plan, folder, tell
+        self.outcome, self._stack = Outcome(), ExitStack()
+        self._written, self._sold = Progress(), Progress()
+
+    def __enter__(self) -> Soak:
+        try:
+            self._begin()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _begin(self) -> None:
+        """Servers and sources, then the services, then the reader once all rows are there."""
+        self._server = self._stack.enter_context(MariaDb())
+        source, self.cluster = streams(self.plan.cluster, self._folder / "cluster")
+        self._stack.callback(source.close)
+        warehouse = str(self._folder / "lake")
+        self.lake = ts.connect(warehouse)
+        beside.create_events(self.lake)
+        self._bank = Bank(self._server, self.plan.seed, rate=self.plan.rate)
+        self._shop = Shop(source, rows=max(round(self.plan.rate * _SHOP_EVERY), 1), every=_SHOP_EVERY)
+        self._services = self._stack.enter_context(Services())
+        self._add_services(warehouse, source.address)
+        self._bank.open()
+        self._shop.open()
+        self._stack.callback(self._shop.shut)
+        self._stack.callback(self._bank.shut)
+        for name in (CDC, TIER, MAINTAIN, WRITER):
+            self._services.start(name)
+        self._until(self._is_loaded, _BEGIN_SECONDS, "the capture has not read the tables")
+        self._services.start(READER)
+        lags = {"capture": self._bank_lag, "tiering": self._shop_lag, "log": self._log_lag}
+        self.sampler = Sampler(self._services, self.lake, lags)
+
+    def _add_services(self, warehouse: str, address: str) -> None:
+        options = [f"--table-option={key}={str(value).lower()}" for key, value in beside.BOUNDED.items()]
+        source = [f"{self._server.url}/{DATABASE}", "--password-file", str(self._server.password_file)]
+        how = ["--warehouse", warehouse, *options]
+        local = ["--engine", "local", "--cores", "1", "--table-option=bucket=2"]
+        add = self._services.add
+        add(CDC, _CLI, "cdc", "--from", *source, "--into", "ods", *local, *how)
+        add(TIER, _CLI, "tier", "--from", f"fluss://{address}", "--tables", "shop.*", *how)
+        add(MAINTAIN, _CLI, "maintain", "--warehouse", warehouse, "--runs", "4", "--poll", "1 s")
+        place, rows = str(self._services.folder), max(round(self.plan.rate * 0.5), 1)
+        add(WRITER, "notebooks.soak.beside", "write", warehouse, place, str(rows), metrics=False)
+        add(READER, "notebooks.soak.beside", "read", warehouse, place, metrics=False)
+
+    # ---- how far the lake is
+
+    def _is_loaded(self) -> bool:
+        """Whether all of the first reading, and what changed meanwhile, is in the lake."""
+        return all(f"ods.{name}" in self.lake for name in TABLES) and self._bank_lag() < 5.0
+
+    def _bank_lag(self) -> float:
+        beats = self.lake.table("ods.beat").scan(columns=["n"]).to_arrow()["n"].to_pylist()
+        return self._bank.progress.lag(max(beats, default=-1))
+
+    def _shop_lag(self) -> float:
+        self._note_written()
+        return self._sold.lag(stored_rows(self.lake.table(ORDERS)) if ORDERS in self.lake else 0)
+
+    def _log_lag(self) -> float:
+        self._note_written()
+        return self._written.lag(beside.newest(self.lake.table(beside.EVENTS), log=False))
+
+    def _note_written(self) -> None:
+        """Note how much was written by now; the bank does so itself."""
+        self._sold.note(self._shop.orders)
+        path = self._services.folder / beside.WRITTEN
+        if path.exists():
+            self._written.note(int(path.read_text()))
+
+    # ---- the run
+
+    def run(self) -> None:
+        """Keep it going for the time of the plan, with the faults of its seed."""
+        began, every = time.monotonic(), max(_LOOK_SECONDS, self.plan.seconds / _MOST_LOOKS)
+        targets = (CDC, TIER, MAINTAIN, READER, WRITER, SERVER)
+        steps = _steps(faults(self.plan.seed, self.plan.seconds, targets))
+        look = began
+        while (now := time.monotonic()) < began + self.plan.seconds or steps:
+            self._restart_ended()
+            self._note_written()
+            if steps and now - began >= steps[0][0]:
+                _, fault, begins = steps.pop(0)
+                self._carry_out(fault, begins=begins)
+            elif now >= look:
+                self.sampler.look()
+                look = max(look + every, time.monotonic())
+            else:
+                time.sleep(_PAUSE)
+
+    def _carry_out(self, fault: Fault, *, begins: bool) -> None:
+        """The beginning of a fault, or its end."""
+        if begins:
+            self._tell(str(fault))
+            self.outcome.faults.append(fault)
+        if fault.target == SERVER:
+            if fault.kind == FREEZE:
+                self._server.signal("mariadbd", signal.SIGSTOP if begins else signal.SIGCONT)
+            else:
+                (self._server.kill if begins else self._server.start)()
+        elif fault.kind == FREEZE:
+            self._services.freeze(fault.target, on=begins)
+        else:
+            (self._services.kill if begins else self._services.start)(fault.target)
+
+    def _restart_ended(self) -> None:
+        """Start again what has ended by itself, as a supervisor does, and note it."""
+        for name, code in self._services.ended().items():
+            words = self._services.output(name).strip()[-600:]
+            self.outcome.problems.append(f"{name} ended by itself with {code}: {words}")
+            self._tell(self.outcome.problems[-1])
+            self._services.start(name)
+
+    def _until(self, true: Callable[[], bool], seconds: float, words: str) -> None:
+        """Wait for something. Raises Unavailable with what every process said last."""
+        until = time.monotonic() + seconds
+        while not true():
+            self._restart_ended()
+            if time.monotonic() > until:
+                said = [f"{name}: {self._services.output(name)[-400:]}" for name in self._services.names[:3]]
+                raise ts.Unavailable(0, f"{words} within {seconds:.0f} s. {' '.join(said)}")
+            time.sleep(_PAUSE)
+
+    # ---- the end
+
+    def finish(self) -> None:
+        """End the sources, let the services come to an end, stop them, compare everything."""
+        self._bank.shut()
+        sold = self._shop.shut()
+        self._stop(WRITER)
+        wrong = self.outcome.problems
+        try:
+            self._until(lambda: not self._open_differences(sold), _SETTLE_SECONDS, "the lake lacks rows")
+        except ts.Unavailable as e:
+            wrong.append(str(e))
+        wrong += [
+            f"{name} is not well at the end: {self._services.illness(name)}"
+            for name in (CDC, TIER, MAINTAIN)
+            if self._services.illness(name)
+        ]
+        for name in (READER, CDC, TIER, MAINTAIN):
+            self._stop(name)
+        wrong += self._open_differences(sold, compared=self.outcome.compared)
+        wrong += self._log_differences()
+        lines = readings(self._services.folder)
+        wrong += sorted({line["wrong"] for line in lines if line["wrong"]})
+        self.outcome.compared.append(f"{len(lines):,} readings beside, each consistent in itself")
+        for name in self.lake.tables():
+            wrong += [f"{name}: {finding}" for finding in self.lake.table(name).check()]
+
+    def _stop(self, name: str) -> None:
+        code = self._services.stop(name)
+        if code != STOPPED:
+            words = self._services.output(name).strip()[-600:]
+            self.outcome.problems.append(f"{name}, asked to end: {code}, not {STOPPED}: {words}")
+
+    def _open_differences(self, sold: int, *, compared: list[str] | None = None) -> list[str]:
+        """What differs between a source and the lake, row by row; `compared` gets a line of each that is
+        equal. The costly comparisons come once the cheap one says that all is there."""
+        if compared is None and (self._bank_lag() or self._shop_lag()):
+            return ["the lake is behind"]
+        address = Address.parse(
+            f"{self._server.url}/{DATABASE}", password_file=str(self._server.password_file)
+        )
+        wrong: list[str] = []
+        lines = []
+        for name in TABLES:
+            comparison = compare(address, name, self.lake.table(f"ods.{name}"))
+            wrong += comparison.differences
+            lines.append(f"{comparison.source} = {comparison.target}: {comparison.rows:,} rows")
+        wrong += shop_differences(self.lake, sold)
+        lines.append(f"orders and customers of {self.cluster} = shop: {sold:,} orders")
+        if compared is not None:
+            compared += lines
+        return wrong
+
+    def _log_differences(self) -> list[str]:
+        """The table with a log has all that was acknowledged, with the log and without."""
+        table = self.lake.table(beside.EVENTS)
+        self._note_written()
+        acknowledged = self._written.count
+        wrong = []
+        for log in (True, False):
+            wrong += [p for p in [beside.event_problem(table.scan(log=log).to_arrow())] if p]
+            newest = beside.newest(table, log=log)
+            if newest < acknowledged:
+                wrong.append(f"{beside.EVENTS}: {acknowledged:,} was acknowledged, {newest:,} is there")
+        self.outcome.compared.append(f"{beside.EVENTS}: {acknowledged + 1:,} rows were written in turn")
+        return wrong
+
+
+def _steps(planned: Sequence[Fault]) -> list[tuple[float, Fault, bool]]:
+    """Beginnings and ends of faults in order."""
+    both = [(fault.at, fault, True) for fault in planned]
+    both += [(fault.at + fault.seconds, fault, False) for fault in planned]
+    return sorted(both, key=lambda step: step[0])
+
+
+def shop_differences(lake: ts.Lake, sold: int) -> list[str]:
+    """What differs between the first `sold` orders of a `Shop`, with their customers, and the lake."""
+    counts = np.zeros(sold, np.int64)
+    wrong = strange = 0
+    for batch in lake.table(ORDERS).scan().to_batches():
+        numbers, amounts = batch["order_id"].to_numpy(), batch["amount"].to_numpy()
+        inside = (numbers >= 0) & (numbers < sold)
+        strange += int((~inside).sum())
+        counts += np.bincount(numbers[inside], minlength=sold)
+        wrong += int((amounts != (numbers % 997) / 8).sum())
+        wrong += int((batch["customer"].to_numpy() != numbers * 7919 % PEOPLE).sum())
+    lines = [
+        (int((counts == 0).sum()), "are not in the lake"),
+        (int((counts > 1).sum()), "are there more than once"),
+        (strange, "were never written"),
+        (wrong, "have other values"),
+    ]
+    differences = [f"{ORDERS}: {count:,} orders {words}" for count, words in lines if count]
+    people = np.bincount(np.arange(sold) * 7919 % PEOPLE, minlength=PEOPLE)
+    rows = lake.table(CUSTOMERS).scan().to_arrow().sort_by("customer")
+    given = np.flatnonzero(people)
+    if rows["customer"].to_pylist() != given.tolist() or rows["orders"].to_pylist() != people[given].tolist():
+        differences.append(f"{CUSTOMERS}: the customers are not those of {sold:,} orders")
+    return differences
