@@ -66,7 +66,7 @@ def recorded() -> Iterator[object]:
 
     def make(minor: int, answers: dict[int, bytes | tuple[int, str]]) -> tuple[Recorded, Admin]:
         server = Recorded(minor, answers)
-        cluster = Cluster(f"fluss://127.0.0.1:{server.port}", timeout=5)
+        cluster = Cluster(f"fluss://127.0.0.1:{server.port}", timeout=240)
         opened.extend((cluster, server))
         return server, Admin(cluster)
 

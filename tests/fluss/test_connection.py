@@ -51,7 +51,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
         return b"".join(map(echo, reversed(kept))) if len(kept) == 4 else None
 
     with scripted(KEYS, late) as server:
-        connection = FlussConnection("127.0.0.1", server.port, timeout=5)
+        connection = FlussConnection("127.0.0.1", server.port, timeout=240)
         pending = [connection.send(apis.LIST_DATABASES, pb.ListDatabasesRequest()) for _ in range(4)]
         assert [list(one.result().database_names) for one in pending] == [["1"], ["2"], ["3"], ["4"]]
         connection.close()
@@ -59,7 +59,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
 
 def test_threads_share_a_connection() -> None:
     with scripted(KEYS, echo) as server:
-        connection = FlussConnection("127.0.0.1", server.port, timeout=5)
+        connection = FlussConnection("127.0.0.1", server.port, timeout=240)
         found: list[str] = []
 
         def ask() -> None:
@@ -90,6 +90,7 @@ def test_silence_ends_with_the_time_out_and_the_next_call_opens_another_connecti
     with scripted(KEYS, lambda r: None if silent.pop() else echo(r)) as server:
         silent.insert(0, False)
         connection = FlussConnection("127.0.0.1", server.port)
+        assert connection.keys() == set(KEYS)  # it is open before its silence is timed
         with pytest.raises(Unavailable, match="did not answer ListDatabases in time"):
             connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), timeout=0.2)
         assert list(connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest()).database_names) == ["1"]
@@ -126,7 +127,7 @@ def test_a_call_that_may_have_been_carried_out_is_sent_once() -> None:
 
 def test_calls_under_way_fail_with_their_connection() -> None:
     with scripted(KEYS, lambda r: None) as server:
-        connection = FlussConnection("127.0.0.1", server.port, timeout=10)
+        connection = FlussConnection("127.0.0.1", server.port, timeout=240)
         pending = [connection.send(apis.LIST_DATABASES, pb.ListDatabasesRequest()) for _ in range(3)]
         server.drop()
         for one in pending:

@@ -114,8 +114,11 @@ def test_an_answer_that_drips_ends_with_the_time_out_and_the_connection() -> Non
         ended.set()
 
     ended = threading.Event()
-    with raw(serve) as port, pytest.raises(Unavailable, match="did not answer ListDatabases in time"):
-        databases(FlussConnection("127.0.0.1", port, timeout=0.5), 0.5)
+    with raw(serve) as port:
+        connection = FlussConnection("127.0.0.1", port, timeout=ENDLESS)
+        assert connection.keys() == set(KEYS)  # it is open before the answer is timed
+        with pytest.raises(Unavailable, match="did not answer ListDatabases in time"):
+            databases(connection, 0.5)
     assert not ended.is_set()
 
 
@@ -131,7 +134,8 @@ def test_a_server_that_does_not_read_a_request_ends_with_the_time_out() -> None:
     rows = [pb.RecordsForBucket(bucket_id=0, records=bytes(64 << 20))]
     request = pb.PutKvRequest(acks=-1, table_id=1, timeout_ms=1, buckets=rows)
     with raw(serve) as port:
-        connection = FlussConnection("127.0.0.1", port)
+        connection = FlussConnection("127.0.0.1", port, timeout=ENDLESS)
+        assert connection.keys() == {apis.PUT_KV.key}  # it is open before the request is timed
         with contextlib.closing(connection), pytest.raises(Unavailable, match="was lost: timed out"):
             connection.call(apis.PUT_KV, request, timeout=0.5)
         over.set()

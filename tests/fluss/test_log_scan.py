@@ -20,6 +20,7 @@ from tablestore.fluss.messages import pb
 from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableBucket, TableDescriptor, TablePath
 from tablestore.format.types.arrow_types import BIGINT
+from tests.faults import SimEnv
 from tests.fluss.scripted_server import ScriptedServer
 
 TABLE = FlussTable(TablePath("d", "t"), 7, 1, TableDescriptor((FlussColumn("id", BIGINT),), buckets=3))
@@ -34,9 +35,15 @@ def batch(base: int, rows: int = 10) -> bytes:
 class Leader(ScriptedServer):
     """Coordinator and leader of all buckets; `fetch` says the fields of a fetched bucket."""
 
-    def __init__(self, fetch: Fetch, leaderless: int | None) -> None:
-        self.fetch, self.leaderless = fetch, leaderless
-        super().__init__(range(1000, 1043), self._answer)
+    def __init__(self, fetch: Fetch, leaderless: int | None, env: SimEnv | None = None) -> None:
+        self.fetch, self.leaderless, self.env = fetch, leaderless, env or SimEnv()
+        super().__init__(range(1000, 1043), self._serve_call)
+
+    def _serve_call(self, request: Request) -> bytes:
+        """Each answer to a fetch takes a tenth of a second of the clock, however slow the machine is."""
+        if request.api_key == apis.FETCH_LOG.key:
+            self.env.move(100)
+        return self._answer(request)
 
     def _answer(self, request: Request) -> bytes:
         if request.api_key == apis.METADATA.key:
@@ -94,8 +101,9 @@ def scan_of() -> Iterator[object]:
     def make(
         fetch: Fetch, start: dict, stop: dict | None, *, leaderless: int | None = None, **more: object
     ) -> LogScan:
-        leader = Leader(fetch, leaderless)
-        cluster = Cluster(f"127.0.0.1:{leader.port}", timeout=5)
+        env = SimEnv()
+        leader = Leader(fetch, leaderless, env)
+        cluster = Cluster(f"127.0.0.1:{leader.port}", timeout=240, env=env)
         scan = LogScan(cluster, TABLE, start, stop, **more)
         opened.extend((scan, cluster, leader))
         return scan

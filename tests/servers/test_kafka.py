@@ -237,8 +237,11 @@ def test_a_topic_that_was_made_anew_differs_from_the_old_one(kafka: Broker):
     source = stream(kafka, topic)
     at = source.next(begin(source))
     for future in kafka.admin.delete_topics([topic]).values():
-        future.result(30)
-    time.sleep(0.5)
+        future.result(240)
+    until = time.monotonic() + 240
+    while topic in kafka.admin.list_topics().topics:
+        assert time.monotonic() < until, f"{topic} does not go"
+        time.sleep(0.02)
     with pytest.raises(NotFound, match=f"has no topic '{topic}'"):
         source.next(at)
     kafka.topic(name=topic)

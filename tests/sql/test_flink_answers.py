@@ -53,7 +53,7 @@ def differences(name: str, warehouse: str) -> dict[int, str]:
     """How answers of ours differ from Flink's, by the lines of the statements."""
     session, found = ts.sql_session(), dict[int, str]()
     session.sql(f"CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = '{warehouse}')")
-    session.sql("USE CATALOG lake; SET 'table.dml-sync' = 'true'")
+    session.sql("USE CATALOG lake; SET 'table.dml-sync' = 'true'; SET 'execution.target' = 'local'")
     for one, answer in zip(sql_scripts.statements(name), sql_scripts.recorded(name), strict=True):
         filled = one.text.replace(sql_scripts.WAREHOUSE, warehouse)
         run = functools.partial(rows, session, filled, one.limit)

@@ -90,13 +90,13 @@ def test_no_batch_begins_while_it_is_paused(lake: ts.Lake):
     while len(seen) < 2 and time.monotonic() < until:
         time.sleep(0.02)
     made.pause()
-    assert made.state == "paused"
-    time.sleep(1.5)  # the batch under way is finished
     there = len(seen)
-    time.sleep(1)
-    assert len(seen) == there
+    assert made.state == "paused"
+    time.sleep(1)  # of dozens of batches
+    assert len(seen) <= there + 1  # that was under way
+    there = len(seen) + 1  # it may be still
     made.resume()
-    while len(seen) == there and time.monotonic() < until:
+    while len(seen) <= there and time.monotonic() < until:
         time.sleep(0.02)
     assert len(seen) > there
     made.pause()

@@ -69,7 +69,7 @@ def coordinator(lake: Lake) -> Iterator[Coordinator]:
 
 @pytest.fixture
 def cluster(coordinator: Coordinator) -> Iterator[Cluster]:
-    with Cluster(coordinator.address, timeout=5) as found:
+    with Cluster(coordinator.address, timeout=240) as found:
         yield found
 
 
