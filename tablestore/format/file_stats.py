@@ -1,8 +1,9 @@
 """Statistics of a data file: minimum, maximum and null counts → the manifest's SimpleStats (FORMAT.md 5.3).
 
 Of Parquet they come from the footer, with which readers also skip row groups; for ORC and Avro a
-`StatsCollector` computes them from the batches. As in Java formats differ: there are no bounds of binary columns in ORC, nor
-of timestamps of more than microseconds in Parquet, and no statistics of nested columns there. Pure.
+`StatsCollector` computes them from the batches. As in Java formats differ: there are no bounds of binary
+columns in ORC, nor of timestamps of more than microseconds in Parquet, and no statistics of nested columns
+there. Pure.
 """
 
 from __future__ import annotations
