@@ -92,7 +92,7 @@ class _Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _FileKind:
     """What all files of a kind have in common; cached, since small commits make many files."""
 
     columns: tuple[DataField, ...]
@@ -105,7 +105,7 @@ class _Form:
 @lru_cache(maxsize=64)
 def _form(
     schema: TableSchema, spec: FileSpec, *, keyed: bool, extra: tuple[str, ...], thin: bool, counted: int
-) -> _Form:
+) -> _FileKind:
     """The form of files written with `schema`; `counted`: maximum number of columns with statistics."""
     columns = keyed_columns(schema, thin=thin) if keyed else append_columns(schema, extra)
     names = tuple(f.name for f in columns)
@@ -114,7 +114,7 @@ def _form(
     )
     indexes = index_specs(schema) if spec.indexed else ()
     sources = tuple(n.removeprefix(KEY_PREFIX) for n in names) if keyed else names
-    return _Form(columns, sources, names, modes, indexes)
+    return _FileKind(columns, sources, names, modes, indexes)
 
 
 class DataFileWriter:

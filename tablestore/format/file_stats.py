@@ -1,8 +1,9 @@
 """Statistics of a data file: minimum, maximum and null counts → the manifest's SimpleStats (FORMAT.md 5.3).
 
-Of Parquet they come from the footer, with which readers also skip row groups; for ORC and Avro a `Collector`
-computes them from the batches. As in Java formats differ: there are no bounds of binary columns in ORC, nor
-of timestamps of more than microseconds in Parquet, and no statistics of nested columns there. Pure.
+Of Parquet they come from the footer, with which readers also skip row groups; for ORC and Avro a
+`StatsCollector` computes them from the batches. As in Java formats differ: there are no bounds of binary
+columns in ORC, nor of timestamps of more than microseconds in Parquet, and no statistics of nested columns
+there. Pure.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _kept(known: ColumnStats | None, mode: StatsMode) -> ColumnStats:
     return ColumnStats(low, high, known.null_count, known.rows)
 
 
-class Collector:
+class StatsCollector:
     """Minimum, maximum and null count of columns over all batches; memory is one value a column.
 
     Floats are ordered as in Java: -0.0 below 0.0, NaN above all. ORC's own statistics lose NaN, so it has no
@@ -170,7 +171,7 @@ class FooterStats:
 
     def __init__(self, columns: Iterable[DataField]) -> None:
         self._columns = tuple(columns)
-        self._floats = Collector((f for f in self._columns if f.type.root in _FLOATS), form="parquet")
+        self._floats = StatsCollector((f for f in self._columns if f.type.root in _FLOATS), form="parquet")
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the floats of a batch."""

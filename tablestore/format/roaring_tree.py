@@ -40,7 +40,7 @@ _MIN_FOR_RUNS = 4  # values; fewer take no more bytes as an array
 
 
 @dataclass(slots=True)
-class _Leaf:
+class _TreeLeaf:
     key: bytes
     slot: int
 
@@ -51,10 +51,10 @@ class _Branch:
 
     size: int
     prefix: bytes
-    children: dict[int, _Branch | _Leaf] = field(default_factory=dict)
+    children: dict[int, _Branch | _TreeLeaf] = field(default_factory=dict)
     slots: dict[int, int] = field(default_factory=dict)
 
-    def put(self, byte: int, child: _Branch | _Leaf) -> None:
+    def put(self, byte: int, child: _Branch | _TreeLeaf) -> None:
         """Add a child; a full node grows."""
         if byte not in self.children and len(self.children) == _ROOM[self.size]:
             self.size += 1
@@ -68,7 +68,7 @@ class _Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Container:
+class _LowBits:
     """Strictly increasing low bits, and the kind of their container."""
 
     kind: int
@@ -79,25 +79,25 @@ class _Container:
         """Where runs of consecutive values begin."""
         return np.flatnonzero(np.r_[True, np.diff(self.lows.astype(np.int32)) != 1])
 
-    def joined(self, other: _Container) -> _Container:
+    def joined(self, other: _LowBits) -> _LowBits:
         """The union, in the kind that Java gives it."""
         lows = np.union1d(self.lows, other.lows)
         if len(lows) == _SPAN:
-            return _Container(_RUNS, lows)
+            return _LowBits(_RUNS, lows)
         kinds = {self.kind, other.kind}
         if _BITS in kinds:
-            return _Container(_BITS, lows)
-        runs = _Container(_RUNS, lows)
+            return _LowBits(_BITS, lows)
+        runs = _LowBits(_RUNS, lows)
         if _RUNS in kinds and 2 + 4 * len(runs.firsts) <= min(_BITMAP_BYTES, 2 + 2 * len(lows)):
             return runs
-        return _Container(_ARRAY if len(lows) <= _MAX_ARRAY else _BITS, lows)
+        return _LowBits(_ARRAY if len(lows) <= _MAX_ARRAY else _BITS, lows)
 
-    def optimized(self) -> _Container:
+    def optimized(self) -> _LowBits:
         """The container, converted to runs if these are shorter."""
         if self.kind == _RUNS or len(self.lows) < _MIN_FOR_RUNS:
             return self
         plain = 2 * len(self.lows) if self.kind == _ARRAY else _BITMAP_BYTES
-        return _Container(_RUNS, self.lows) if plain > 2 + 4 * len(self.firsts) else self
+        return _LowBits(_RUNS, self.lows) if plain > 2 + 4 * len(self.firsts) else self
 
     def bytes(self) -> bytes:
         """The bytes of the container."""
@@ -134,7 +134,7 @@ def encode(values: np.ndarray) -> bytes:
     for start, end in zip(starts, np.r_[starts[1:], len(values)][: len(starts)], strict=True):
         lows = (values[start:end] & np.uint64(0xFFFF)).astype(np.uint16)
         kind = _ARRAY if len(lows) <= _MAX_ARRAY else _BITS
-        bitmap.add(int(keys[start]).to_bytes(_KEY_BYTES, "big"), _Container(kind, lows))
+        bitmap.add(int(keys[start]).to_bytes(_KEY_BYTES, "big"), _LowBits(kind, lows))
     return bitmap.encode()
 
 
@@ -153,22 +153,22 @@ def decode(data: bytes) -> np.ndarray:
 class _Bitmap:
     """The tree, and containers by slot, of which the first `used` were in use."""
 
-    root: _Branch | _Leaf | None = None
-    slots: list[_Container | None] = field(default_factory=list)
+    root: _Branch | _TreeLeaf | None = None
+    slots: list[_LowBits | None] = field(default_factory=list)
     used: int = 0
 
-    def leaves(self) -> Iterator[_Leaf]:
+    def leaves(self) -> Iterator[_TreeLeaf]:
         """The leaves in ascending order of their keys."""
         return _leaves(self.root) if self.root is not None else iter(())
 
-    def container(self, leaf: _Leaf) -> _Container:
+    def container(self, leaf: _TreeLeaf) -> _LowBits:
         """The values of a leaf."""
         container = self.slots[leaf.slot] if 0 <= leaf.slot < len(self.slots) else None
         if container is None:
             raise ValueError(f"a leaf names container {leaf.slot}, which does not exist")
         return container
 
-    def add(self, key: bytes, values: _Container) -> None:
+    def add(self, key: bytes, values: _LowBits) -> None:
         """Add the values of one key."""
         leaf = _find(self.root, key)
         if leaf is not None:
@@ -178,7 +178,7 @@ class _Bitmap:
             room = max(len(self.slots) + len(self.slots) // 2, self.used + 1)
             self.slots += [None] * (room - len(self.slots))
         self.slots[self.used] = values
-        self.root = _inserted(self.root, _Leaf(key, self.used), 0)
+        self.root = _inserted(self.root, _TreeLeaf(key, self.used), 0)
         self.used += 1
 
     def encode(self) -> bytes:
@@ -247,15 +247,15 @@ class _ByteReader:
         return taken
 
 
-def _leaves(node: _Branch | _Leaf) -> Iterator[_Leaf]:
-    if isinstance(node, _Leaf):
+def _leaves(node: _Branch | _TreeLeaf) -> Iterator[_TreeLeaf]:
+    if isinstance(node, _TreeLeaf):
         yield node
         return
     for byte in sorted(node.children):
         yield from _leaves(node.children[byte])
 
 
-def _find(node: _Branch | _Leaf | None, key: bytes) -> _Leaf | None:
+def _find(node: _Branch | _TreeLeaf | None, key: bytes) -> _TreeLeaf | None:
     depth = 0
     while isinstance(node, _Branch):
         depth += len(node.prefix)
@@ -264,14 +264,14 @@ def _find(node: _Branch | _Leaf | None, key: bytes) -> _Leaf | None:
     return node if node is not None and node.key == key else None
 
 
-def _inserted(node: _Branch | _Leaf | None, leaf: _Leaf, depth: int) -> _Branch | _Leaf:
+def _inserted(node: _Branch | _TreeLeaf | None, leaf: _TreeLeaf, depth: int) -> _Branch | _TreeLeaf:
     """The tree below `depth` with one more leaf, whose key is new."""
     if node is None:
         return leaf
-    rest = node.key[depth:] if isinstance(node, _Leaf) else node.prefix
+    rest = node.key[depth:] if isinstance(node, _TreeLeaf) else node.prefix
     key = leaf.key[depth:]
     common = next((i for i, (a, b) in enumerate(zip(rest, key, strict=False)) if a != b), len(rest))
-    if isinstance(node, _Leaf) or common < len(rest):
+    if isinstance(node, _TreeLeaf) or common < len(rest):
         split = _Branch(0, key[:common])
         if isinstance(node, _Branch):
             node.prefix = rest[common + 1 :]
@@ -283,8 +283,8 @@ def _inserted(node: _Branch | _Leaf | None, leaf: _Leaf, depth: int) -> _Branch 
     return node
 
 
-def _write(node: _Branch | _Leaf, into: list[bytes]) -> None:
-    if isinstance(node, _Leaf):
+def _write(node: _Branch | _TreeLeaf, into: list[bytes]) -> None:
+    if isinstance(node, _TreeLeaf):
         into.append(struct.pack("<BhB", _LEAF, 0, 0) + node.key + struct.pack("<q", node.slot))
         return
     into.append(struct.pack("<BhB", node.size, len(node.children), len(node.prefix)) + node.prefix)
@@ -305,11 +305,11 @@ def _backwards(words: bytes, size: int) -> bytes:
     return np.frombuffer(words, dtype=np.uint8).reshape(-1, size)[:, ::-1].tobytes()
 
 
-def _read(source: _ByteReader, depth: int) -> _Branch | _Leaf:
+def _read(source: _ByteReader, depth: int) -> _Branch | _TreeLeaf:
     kind, count, shared = source.unpack("<BhB")
     prefix = source.take(shared)
     if kind == _LEAF:
-        return _Leaf(source.take(_KEY_BYTES), *source.unpack("<q"))
+        return _TreeLeaf(source.take(_KEY_BYTES), *source.unpack("<q"))
     below = depth + shared + 1
     if kind > _LEAF or below > _KEY_BYTES or not 0 < count <= _ROOM[kind]:
         raise ValueError(f"a node of kind {kind} with {count} children, {below} bytes down")
@@ -329,7 +329,7 @@ def _read(source: _ByteReader, depth: int) -> _Branch | _Leaf:
     return node
 
 
-def _read_container(source: _ByteReader) -> _Container | None:
+def _read_container(source: _ByteReader) -> _LowBits | None:
     (there,) = source.unpack("<B")
     if not there:
         return None
@@ -349,4 +349,4 @@ def _read_container(source: _ByteReader) -> _Container | None:
         raise ValueError(f"a container of kind {kind} with {count} values")
     if len(lows) != count or not count or (lows[1:] <= lows[:-1]).any() or lows[-1] >= _SPAN:
         raise ValueError(f"a container does not hold {count} ascending values")
-    return _Container(kind, lows.astype(np.uint16))
+    return _LowBits(kind, lows.astype(np.uint16))

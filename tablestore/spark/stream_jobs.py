@@ -218,7 +218,7 @@ class WorkBatch:
         its item is done."""
         if not items:
             return []
-        counting = None if count is None else _Counting(self.number, count, self._counts)
+        counting = None if count is None else _ItemCount(self.number, count, self._counts)
         return _results(_answers(self._spark, _OverItems(task, counting), items))
 
 
@@ -276,7 +276,7 @@ class _NewestCounts(AccumulatorParam[Counts]):
         return value1[0], {**value1[1], **value2[1]}
 
 
-class _Counting:
+class _ItemCount:
     """Tells the driver what is counted in the result of an item."""
 
     def __init__(self, number: int, count: Callable[[Any], int], counts: Accumulator[Counts]) -> None:
@@ -297,7 +297,7 @@ def _with_causes(error: BaseException) -> BaseException:
 class _OverItems:
     """The function of a Python worker over items, each with its place."""
 
-    def __init__(self, task: Callable[[Any], Any], counting: _Counting | None) -> None:
+    def __init__(self, task: Callable[[Any], Any], counting: _ItemCount | None) -> None:
         self._task, self._counting = task, counting
 
     def __call__(self, item: tuple[int, bytes]) -> bytes:

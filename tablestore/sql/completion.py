@@ -93,7 +93,7 @@ def complete(text: str, at: int, names: Names) -> Completion:
         return Completion(at)
     if opened == "'":
         return Completion(start, tuple(_matching(_in_text(tokens), fragment, raw=False)))
-    candidates = _Place(tokens, _rest(text, at), names).candidates(fragment)
+    candidates = _CursorPlace(tokens, _rest(text, at), names).candidates(fragment)
     return Completion(start, tuple(_matching(candidates, fragment, raw=bool(opened))))
 
 
@@ -196,7 +196,7 @@ def _fields() -> tuple:  # type: ignore[type-arg]  # of dataclasses.Field
 # -------------------------------------------------------------------------------------- names and words
 
 
-class _Place:
+class _CursorPlace:
     """A place in a statement: the tokens before and behind it."""
 
     def __init__(self, before: list[Token], behind: list[Token], names: Names) -> None:

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import TablestoreError
 from tablestore.sql.dialect.parser import read
-from tablestore.sql.dialect.tokenizer import Piece
+from tablestore.sql.dialect.tokenizer import StatementText
 from tablestore.sql.form import Form, Statement
 from tablestore.sql.problems import SqlProblem, near, placed, start_of
 from tablestore.sql.statements import (
@@ -57,7 +57,7 @@ def first_words() -> list[str]:
     return sorted({form.words.split()[0] for form in FORMS})
 
 
-def statement_of(piece: Piece) -> Statement:
+def statement_of(piece: StatementText) -> Statement:
     """The statement of a piece of a script. Raises SqlProblem, Unsupported."""
     word = piece.tokens[0].text
     words = first_words()
@@ -71,7 +71,7 @@ def statement_of(piece: Piece) -> Statement:
     return built(tree, piece)
 
 
-def _require_form(piece: Piece) -> None:
+def _require_form(piece: StatementText) -> None:
     """Raise SqlProblem at the first word with which no form goes on, where all forms that begin so read
     themselves: CREATE TABEL, SHOW TABLE."""
     said = [(word, t) for t in piece.tokens[:8] for word in _words(t)]
@@ -96,7 +96,7 @@ def _words(token: Token) -> list[str]:
     return [""] if quoted else token.text.upper().split()
 
 
-def built(tree: exp.Expression, piece: Piece) -> Statement:
+def built(tree: exp.Expression, piece: StatementText) -> Statement:
     """The statement of a tree that sqlglot has read."""
     form: Form | None = next((_BUILT[kind] for kind in type(tree).__mro__ if kind in _BUILT), None)
     if form is None or form.build is None:

@@ -12,7 +12,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.io.roots import Roots
 from tablestore.sql.concealment import conceal
-from tablestore.sql.dialect.tokenizer import Parameters, Piece, pieces
+from tablestore.sql.dialect.tokenizer import Parameters, StatementText, pieces
 from tablestore.sql.problems import in_sql, placed
 from tablestore.sql.result import Result
 from tablestore.sql.scope import Scope
@@ -38,7 +38,7 @@ class Session(Scope):
         self,
         lake: Lake | None,
         *,
-        read: Callable[[Piece], Any],
+        read: Callable[[StatementText], Any],
         spark: SparkSession | None = None,
         roots: Roots | None = None,
     ) -> None:
@@ -79,7 +79,7 @@ class Session(Scope):
             yield result
 
     @contextmanager
-    def _explained(self, text: str, piece: Piece, before: str) -> Iterator[None]:
+    def _explained(self, text: str, piece: StatementText, before: str) -> Iterator[None]:
         """An error of a piece of a script says where it is and what was done `before`; it shows no
         secret."""
         try:
@@ -92,7 +92,7 @@ class Session(Scope):
         return f"Session(catalog {self.catalog}, database {self.database})"
 
 
-def _explain(text: str, piece: Piece, error: Exception, before: str = "") -> None:
+def _explain(text: str, piece: StatementText, error: Exception, before: str = "") -> None:
     """Say where in the text an error of a piece of it is, and what was done before; hide secrets."""
     if isinstance(error, TablestoreError):
         if error.args and isinstance(error.args[0], str):

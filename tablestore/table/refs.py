@@ -35,7 +35,7 @@ def milliseconds(age: Duration, what: str) -> int:
         raise InvalidRequest(f"{what} {age!r} must be a duration such as '10 min', or a timedelta") from None
 
 
-class _View:
+class _RefListing:
     """The common part of all three: a store, and a listing."""
 
     _what = ""
@@ -86,7 +86,7 @@ def _shown(row: dict[str, object]) -> str:
 
 
 @checked
-class Tags(_View):
+class Tags(_RefListing):
     """Names that keep snapshots readable after they have expired."""
 
     _what = "tags"
@@ -144,7 +144,7 @@ class Tags(_View):
 
 
 @checked
-class Branches(_View):
+class Branches(_RefListing):
     """Lines of history beside the table's own, from a tag or empty."""
 
     _what = "branches"
@@ -203,7 +203,7 @@ class Branches(_View):
 
 
 @checked
-class Consumers(_View):
+class Consumers(_RefListing):
     """Named stream readers and where each goes on; it keeps snapshots from expiring."""
 
     _what = "consumers"

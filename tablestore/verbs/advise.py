@@ -100,7 +100,7 @@ def advise_buckets(
 class _Sample:
     """Facts about the rows: counts by bucket hash, rows in all, bytes of one."""
 
-    scratch: _Scratch
+    scratch: _SampleTable
     counts: KeyCounts
     rows: int
     bytes_per_row: float
@@ -118,7 +118,7 @@ def _of_data(
     """The facts about Arrow-like data, read slice by slice: the more there are, the fewer of them."""
     batches = as_batches(data)
     first = next((b for b in batches if b.num_rows), None)
-    scratch = _Scratch(_schema_of(data, first), primary_key, partition_by, bucket_key, options)
+    scratch = _SampleTable(_schema_of(data, first), primary_key, partition_by, bucket_key, options)
     counts = KeyCounts(scratch.schema, scratch.bucket_key, scratch.function)
     rows, stride, limit = 0, 1, sample_rows
     some = (p for b in chain([first] if first is not None else [], batches) for p in row_buckets.pieces(b))
@@ -151,7 +151,7 @@ def _of_table(
     function = {"bucket-function.type": o.bucket_function} if len(own or keys) == 1 else {}
     names = list(dict.fromkeys((*keys, *parts, *own)))
     arrow = pa.schema([table.schema.field(n) for n in names if n in table.schema.names])
-    scratch = _Scratch(arrow, keys, parts, own, function)
+    scratch = _SampleTable(arrow, keys, parts, own, function)
     counts = KeyCounts(scratch.schema, scratch.bucket_key, scratch.function)
     splits = table.scan(names).plan().splits
     rows = sum(s.rows for s in splits)
@@ -192,7 +192,7 @@ def _schema_of(data: Any, first: pa.RecordBatch | None) -> pa.Schema:
     return schema
 
 
-class _Scratch:
+class _SampleTable:
     """A table of the same columns and keys, in which a sample is encoded. Not thread-safe."""
 
     def __init__(

@@ -30,7 +30,7 @@ def analyze(
     batches: Iterable[pa.RecordBatch], fields: Sequence[DataField]
 ) -> tuple[int, Mapping[str, ColumnStatistics]]:
     """Rows of `batches`, and statistics of the columns `fields`, which every batch holds."""
-    columns = {f.name: _Column(f) for f in fields}
+    columns = {f.name: _ColumnTally(f) for f in fields}
     rows = 0
     for batch in batches:
         rows += batch.num_rows
@@ -39,7 +39,7 @@ def analyze(
     return rows, {name: column.statistics() for name, column in columns.items()}
 
 
-class _Column:
+class _ColumnTally:
     """Statistics of a column, so far."""
 
     def __init__(self, field: DataField) -> None:

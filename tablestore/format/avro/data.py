@@ -28,7 +28,7 @@ from tablestore.format.data_format import (
     storing,
 )
 from tablestore.format.file_spec import FileSpec
-from tablestore.format.file_stats import Collector
+from tablestore.format.file_stats import StatsCollector
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import FileIO
@@ -67,7 +67,7 @@ class AvroEncoder:
         self._compress = _compressor(self._codec, spec.zstd_level)
         self._schema = file_schema(columns)
         self._sync = hashlib.blake2b(path.encode(), digest_size=16).digest()  # its name is unique
-        self._stats = Collector(columns, form="avro")
+        self._stats = StatsCollector(columns, form="avro")
         self._sink: Any = None
 
     @staticmethod

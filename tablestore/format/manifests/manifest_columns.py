@@ -102,7 +102,7 @@ _PLACES |= {n: ("_FILE", f"_{n.upper()}") for n in SCHEMA.names if n not in _PLA
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _CompressedFile:
     """A file whose blocks are not decompressed yet."""
 
     path: str
@@ -133,7 +133,9 @@ def decode(files: Sequence[tuple[str, bytes]]) -> list[pa.Table]:
     return [t for t in tables if t is not None]
 
 
-def _by_schema(files: Sequence[tuple[str, bytes]]) -> Iterator[tuple[bytes, list[int], list[_File]]]:
+def _by_schema(
+    files: Sequence[tuple[str, bytes]],
+) -> Iterator[tuple[bytes, list[int], list[_CompressedFile]]]:
     """(schema, positions of files, those files) for each schema; an empty schema: not for Polars."""
     reader = avro_blocks.BlockReader()
     parsed = [reader.parse(data, path) if _known(data) else None for path, data in files]
@@ -142,7 +144,11 @@ def _by_schema(files: Sequence[tuple[str, bytes]]) -> Iterator[tuple[bytes, list
         groups.setdefault(there[0].schema if there else b"", []).append(i)
     for schema, members in groups.items():
         some = [(files[i][0], there) for i in members if (there := parsed[i]) is not None]
-        yield schema, members, [_File(path, header.codec, blocks) for path, (header, blocks) in some]
+        yield (
+            schema,
+            members,
+            [_CompressedFile(path, header.codec, blocks) for path, (header, blocks) in some],
+        )
 
 
 def started() -> bool:
@@ -207,7 +213,7 @@ def _known(data: bytes) -> bool:
     return b'"type":"record"' in head.replace(b" ", b"")[:200] and b"snappy" not in head
 
 
-def _columns(schema: bytes, files: Sequence[_File]) -> pa.Table | None:
+def _columns(schema: bytes, files: Sequence[_CompressedFile]) -> pa.Table | None:
     """All entries of files with one schema; None where fastavro must decode them."""
     return _joined(None if piece is None else _flat(piece) for piece in _pieces(schema, files))
 
@@ -222,7 +228,7 @@ def _joined(pieces: Iterable[pa.Table | None]) -> pa.Table | None:
     return pa.concat_tables(some)
 
 
-def _pieces(schema: bytes, files: Sequence[_File]) -> Iterator[pa.Table | None]:
+def _pieces(schema: bytes, files: Sequence[_CompressedFile]) -> Iterator[pa.Table | None]:
     """The records of files with one schema, of `_AT_ONCE` or of one block at once, in at least one piece."""
     some, rows = list[AvroBlock](), 0
     for block in (b for f in files for b in avro_blocks.plain_blocks(f.blocks, f.codec, f.path)):

@@ -30,7 +30,7 @@ from tablestore.format.data_format import (
     storing,
 )
 from tablestore.format.file_spec import FileSpec
-from tablestore.format.file_stats import Collector
+from tablestore.format.file_stats import StatsCollector
 from tablestore.format.orc.rows import OrcRowWriter, library, read_stripe
 from tablestore.format.parquet.schema import SYSTEM_COLUMNS
 from tablestore.format.rebuild import rebuilt, timestamps
@@ -83,8 +83,8 @@ class OrcEncoder:
         self._stripe_bytes = spec.block_bytes or _STRIPE_BYTES
         self._columns = tuple(columns)
         self._physical = pa.schema([pa.field(f.name, _stored(f.arrow.type)) for f in columns])
-        self._stats = Collector(columns, form="orc")
-        self._sink: _Sink | None = None
+        self._stats = StatsCollector(columns, form="orc")
+        self._sink: _GuardedFile | None = None
         self._writer: orc.ORCWriter | OrcRowWriter | None = None
         self._by_rows = any(_is_fine(f.type) for f in columns)
         self._arrow_bytes = 0
@@ -127,7 +127,7 @@ class OrcEncoder:
 
     def _open(self) -> None:
         self._summed = SummedSink(self._io.open_output(self._path))
-        self._sink = _Sink(self._summed)
+        self._sink = _GuardedFile(self._summed)
         if self._by_rows:
             self._writer = OrcRowWriter(
                 self._sink, self._columns, codec=self._codec, stripe_bytes=self._stripe_bytes
@@ -183,7 +183,7 @@ class OrcEncoder:
         self._writer = None
 
 
-class _Sink:
+class _GuardedFile:
     """A file that stores its first error: Arrow's ORC writer would end the process when a write raises."""
 
     closed = False

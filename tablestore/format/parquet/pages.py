@@ -49,7 +49,7 @@ class _ChunkPages:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
+class _ColumnChunk:
     meta: bytes
     begin: int
     end: int
@@ -63,7 +63,7 @@ class _Footer:
 
     version: int
     elements: dict[str, bytes]
-    groups: tuple[dict[str, _Chunk], ...]
+    groups: tuple[dict[str, _ColumnChunk], ...]
 
     @classmethod
     def of(cls, tree: Struct) -> _Footer:
@@ -187,7 +187,7 @@ class PageLayout:
             frame = self._frames[names] = thrift.struct_bytes(head)[:-1], tail
         return frame
 
-    def _chunk(self, group: int, name: str) -> _Chunk:
+    def _chunk(self, group: int, name: str) -> _ColumnChunk:
         chunk, rows = self._known.groups[group][name], self.group_rows(group)
         if chunk.rows != rows:
             raise ValueError(f"column {name!r} has {chunk.rows} values in {rows} rows")
@@ -210,12 +210,12 @@ class PageLayout:
         return kept
 
 
-def _chunk_of(chunk: Struct) -> _Chunk:
+def _chunk_of(chunk: Struct) -> _ColumnChunk:
     meta = thrift.field(chunk, 3)
     data, dictionary = thrift.field(meta, _DATA_OFFSET), thrift.value(meta, _DICTIONARY_OFFSET)
     begin = min(data, dictionary) if dictionary else data
     index = thrift.value(chunk, 4), thrift.value(chunk, 5)
-    return _Chunk(
+    return _ColumnChunk(
         thrift.struct_bytes([f for f in meta if f[0] in _KEPT])[:-1],
         begin,
         begin + thrift.field(meta, _BYTES),
@@ -275,7 +275,7 @@ def _plain_columns(elements: Sequence[Struct]) -> tuple[dict[str, bytes], dict[s
 _ITEM = ((0, 0x16), (2, 0x15), (4, 0x16), (6, 0))
 
 
-def _indexed(source: Source, chunk: _Chunk) -> _ChunkPages | None:
+def _indexed(source: Source, chunk: _ColumnChunk) -> _ChunkPages | None:
     """The pages of a chunk by its offset index; None without one, or for an unusual form of it."""
     if chunk.index is None:
         return None
@@ -310,7 +310,7 @@ def _varints(data: np.ndarray) -> np.ndarray:
     return np.add.reduceat((data & 0x7F).astype(np.int64) << np.minimum(7 * place, 63), starts)
 
 
-def _walked(source: Source, chunk: _Chunk, bounds: list[Bounds | None] | None = None) -> _ChunkPages:
+def _walked(source: Source, chunk: _ColumnChunk, bounds: list[Bounds | None] | None = None) -> _ChunkPages:
     """The pages of a chunk by their headers; raises ValueError for damage. The minimum and maximum of each
     page are appended to `bounds`, if given."""
     at, rows = chunk.begin, 0

@@ -122,7 +122,7 @@ def parse(text: str) -> Predicate:
 def _parsed(text: str, schema: TableSchema | None) -> Predicate:
     try:
         tokens = _tokens(text)
-        return Always(True) if tokens[0].kind == "end" else _Parser(tokens, text, schema).whole()
+        return Always(True) if tokens[0].kind == "end" else _PredicateParser(tokens, text, schema).whole()
     except SyntaxProblem as e:
         raise SyntaxProblem(e.problem, part=e.part, start=e.start, text=text) from None
 
@@ -141,7 +141,7 @@ def _tokens(text: str) -> list[Token]:
     return [*tokens, Token("end", "", len(text))]
 
 
-class _Parser:
+class _PredicateParser:
     """Recursive descent over the tokens, one method a rule of the grammar."""
 
     def __init__(self, tokens: list[Token], text: str, schema: TableSchema | None) -> None:

@@ -30,7 +30,7 @@ from tablestore.insight.check.data import DataCheck
 from tablestore.insight.check.findings import CHANGES, STATISTICS, Findings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
 from tablestore.insight.check.levels import live_once
-from tablestore.insight.check.live_files import LiveFiles, uncollected
+from tablestore.insight.check.live_files import LiveEntries, uncollected
 from tablestore.insight.check.log_check import LogCheck
 from tablestore.insight.check.metadata_reader import EntryCache, MetadataReader
 from tablestore.insight.check.needed_files import NeededFiles
@@ -132,10 +132,10 @@ class _Check:
         self.found.without(self.is_gone)
         return not snapshots or any(not self.is_gone(f"snapshot-{s.id}") for s in reversed(snapshots))
 
-    def walk(self, snapshots: Sequence[Snapshot]) -> LiveFiles | None:
+    def walk(self, snapshots: Sequence[Snapshot]) -> LiveEntries | None:
         """The live files of the newest snapshot, each looked at after the one before; None if they cannot be
         known."""
-        live: LiveFiles | None = None
+        live: LiveEntries | None = None
         before: Snapshot | None = None
         walked = self.step_of("check of snapshots", len(snapshots))
         for snapshot in snapshots:
@@ -260,7 +260,9 @@ class _Check:
         """The snapshot of this table in the file at `path`."""
         return snapshot_format.require_own(snapshot_format.from_json(data, path), self.store.uuid, path)
 
-    def step(self, before: Snapshot | None, live: LiveFiles | None, snapshot: Snapshot) -> LiveFiles | None:
+    def step(
+        self, before: Snapshot | None, live: LiveEntries | None, snapshot: Snapshot
+    ) -> LiveEntries | None:
         """The live files after `snapshot`, checked against those before; None if they cannot be known."""
         where = f"snapshot-{snapshot.id}"
         self.resolve(where, snapshot)
@@ -272,7 +274,7 @@ class _Check:
         if live is not None and follows and self.reader.same_entries(where, live.manifests, base):
             state, begins = live, False
         else:
-            state, begins = LiveFiles(), True
+            state, begins = LiveEntries(), True
             state.apply(self.found, f"{where} base", self.reader.all_entries(where, base))
         if before is not None and live is not None and follows and begins:
             self.compare(where, before, live, state)
@@ -296,14 +298,14 @@ class _Check:
         self.layout(where, state, state.by_partition if begins else touched | self.wrong)
         return state
 
-    def compare(self, where: str, before: Snapshot, live: LiveFiles, base: LiveFiles) -> None:
+    def compare(self, where: str, before: Snapshot, live: LiveEntries, base: LiveEntries) -> None:
         """I6: a base list is the state of the snapshot before."""
         lost, more = live.beyond(base), base.beyond(live)
         if lost or more:
             text = f"its base is not the state of snapshot {before.id}: {lost} files are gone, {more} are new"
             self.found.violate("I6", where, text)
 
-    def layout(self, where: str, state: LiveFiles, partitions: Iterable[bytes]) -> None:
+    def layout(self, where: str, state: LiveEntries, partitions: Iterable[bytes]) -> None:
         """I4 in some partitions: those that are `wrong` are looked at in each snapshot that has them."""
         wrong = set[bytes]()
         for partition in partitions:
@@ -327,7 +329,7 @@ class _Check:
             done = {left[0] for each, left in self.followed.items() if each in gone or left[1] == by}
             self.followed = {each: left for each, left in self.followed.items() if left[0] not in done}
 
-    def beside(self, where: str, snapshot: Snapshot, state: LiveFiles) -> None:
+    def beside(self, where: str, snapshot: Snapshot, state: LiveEntries) -> None:
         """Index files, row ids and statistics of a snapshot."""
         self.indexes.snapshot(where, snapshot, state)
         with self.found.about([STATISTICS + where]):
@@ -396,7 +398,7 @@ class _Check:
         base = self.reader.manifests(name, s.base_manifest_list, s.base_manifest_list_size)
         delta = self.reader.manifests(name, s.delta_manifest_list, s.delta_manifest_list_size)
         if base is not None and delta is not None:
-            state = LiveFiles()
+            state = LiveEntries()
             state.apply(self.found, name, self.reader.all_entries(name, base + delta))
             self.needed.remember(state, s, by=name)
             self.beside(name, s, state)

@@ -18,7 +18,7 @@ Identity = tuple[Any, ...]
 
 
 @dataclass
-class LiveFiles:
+class LiveEntries:
     """Entries of live files by partition and identity, and their rows together (deletes and replaced ones
     included). `manifests`: those that give this state, by name; None where two have one name, or entries do
     not fit, which is to be seen in each snapshot."""
@@ -66,7 +66,7 @@ class LiveFiles:
                 self.rows -= gone.file.row_count
         self.fits = self.fits and found.calls == calls
 
-    def beyond(self, other: LiveFiles) -> int:
+    def beyond(self, other: LiveEntries) -> int:
         """How many of these are not among the other files."""
         theirs = other.by_partition
         return sum(len(files.keys() - theirs.get(p, {}).keys()) for p, files in self.by_partition.items())

@@ -9,7 +9,7 @@ from functools import partial
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.findings import FILE_INDEXES
-from tablestore.insight.check.live_files import LiveFiles
+from tablestore.insight.check.live_files import LiveEntries
 from tablestore.insight.check.metadata_reader import MetadataReader
 from tablestore.write.progress import Progress
 
@@ -79,7 +79,7 @@ class NeededFiles:
         self.newest = Newest(snapshot.id)
         self.remember(state, snapshot)
 
-    def change(self, live: LiveFiles, changed: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
+    def change(self, live: LiveEntries, changed: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
         """Note what a snapshot changed in the state of the one before it, which is `live` now."""
         for e in changed:
             if e.kind != ADD:

@@ -198,7 +198,7 @@ class SimBucket:
         empty = (SimRun((), level) for level in range(len(levels.upper) + 1, count + 1))
         self.loop.levels = Levels(levels.level0, (*levels.upper[:count], *empty), levels.key)
 
-    def try_out(self, decision: Decision) -> _Outcome | None:
+    def try_out(self, decision: Decision) -> _Rewritten | None:
         """The files that carrying out a decision would remove and make; the bucket stays as it is."""
         if decision.unit is None:
             return None
@@ -249,27 +249,27 @@ class SimBucket:
         """Whether deletes vanish in a compaction."""
         return drops_deletes(unit, levels, marked=False, newest_wins=self.options.newest_wins)
 
-    def _merge(self, unit: CompactUnit, levels: Levels) -> _Outcome | None:
+    def _merge(self, unit: CompactUnit, levels: Levels) -> _Rewritten | None:
         """What becomes of a unit's files by the engine's plan; None if all stay as they are."""
         if _moves(unit):
             (file,) = unit.files
-            return _Outcome([file], [file.upgraded(unit.output_level)], file.file_size)
+            return _Rewritten([file], [file.upgraded(unit.output_level)], file.file_size)
         drop = any(f.delete_count for f in unit.files) and self.drops(unit, levels)
         files: list[Any] = list(unit.files)
         level = unit.output_level
         if _all_meet(unit):
             content = self.contents.merged([f.content for f in files], drop)
-            return _Outcome(files, self._written(files, content, level))
+            return _Rewritten(files, self._written(files, content, level))
         touched = self._touched(unit, levels)
         files = sorted(touched.files, key=_min_key)
         if not unit.file_by_file and _in_a_row(files, self.options.small_file_bytes):
             content = self.contents.joined([f.content for f in files], drop)
-            return _Outcome(files, self._written(files, content, level))
+            return _Rewritten(files, self._written(files, content, level))
         return self._planned(touched, levels, drop)
 
-    def _planned(self, unit: CompactUnit, levels: Levels, drop: bool) -> _Outcome | None:
+    def _planned(self, unit: CompactUnit, levels: Levels, drop: bool) -> _Rewritten | None:
         """What the steps of the engine's plan come to."""
-        found, level = _Outcome([], []), unit.output_level
+        found, level = _Rewritten([], []), unit.output_level
         for step in plan_unit(unit, levels, byte_order, small_bytes=self.options.small_file_bytes):
             if step.upgrade is not None:
                 found.before.append(step.upgrade)
@@ -349,7 +349,7 @@ class SimBucket:
 
 
 @dataclass(slots=True)
-class _Outcome:
+class _Rewritten:
     """Files that a compaction removes and makes, a moved one being in both; bytes moved."""
 
     before: list[Any]

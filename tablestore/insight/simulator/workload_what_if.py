@@ -38,7 +38,7 @@ Options = Mapping[str, Any] | CompactionOptions | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Setting:
+class _Shared:
     """What both sides share."""
 
     workload: Workload
@@ -56,7 +56,7 @@ class WorkloadWhatIf(WhatIf):
 
     def __init__(
         self,
-        setting: _Setting,
+        setting: _Shared,
         options: CompactionOptions,
         asked: Mapping[str, Any],
         *,
@@ -126,7 +126,7 @@ def compare(
         raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
     drawn = samples if samples is not None or flushes * chosen.rows <= _DRAWN_ROWS else 0
-    setting = _Setting(chosen, flushes, buckets, schedule, seed, drawn)
+    setting = _Shared(chosen, flushes, buckets, schedule, seed, drawn)
     asked = options if isinstance(options, Mapping) else {}
     return WorkloadWhatIf(
         setting, compaction_options(options), asked, baseline=compaction_options(baseline), progress=progress
@@ -155,7 +155,7 @@ def _of_simulation(
     )
 
 
-def _carried_out(setting: _Setting, options: CompactionOptions, progress: ProgressCallback | None) -> Replay:
+def _carried_out(setting: _Shared, options: CompactionOptions, progress: ProgressCallback | None) -> Replay:
     """Every flush under these options, with the levels after it."""
     simulator = Simulator(
         setting.workload,

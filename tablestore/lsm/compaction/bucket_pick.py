@@ -69,7 +69,7 @@ class Output(Protocol):
     def rows_max(self) -> int: ...
 
 
-class Forecast(Protocol):
+class ForecastOfPick(Protocol):
     """What a pick would read, move and write, from a dry run: `insight.explain.forecast`."""
 
     @property
@@ -106,19 +106,19 @@ class Pick:
         partition: str,
         bucket: int,
         decision: Decision,
-        forecast: Forecast | Callable[[], Forecast | None] | None = None,
+        forecast: ForecastOfPick | Callable[[], ForecastOfPick | None] | None = None,
         record: CompactionRecord | None = None,
     ) -> None:
         self.partition, self.bucket, self.decision, self.record = partition, bucket, decision, record
-        self._forecast: Forecast | None = None
-        self._made: Callable[[], Forecast | None] | None = None
+        self._forecast: ForecastOfPick | None = None
+        self._made: Callable[[], ForecastOfPick | None] | None = None
         if callable(forecast):
             self._made = forecast
         else:
             self._forecast = forecast
 
     @property
-    def forecast(self) -> Forecast | None:
+    def forecast(self) -> ForecastOfPick | None:
         """What carrying it out would read, move and write; None where there is no work, or it was carried
         out."""
         if self._made is not None:

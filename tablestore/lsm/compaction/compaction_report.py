@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
-from tablestore.lsm.compaction.bucket_pick import FILES, SCHEMA, Forecast, Pick
+from tablestore.lsm.compaction.bucket_pick import FILES, SCHEMA, ForecastOfPick, Pick
 
 _WIDTH = 110
 _SHOWN = 20  # buckets with work that the text names
@@ -52,7 +52,7 @@ class Compaction:
         return tuple(p for p in self.picks if p.decision.unit)
 
     @property
-    def forecast(self) -> Forecast | None:
+    def forecast(self) -> ForecastOfPick | None:
         """The sum of all forecasts of a dry run; None if there is no work, or it was carried out."""
         some = [p.forecast for p in self.picks if p.forecast is not None]
         return some[0].with_others(some[1:]) if some else None

@@ -25,7 +25,7 @@ Found = tuple[np.ndarray, pa.RecordBatch]  # positions among the keys asked for,
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _KeyedRows:
     rows: pa.RecordBatch
     keys: SortedKeys
 
@@ -35,7 +35,7 @@ class Memtable:
 
     def __init__(self, keys: tuple[DataField, ...]) -> None:
         self._keys = keys
-        self._runs: list[_Run] = []  # newest last
+        self._runs: list[_KeyedRows] = []  # newest last
 
     @property
     def bytes(self) -> int:
@@ -54,7 +54,7 @@ class Memtable:
             gone = rowkind.retracts(kinds_of(rows))
             rows = rows.filter(pa.array(~gone)) if gone.any() else rows
         if rows.num_rows:
-            self._runs.append(_Run(rows, SortedKeys.of(key_columns.of_batch(rows, self._keys))))
+            self._runs.append(_KeyedRows(rows, SortedKeys.of(key_columns.of_batch(rows, self._keys))))
 
     def find(self, wanted: Sequence[Component]) -> list[Found]:
         """The newest rows of these keys, which are strictly increasing; deletes are rows, too."""

@@ -26,7 +26,7 @@ class BufferOwner(Protocol):
 
 
 @dataclass(slots=True)
-class _Account:
+class _WriterMemory:
     thread: int
     background: bool = False
     buffered: int = 0
@@ -41,7 +41,7 @@ class MemoryPool:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self._accounts_lock = threading.Lock()
-        self._accounts: weakref.WeakKeyDictionary[BufferOwner, _Account] = weakref.WeakKeyDictionary()
+        self._accounts: weakref.WeakKeyDictionary[BufferOwner, _WriterMemory] = weakref.WeakKeyDictionary()
         self._total = 0  # of all accounts; includes collected owners until the next sum
         self._flushes = 0
         self._relieved: set[int] = set()  # threads that flushed since they last settled
@@ -56,7 +56,7 @@ class MemoryPool:
     def register(self, owner: BufferOwner, *, background: bool = False) -> None:
         """Begin to count an owner, for the calling thread; `background`: its flushes run on other threads."""
         with self._accounts_lock:
-            self._accounts[owner] = _Account(threading.get_ident(), background)
+            self._accounts[owner] = _WriterMemory(threading.get_ident(), background)
 
     def release(self, owner: BufferOwner) -> None:
         """Stop counting an owner; unknown ones are fine."""
@@ -79,7 +79,7 @@ class MemoryPool:
     def flush_began(self, owner: BufferOwner, buffered_bytes: int) -> None:
         """Note that an owner begins a background flush of all its buffered bytes."""
         with self._accounts_lock:
-            account = self._accounts.setdefault(owner, _Account(threading.get_ident()))
+            account = self._accounts.setdefault(owner, _WriterMemory(threading.get_ident()))
             self._flushes += 1
             account.began, account.flushing, account.buffered = self._flushes, buffered_bytes, 0
 
@@ -92,7 +92,7 @@ class MemoryPool:
     def _note(self, owner: BufferOwner, buffered_bytes: int) -> tuple[bool, bool]:
         """Set an account; (whether to copy the thread's slices now, whether a flush may be needed)."""
         thread = threading.get_ident()
-        account = self._accounts.setdefault(owner, _Account(thread))
+        account = self._accounts.setdefault(owner, _WriterMemory(thread))
         change, account.buffered, account.thread = buffered_bytes - account.buffered, buffered_bytes, thread
         self._total += change
         added = self._unsettled[thread] = self._unsettled.get(thread, 0) + max(0, change)

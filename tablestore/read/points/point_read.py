@@ -58,7 +58,7 @@ Found = tuple[np.ndarray, pa.RecordBatch]  # places among the keys, their rows i
 
 
 @dataclass
-class _File:
+class _SplitFile:
     """A file of a split. `vector`, the place of its deletion vector, is read when first needed."""
 
     keyed: KeyedFile
@@ -84,7 +84,7 @@ class _Split:
     first and the last key of each."""
 
     raw: bool
-    files: tuple[tuple[Key, Key, _File], ...]
+    files: tuple[tuple[Key, Key, _SplitFile], ...]
 
 
 class PointReader:
@@ -222,7 +222,7 @@ class PointReader:
             keyed = KeyedFile(
                 store.io, path, meta, own, store.schema, bounds=bounds, checksums_dir=store.checksums_dir
             )
-            files.append(_File(keyed, meta.level, split.deletion_file(number)))
+            files.append(_SplitFile(keyed, meta.level, split.deletion_file(number)))
         ends = file_bounds([f.keyed.file for f in files], store.schema.key_fields)
         keys = [key_columns.key_at(ends, i) for i in range(2 * len(files))]
         return _Split(split.raw, tuple(zip(keys[::2], keys[1::2], files, strict=True)))

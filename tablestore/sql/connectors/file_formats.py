@@ -179,7 +179,7 @@ def _json_type(t: DataType) -> pa.DataType:
     return pa.string() if t.root in _AS_TEXT else DataField(0, "", t).arrow.type
 
 
-class _JsonRows:
+class _JsonLines:
     """One object a line, all columns in it."""
 
     def __init__(self, file: Any, options: ConnectorOptions) -> None:
@@ -285,7 +285,7 @@ def _typed(array: pa.Array, f: DataField) -> pa.Array:
 FORMATS: Mapping[str, FileFormat] = MappingProxyType(
     {
         "csv": FileFormat(_read_csv, _CsvRows),
-        "json": FileFormat(_read_json, _JsonRows),
+        "json": FileFormat(_read_json, _JsonLines),
         "parquet": FileFormat(_read_parquet, _ParquetRows),
     }
 )

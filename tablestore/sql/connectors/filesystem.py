@@ -63,7 +63,7 @@ _OPTIONS = (
 )
 
 
-class _Files:
+class _FileRows:
     """The rows of files."""
 
     def __init__(self, options: ConnectorOptions) -> None:
@@ -176,7 +176,7 @@ class _FileStream:
         return interval
 
     def _names(self) -> list[str]:
-        return _Files(self.options).names()
+        return _FileRows(self.options).names()
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,11 @@ class _FilePiece:
         return inserts(matching(self, self.options.schema, columns, where))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return _Files(self.options).rows_of(self.path, columns)
+        return _FileRows(self.options).rows_of(self.path, columns)
 
 
 @dataclass(frozen=True)
-class _StreamSink:
+class _BatchFiles:
     """A file for each piece of a batch that has rows. Its name says which batch of which job it is of, so a
     batch that comes again writes the same files; they have their names once all are whole."""
 
@@ -262,5 +262,5 @@ def _reach(options: ConnectorOptions) -> tuple[ConfinedFileIO, str]:
 
 
 CONNECTOR = Connector(
-    "filesystem", "files in CSV, JSON or Parquet", _OPTIONS, _Files, _NewFile, _FileStream, _StreamSink
+    "filesystem", "files in CSV, JSON or Parquet", _OPTIONS, _FileRows, _NewFile, _FileStream, _BatchFiles
 )

@@ -14,7 +14,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
-from tablestore.sql.dialect.tokenizer import Piece
+from tablestore.sql.dialect.tokenizer import StatementText
 from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.conditions import value_of
@@ -31,7 +31,7 @@ _SparkParser: Any = Spark.Parser  # mypy: sqlglot builds these classes by a meta
 class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
     """Reads the words, names, options and expressions that come next. Not thread-safe."""
 
-    piece: Piece
+    piece: StatementText
 
     @property
     def at(self) -> int:

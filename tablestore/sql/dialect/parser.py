@@ -20,7 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tablestore.core.errors import Unsupported
 from tablestore.sql.dialect.form_reader import SEMICOLON, FormReader
 from tablestore.sql.dialect.json_calls import CALLS
-from tablestore.sql.dialect.tokenizer import Piece, Tokenizer, pieces
+from tablestore.sql.dialect.tokenizer import StatementText, Tokenizer, pieces
 from tablestore.sql.problems import SqlProblem
 
 _BaseParser: Any = BaseParser
@@ -94,7 +94,7 @@ class Parser(FormReader):
 
     forms: tuple[OwnForm, ...] = ()  # those that read themselves, longest words first
 
-    def read(self, piece: Piece) -> Any:
+    def read(self, piece: StatementText) -> Any:
         """The tree of a statement, or the statement itself, if its form reads tokens. Raises SqlProblem."""
         self.piece = piece
         try:
@@ -243,7 +243,7 @@ class LakeSql(Spark):
     Parser = Parser
 
 
-def read(piece: Piece, forms: tuple[OwnForm, ...]) -> Any:
+def read(piece: StatementText, forms: tuple[OwnForm, ...]) -> Any:
     """What a piece of a script says. Raises SqlProblem."""
     return reader(forms).read(piece)
 

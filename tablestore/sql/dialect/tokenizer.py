@@ -69,7 +69,7 @@ Parameters = Mapping[str, Any] | Sequence[Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StatementText:
     """One statement of a script: its tokens, at least one, with positions in the whole script `text`."""
 
     tokens: tuple[Token, ...]
@@ -91,7 +91,7 @@ class Piece:
         return " ".join(parts)
 
 
-def pieces(text: str, parameters: Parameters = None) -> list[Piece]:
+def pieces(text: str, parameters: Parameters = None) -> list[StatementText]:
     """The statements of a script, separated by semicolons, with the parameters in their places.
 
     `?` take the values of a sequence in turn, `:name` those of a mapping; `IN (?)` takes a list.
@@ -103,7 +103,7 @@ def pieces(text: str, parameters: Parameters = None) -> list[Piece]:
     values = _Values(parameters, text)
     bound = [values.placed(part) for part in _statements(_tokens(text)) if part]
     values.require_all_used()
-    return [Piece(tuple(part), text) for part in bound]
+    return [StatementText(tuple(part), text) for part in bound]
 
 
 def begun(text: str) -> tuple[list[Token], str, int]:

@@ -30,14 +30,14 @@ _MEMORY, _SYSTEM = Path("/proc/self/statm"), Path("/proc/meminfo")
 _ROOM = 512 << 20  # for rows on their way in and out
 
 T = TypeVar("T")
-_OPEN: WeakSet[Connection] = WeakSet()  # what results that nobody reads to their end keep open
+_OPEN: WeakSet[DuckConnection] = WeakSet()  # what results that nobody reads to their end keep open
 Progress = Callable[[float], None]
 _IN_FUNCTION = re.compile(r"^Python exception occurred while executing the UDF: (\w+: )?")
 _NO_ROOM = "the query does not fit into memory: SET 'execution.memory-limit' = '80%', or a size of your own"
 _LOOK_SECONDS = 0.1  # between two looks at Ctrl-C, memory and the progress
 
 
-class Connection:
+class DuckConnection:
     """DuckDB that reaches nothing but what is registered, and the spill directory of its instance.
 
     `files` are the only files that it may read, `zone` is that of times without one. `memory` is a limit as
@@ -59,7 +59,7 @@ class Connection:
         """What `work` gives, done on a thread of its own, so that Ctrl-C stops it. It is stopped, too, once
         this process has grown by more than a query may take. Errors of DuckDB, and of scans that it reads,
         are ours; `progress` gets percent, or -1 where they are not known."""
-        done, outcome = threading.Event(), _Found[T]()
+        done, outcome = threading.Event(), _ThreadResult[T]()
 
         def target() -> None:
             try:
@@ -130,14 +130,14 @@ class Connection:
             self.problem = e
             raise
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> DuckConnection:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class _Found(Generic[T]):
+class _ThreadResult(Generic[T]):
     """What a thread found."""
 
     value: T | None = None

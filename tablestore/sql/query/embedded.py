@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.sql.query.connection import Connection, errors
+from tablestore.sql.query.connection import DuckConnection, errors
 from tablestore.sql.query.planning import BoundQuery, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.sources import Feed, ScanRows, feeds
@@ -48,7 +48,7 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
 
 
 def _batches(
-    connection: Connection,
+    connection: DuckConnection,
     rows: pa.RecordBatchReader,
     schema: pa.Schema,
     progress: Callable[[float], None] | None,
@@ -90,10 +90,10 @@ def result_schema(scope: Scope, query: BoundQuery) -> pa.Schema:
         return sound_schema(pa.schema(fields), [str(kind) for kind in relation.types], query.columns)
 
 
-def connection_of(scope: Scope, files: tuple[str, ...] = ()) -> Connection:
+def connection_of(scope: Scope, files: tuple[str, ...] = ()) -> DuckConnection:
     """A connection with the memory and the zone that the session has set."""
     memory, zone = scope.settings["execution.memory-limit"], scope.settings[LOCAL_TIME_ZONE]
-    return Connection(memory=memory, files=files, zone=zone, kept=scope.on_progress is None)
+    return DuckConnection(memory=memory, files=files, zone=zone, kept=scope.on_progress is None)
 
 
 def bound(

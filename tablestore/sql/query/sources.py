@@ -29,7 +29,7 @@ from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.scan.split_generator import split_raw_and_merged
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.planning import TableOccurrence
 from tablestore.sql.query.pushdown import TableRead
 from tablestore.sql.text import literal_text, quoted
@@ -121,7 +121,9 @@ class ScanRows:
     """The rows of a scan as an Arrow stream that can be read more than once; reading begins with its first
     batch."""
 
-    def __init__(self, scan: Any, connection: Connection | None = None, found: Plan | None = None) -> None:
+    def __init__(
+        self, scan: Any, connection: DuckConnection | None = None, found: Plan | None = None
+    ) -> None:
         self._scan, self._connection, self._found = scan, connection, found
         self.schema: pa.Schema = scan.schema
 
@@ -171,7 +173,7 @@ class Feed:
         rest = f"; {left} splits come merged" if left else ""
         return f"DuckDB reads {len(self.native)} files{newer}{rest}"
 
-    def register(self, connection: Connection, *, joined: bool, planning: bool = False) -> None:
+    def register(self, connection: DuckConnection, *, joined: bool, planning: bool = False) -> None:
         """Make the views. `joined`: the query has other tables, so their order matters; `planning`: no row
         will be read."""
         if self.counted:
@@ -202,7 +204,7 @@ class Feed:
             text = " UNION ALL ".join(parts)
             connection.duck.execute(f"CREATE TEMP VIEW {quoted(view)} AS {text}").fetchall()
 
-    def _overlaid(self, connection: Connection, view: str, *, planning: bool) -> list[str]:
+    def _overlaid(self, connection: DuckConnection, view: str, *, planning: bool) -> list[str]:
         """The oldest run without the keys of newer files, and the rows of these."""
         assert self.found is not None
         schema, newer = change_schema(self.scan), f"{view}_newer"

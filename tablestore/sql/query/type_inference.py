@@ -106,10 +106,10 @@ def _row(fields: Sequence[tuple[str, DataType | None]], *, nullable: bool) -> Da
     return DataType("ROW", nullable, children=fields_of_row)
 
 
-class _Scope:
+class _SelectScope:
     """The sources that columns of one SELECT may be of, and those around it."""
 
-    def __init__(self, outer: _Scope | None) -> None:
+    def __init__(self, outer: _SelectScope | None) -> None:
         self.outer = outer
         self.sources: dict[str, Columns] = {}
 
@@ -127,8 +127,8 @@ class _Scope:
                 return _parts(first if same or len(among) == 1 else None, names[1:])
         return None
 
-    def _scopes(self) -> Iterator[_Scope]:
-        scope: _Scope | None = self
+    def _scopes(self) -> Iterator[_SelectScope]:
+        scope: _SelectScope | None = self
         while scope is not None:
             yield scope
             scope = scope.outer
@@ -144,7 +144,7 @@ def _parts(t: DataType | None, names: Sequence[str]) -> DataType | None:
     return t
 
 
-def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _Scope | None) -> Columns:
+def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _SelectScope | None) -> Columns:
     """The columns of a query, a table or anything else that gives rows."""
     ctes = node.args.get("with_")
     if ctes is not None:
@@ -165,7 +165,9 @@ def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _Scope | None) 
     return []
 
 
-def _set_operation(node: exp.SetOperation, tables: Mapping[str, Columns], outer: _Scope | None) -> Columns:
+def _set_operation(
+    node: exp.SetOperation, tables: Mapping[str, Columns], outer: _SelectScope | None
+) -> Columns:
     left, right = _query(node.this, tables, outer), _query(node.expression, tables, outer)
     columns: list[tuple[str, DataType | None]] = []
     for place, ((name, a), (_, b)) in enumerate(zip(left, right, strict=False), 1):
@@ -182,8 +184,8 @@ def _renamed(columns: Columns, node: exp.Expr) -> Columns:
     return [(n, t) for n, (_, t) in zip(names, columns, strict=False)] if names else columns
 
 
-def _values(node: exp.Values, tables: Mapping[str, Columns], outer: _Scope | None) -> Columns:
-    scope = _Scope(outer)
+def _values(node: exp.Values, tables: Mapping[str, Columns], outer: _SelectScope | None) -> Columns:
+    scope = _SelectScope(outer)
     _note(node, scope, tables)
     rows = [r.expressions if isinstance(r, exp.Tuple) else [r] for r in node.expressions]
     columns = []
@@ -194,8 +196,8 @@ def _values(node: exp.Values, tables: Mapping[str, Columns], outer: _Scope | Non
     return columns
 
 
-def _select(node: exp.Select, tables: Mapping[str, Columns], outer: _Scope | None) -> Columns:
-    scope = _Scope(outer)
+def _select(node: exp.Select, tables: Mapping[str, Columns], outer: _SelectScope | None) -> Columns:
+    scope = _SelectScope(outer)
     start = node.args.get("from_")
     if start is not None:
         _add_source(scope, start.this, tables, nullable=False)
@@ -214,7 +216,7 @@ def _select(node: exp.Select, tables: Mapping[str, Columns], outer: _Scope | Non
     return columns_of_all
 
 
-def _add_join(scope: _Scope, join: exp.Join, tables: Mapping[str, Columns]) -> None:
+def _add_join(scope: _SelectScope, join: exp.Join, tables: Mapping[str, Columns]) -> None:
     side = join.side.upper()
     if side in ("RIGHT", "FULL"):
         scope.sources = {name: _with_null(columns) for name, columns in scope.sources.items()}
@@ -225,7 +227,9 @@ def _with_null(columns: Columns) -> Columns:
     return [(n, None if t is None else t.as_nullable()) for n, t in columns]
 
 
-def _add_source(scope: _Scope, node: exp.Expr, tables: Mapping[str, Columns], *, nullable: bool) -> None:
+def _add_source(
+    scope: _SelectScope, node: exp.Expr, tables: Mapping[str, Columns], *, nullable: bool
+) -> None:
     if isinstance(node, exp.Unnest):
         _note(node, scope, tables)
         columns = _unnested(node)
@@ -250,7 +254,7 @@ def _unnested(node: exp.Unnest) -> Columns:
     return [(f"f{i}", f.type) for i, f in enumerate(t.children)]
 
 
-def _note(root: exp.Expr, scope: _Scope, tables: Mapping[str, Columns]) -> None:
+def _note(root: exp.Expr, scope: _SelectScope, tables: Mapping[str, Columns]) -> None:
     """Note the types of the expressions of one SELECT, the innermost first. Queries within are done by
     themselves, in this scope."""
     inner = [
@@ -283,7 +287,7 @@ def _note(root: exp.Expr, scope: _Scope, tables: Mapping[str, Columns]) -> None:
             node.meta[_TYPE] = kind
 
 
-def _expression(node: exp.Expr, scope: _Scope) -> DataType | None:
+def _expression(node: exp.Expr, scope: _SelectScope) -> DataType | None:
     if isinstance(node, exp.Column):
         kind = scope.column(node)
         return function_type(node.name.upper(), (), ()) if kind is None and len(node.parts) == 1 else kind
@@ -438,7 +442,7 @@ def note_type(tree: exp.Expr) -> exp.Expr:
     """Note the types of new nodes over such that have theirs; gives the tree."""
     nodes: Any = tree.walk(bfs=True, prune=lambda n: type_of(n) is not None)
     for node in reversed(list(nodes)):
-        kind = _expression(node, _Scope(None)) if type_of(node) is None else None
+        kind = _expression(node, _SelectScope(None)) if type_of(node) is None else None
         if kind is not None:
             node.meta[_TYPE] = kind
     return tree

@@ -150,7 +150,7 @@ class Merge:
             columns = rows.schema.names
             query.copy(rows, _SOURCE)
             clauses = [c.resolved(table, columns, self.alias, self.text) for c in self.clauses]
-            steps = _Steps(query, self, clauses, table)
+            steps = _MergeSteps(query, self, clauses, table)
             alone = any(c.kind == BY_SOURCE for c in clauses)
             where = None if alone else self._range(query, table)
             names = sorted({n for c in clauses if c.action == "UPDATE" for n, _ in c.values or ()})
@@ -194,7 +194,7 @@ class Merge:
         return predicate
 
 
-class _Steps:
+class _MergeSteps:
     """What `Table.change_rows` asks for, in its order."""
 
     def __init__(self, query: RowQuery, merge: Merge, clauses: list[Clause], table: Table) -> None:

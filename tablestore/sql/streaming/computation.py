@@ -22,7 +22,7 @@ MEMORY = "1GB"  # of one step: it holds a batch at a time
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SourceView:
     """The changes of one source: its columns, and the condition on them."""
 
     name: str
@@ -30,9 +30,9 @@ class View:
     where: Predicate | None = None
 
     @staticmethod
-    def of(one: Input) -> View:
+    def of(one: Input) -> SourceView:
         """That of an input of a plan."""
-        return View(one.view, one.columns, one.where)
+        return SourceView(one.view, one.columns, one.where)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class StepChanges:
     snapshots of looked-up tables. With a `schema` rows have exactly its columns. Picklable."""
 
     step: RowStep
-    views: tuple[View, ...]
+    views: tuple[SourceView, ...]
     filling: Filling
     at: Mapping[str, int] = field(default_factory=dict)
     schema: TableSchema | None = None

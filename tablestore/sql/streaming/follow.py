@@ -16,7 +16,7 @@ from tablestore.flow.batch import Streams
 from tablestore.flow.source import Changes, Offset, StreamSource
 from tablestore.format import rowkind
 from tablestore.io.scratch import scratch_folder
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.result_types import free_names
 from tablestore.sql.session import Session
 from tablestore.sql.streaming.group_columns import GROUPS
@@ -96,7 +96,7 @@ class GroupsInProcess:
         self._stream = self._state.changes()
         self._offset = self._stream.initial()
         self._partials = self._state.partials()
-        self._connection = Connection(memory=memory)
+        self._connection = DuckConnection(memory=memory)
         self._after = RowSteps(plan.grouping.after, memory=memory)
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablestore.flow.source import Changes
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import from_arrow
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.own_functions import register
 from tablestore.sql.streaming.group_columns import (
     MINUS,
@@ -53,14 +53,14 @@ class Partials:
         """(bucket, part) of the changes of one view; without changes there are none. `at` are the snapshots
         of tables that are looked up."""
         with ExitStack() as opened:
-            connection = opened.enter_context(Connection(memory=memory))
+            connection = opened.enter_context(DuckConnection(memory=memory))
             steps = RowSteps(self.step, memory=memory, at=at) if self.step.lookups else None
             if steps is not None:
                 opened.enter_context(steps)
             yield from self.on(connection, view, changes, steps)
 
     def on(
-        self, connection: Connection, view: str, changes: Changes, steps: RowSteps | None
+        self, connection: DuckConnection, view: str, changes: Changes, steps: RowSteps | None
     ) -> Iterator[Part]:
         """The same on a connection, and with steps at work, that serve for several pieces; only a step that
         looks rows up needs `steps`."""
@@ -74,7 +74,7 @@ class Partials:
         else:
             yield from self._on(connection, view, changes)
 
-    def _on(self, connection: Connection, view: str, changes: Changes) -> Iterator[Part]:
+    def _on(self, connection: DuckConnection, view: str, changes: Changes) -> Iterator[Part]:
         duck, columns = connection.duck, self.columns
         for name, schema in self.step.views.items():
             if name != view:
@@ -124,7 +124,7 @@ class Partials:
             f"WHERE {argument} IS NOT NULL GROUP BY {', '.join(keys)} HAVING sum({sign}) <> 0"
         )
 
-    def _parts(self, connection: Connection, table: str, sql: str, schema: pa.Schema) -> Iterator[Part]:
+    def _parts(self, connection: DuckConnection, table: str, sql: str, schema: pa.Schema) -> Iterator[Part]:
         reader = connection.run(lambda: connection.duck.sql(sql).to_arrow_reader(_PART_ROWS))
         described = schema.with_metadata({_TABLE: table})
         while (batch := connection.run(lambda: next(reader, None))) is not None:

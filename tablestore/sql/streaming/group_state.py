@@ -24,7 +24,7 @@ from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.source import Changes, Offset, StreamPiece
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.duck_arithmetic import DuckArithmetic
 from tablestore.sql.query.user_functions import Calls, DuckSql
 from tablestore.sql.streaming.group_columns import GROUPS, NULLS, ROWS, VALUE, GroupColumns, Grouping
@@ -215,11 +215,11 @@ class GroupState:
 
     def apply(self, bucket: int, parts: Iterable[bytes], basis: Basis, *, memory: str = "") -> list[bytes]:
         """Messages for `commit`: the new rows of the groups of one bucket that the parts change, written."""
-        with Connection(memory=memory) as connection:
+        with DuckConnection(memory=memory) as connection:
             return self.apply_on(connection, bucket, parts, basis)
 
     def apply_on(
-        self, connection: Connection, bucket: int, parts: Iterable[bytes], basis: Basis
+        self, connection: DuckConnection, bucket: int, parts: Iterable[bytes], basis: Basis
     ) -> list[bytes]:
         """The same on a connection that serves for several calls."""
         tables = {name: self._table(name) for name in self._schemas}

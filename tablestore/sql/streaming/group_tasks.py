@@ -23,8 +23,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
 from tablestore.sql.filling import Filling
-from tablestore.sql.query.connection import Connection
-from tablestore.sql.streaming.computation import StepChanges, View
+from tablestore.sql.query.connection import DuckConnection
+from tablestore.sql.streaming.computation import SourceView, StepChanges
 from tablestore.sql.streaming.group_columns import GROUPS
 from tablestore.sql.streaming.group_state import Basis, GroupState
 from tablestore.sql.streaming.lookups import Snapshots
@@ -104,11 +104,11 @@ def _read(parts: Iterable[bytes | str]) -> Iterator[bytes]:
         yield part if isinstance(part, bytes) else file_io_for(part).read(part)
 
 
-def _connection() -> Connection:
+def _connection() -> DuckConnection:
     """A connection of this thread that stays open from batch to batch."""
     if "connection" not in _here.__dict__:
-        _here.connection = Connection(memory=_MEMORY)
-    found: Connection = _here.connection
+        _here.connection = DuckConnection(memory=_MEMORY)
+    found: DuckConnection = _here.connection
     return found
 
 
@@ -163,7 +163,7 @@ class GroupBatches:
         end = stream.next(start)
         pieces = stream.pieces(start, end) if start != end else []
         works = [Work(0, i, piece) for i, piece in enumerate(pieces)]
-        view = View(GROUPS, tuple(stream.schema.names))
+        view = SourceView(GROUPS, tuple(stream.schema.names))
         changes = StepChanges(grouping.after, (view,), self.filling, {}, self.schema)
         position = json.dumps({"v": 1, "groups": end, "plan": self.fingerprint})
         changed = ChangedGroups(batch, end, works)

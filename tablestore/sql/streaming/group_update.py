@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate, all_of, any_of, col
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.streaming.group_columns import (
     ROWS,
     TIMES,
@@ -45,7 +45,7 @@ class GroupUpdate:
         *,
         user: str,
         bucket: int,
-        connection: Connection,
+        connection: DuckConnection,
     ) -> None:
         self._columns, self._tables, self._basis = columns, tables, basis
         self._user, self._bucket, self._connection = user, bucket, connection

@@ -18,7 +18,7 @@ from tablestore.flow.source import Offset
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import is_object_location, join
 from tablestore.sql.filling import Filling
-from tablestore.sql.streaming.computation import StepChanges, View
+from tablestore.sql.streaming.computation import SourceView, StepChanges
 from tablestore.sql.streaming.group_state import GroupState
 from tablestore.sql.streaming.group_tasks import GroupBatches
 from tablestore.sql.streaming.plan import StreamPlan
@@ -83,7 +83,7 @@ class PartBatches:
     ) -> None:
         self._part, self._directory, self._user, self._noted = part, directory, user, noted
         self._job_id = job_id
-        self._views = tuple(View.of(i) for i in part.plan.inputs)
+        self._views = tuple(SourceView.of(i) for i in part.plan.inputs)
         self._groups = self._opened_groups() if part.plan.grouping is not None else None
         self._require_own_commits()
         self.origin = self._origin()

@@ -22,7 +22,7 @@ from tablestore.read.changes.stream_start import next_of_consumer
 from tablestore.read.scan import scan_mode
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.problems import placed, start_of
-from tablestore.sql.query.connection import Connection, errors
+from tablestore.sql.query.connection import DuckConnection, errors
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import TableOccurrence, is_lookup, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
@@ -125,7 +125,7 @@ def _columns_of_sources(select: exp.Select, views: Mapping[str, pa.Schema]) -> d
 def described(views: Mapping[str, pa.Schema], sql: str, columns: Columns = ()) -> pa.Schema:
     """The columns of DuckDB's SQL over these views, in the types of `columns`, where these are known; no row
     is read."""
-    with Connection() as connection, errors():
+    with DuckConnection() as connection, errors():
         for view, schema in views.items():
             connection.duck.register(view, schema.empty_table())
         relation = relation_of(connection.duck, sql)
@@ -211,7 +211,7 @@ def _values_inputs(tree: exp.Expression) -> list[Input]:
 
 def _computed(tree: exp.Expression) -> pa.Table:
     """The rows of a query without tables."""
-    with Connection() as connection, errors():
+    with DuckConnection() as connection, errors():
         relation = relation_of(connection.duck, duck_sql(tree))
         types = [str(kind) for kind in relation.types]
         table = relation.to_arrow_table()

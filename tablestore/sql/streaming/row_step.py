@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.format import rowkind
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.result_types import sound
 from tablestore.sql.streaming.lookups import Lookup, LookupRows, Snapshots
@@ -48,7 +48,7 @@ class RowSteps:
     def __init__(self, step: RowStep, *, memory: str = "", at: Snapshots | None = None) -> None:
         self._step = step
         self._lookups = [LookupRows(lookup) for lookup in step.lookups]
-        self._connection = Connection(memory=memory)
+        self._connection = DuckConnection(memory=memory)
         for view, schema in step.views.items():
             self._connection.duck.register(view, with_change(schema).empty_table())
         if at is not None:

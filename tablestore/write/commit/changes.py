@@ -22,7 +22,7 @@ ROW_ID = "_ROW_ID"
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class SnapshotChanges:
     """The delta of one snapshot, in order. `statistics` names a file of statistics; `compactions` are the
     records of those that made it, each with its serialized partition; `followed`: the COMPACT of the same
     commit comes next, and readers wait for it."""
@@ -51,21 +51,21 @@ class Changes:
         return frozenset({e.partition for e in self.entries} | {e.partition for e in self.index})
 
 
-def appended(messages: Iterable[CommitMessage]) -> Changes:
+def appended(messages: Iterable[CommitMessage]) -> SnapshotChanges:
     """The changes of the first snapshot of these messages: what they add."""
     messages = tuple(messages)
-    return Changes(
+    return SnapshotChanges(
         tuple(e for m in messages for e in entries(ADD, m, m.new_files)),
         tuple(e for m in messages for e in entries(ADD, m, m.changelog_files)),
         tuple(e for m in messages for e in _index(m, m.deleted_index, m.new_index)),
     )
 
 
-def compacted(messages: Iterable[CommitMessage]) -> Changes:
+def compacted(messages: Iterable[CommitMessage]) -> SnapshotChanges:
     """The changes of the second snapshot of these messages: what their compactions replace. All DELETE
     entries come before the ADD entries (FORMAT.md 8.4)."""
     messages = tuple(messages)
-    return Changes(
+    return SnapshotChanges(
         tuple(e for m in messages for e in entries(DELETE, m, m.compact_before))
         + tuple(e for m in messages for e in entries(ADD, m, m.compact_after)),
         tuple(e for m in messages for e in entries(ADD, m, m.compact_changelog)),
@@ -74,7 +74,7 @@ def compacted(messages: Iterable[CommitMessage]) -> Changes:
     )
 
 
-def without_duplicates(changes: Changes, live: Container[str]) -> Changes:
+def without_duplicates(changes: SnapshotChanges, live: Container[str]) -> SnapshotChanges:
     """`changes` without the files of these names; a bucket that then adds no file adds no changelog
     either."""
     kept = tuple(e for e in changes.entries if e.file.file_name not in live)
@@ -89,19 +89,19 @@ def without_duplicates(changes: Changes, live: Container[str]) -> Changes:
 
 
 def overwriting(
-    new: Changes,
+    new: SnapshotChanges,
     latest: Snapshot | None,
     manifests: ManifestStore,
     replaced: Callable[[bytes], bool],
     *,
     postponed: bool,
-) -> Changes:
+) -> SnapshotChanges:
     """The changes of an overwrite: `new` in place of all live files of `latest` in the chosen partitions.
     Rows that wait in postponed buckets stay, unless the table's buckets are all `postponed`."""
     live = manifests.live_entries(latest, partition=replaced)
     gone = (replace(e, kind=DELETE) for e in live if postponed or e.bucket != POSTPONE_BUCKET)
     index = (replace(e, kind=DELETE) for e in manifests.index_entries(latest) if replaced(e.partition))
-    return Changes((*gone, *new.entries), (), (*index, *new.index))
+    return SnapshotChanges((*gone, *new.entries), (), (*index, *new.index))
 
 
 def entries(kind: int, m: CommitMessage, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:

@@ -26,7 +26,13 @@ from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Store
 from tablestore.write.commit import conflict_check, files_present, strict_mode, synced
-from tablestore.write.commit.changes import Changes, appended, compacted, overwriting, without_duplicates
+from tablestore.write.commit.changes import (
+    SnapshotChanges,
+    appended,
+    compacted,
+    overwriting,
+    without_duplicates,
+)
 from tablestore.write.commit.next_snapshot import NextSnapshot
 from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
 from tablestore.write.commit.reused_id import reuses_id
@@ -39,7 +45,7 @@ class _PublishedElsewhere(TablestoreError):
     """Another process with the same user and identifier published first: this call is a replay."""
 
 
-ChangesProvider = Callable[[Snapshot | None], Changes]
+ChangesProvider = Callable[[Snapshot | None], SnapshotChanges]
 
 
 class Committer:
@@ -78,7 +84,7 @@ class Committer:
                 log.log(logging.INFO if raced else logging.WARNING, text, self._store.paths.root, ids[0], e)
         return Committed(tuple(ids), _rows(first), stalls=self._stalls(messages), lost_compaction=lost)
 
-    def _hidden_until_compacted(self, second: Changes) -> bool:
+    def _hidden_until_compacted(self, second: SnapshotChanges) -> bool:
         """Whether readers see what a commit adds, or streams its changes, only with its compaction."""
         hidden = bool(second.changelog) or (not second.empty and self._store.options.needs_lookup)
         return hidden and bool(self._store.schema.primary_keys)
@@ -92,7 +98,9 @@ class Committer:
             return request.position is not None or options.commit_always
         return request.position is not None or options.ignore_empty_commit is False
 
-    def _changes_provider(self, changes: Changes, request: CommitRequest) -> tuple[ChangesProvider, bool]:
+    def _changes_provider(
+        self, changes: SnapshotChanges, request: CommitRequest
+    ) -> tuple[ChangesProvider, bool]:
         """A function that gives the changes, and whether to call it again on each newer snapshot: files
         written elsewhere may be in the table already. They are refused or, with
         `commit.discard-duplicate-files`, left out."""
@@ -101,7 +109,7 @@ class Committer:
         if not added or changes.replaces_rows or not (discards or request.handed_over):
             return lambda _: changes, False
 
-        def provide(latest: Snapshot | None) -> Changes:
+        def provide(latest: Snapshot | None) -> SnapshotChanges:
             live = self._store.manifests.live_entries(latest, partitions=changes.partitions)
             present = sorted(added.intersection(e.file.file_name for e in live))
             if not present:
@@ -141,7 +149,7 @@ class Committer:
 
         gone: set[bytes] = set()
 
-        def delta(latest: Snapshot | None) -> Changes:
+        def delta(latest: Snapshot | None) -> SnapshotChanges:
             changes = overwriting(new, latest, store.manifests, replaced, postponed=postponed)
             gone.clear()
             gone.update(e.partition for e in changes.entries if e.kind == DELETE)
@@ -157,12 +165,12 @@ class Committer:
 
     def commit_statistics(self, name: str, request: CommitRequest) -> Committed:
         """An ANALYZE snapshot that names a file of statistics; rows and files stay as they are."""
-        changes = Changes(statistics=name)
+        changes = SnapshotChanges(statistics=name)
         return Committed((self._publish(ANALYZE, lambda _: changes, request),))
 
     def merge_manifests(self, request: CommitRequest) -> Committed:
         """A COMPACT snapshot of the same files, whose manifests are merged as the options say."""
-        return Committed((self._publish(COMPACT, lambda _: Changes(), request),))
+        return Committed((self._publish(COMPACT, lambda _: SnapshotChanges(), request),))
 
     def knows(self, request: CommitRequest) -> bool:
         """Whether the table has the commit of this user and identifier already."""
@@ -195,7 +203,7 @@ class Committer:
         """Publish one snapshot of `kind`; its id. `rebuild`: the changes depend on the snapshot before."""
         started, tries, options = self._store.env.monotonic(), 0, self._store.options
         following = NextSnapshot(self._store, self._writer, kind, request, operation)
-        changes: Changes | None = None
+        changes: SnapshotChanges | None = None
         try:
             while True:
                 latest = self._newest(request if not tries else None)
@@ -275,7 +283,7 @@ class Committer:
             text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
             raise CommitUnknown(text) from e
 
-    def _publish_durably(self, snapshot: Snapshot, latest: Snapshot | None, changes: Changes) -> bool:
+    def _publish_durably(self, snapshot: Snapshot, latest: Snapshot | None, changes: SnapshotChanges) -> bool:
         """Publish a snapshot, on the disk first if its table wants that; False if its id was taken."""
         after = synced.before_publishing(self._store, latest, changes, self._writer.written)
         publish = self._store.snapshots.publish
@@ -284,7 +292,9 @@ class Committer:
     def _millis_since(self, started: float) -> int:
         return int((self._store.env.monotonic() - started) * 1000)
 
-    def _require_strict_mode(self, kind: str, latest: Snapshot | None, changes: Changes, user: str) -> None:
+    def _require_strict_mode(
+        self, kind: str, latest: Snapshot | None, changes: SnapshotChanges, user: str
+    ) -> None:
         """`commit.strict-mode.last-safe-snapshot`: raise CommitConflict if another user has committed
         since."""
         if self._safe is None:
@@ -298,7 +308,7 @@ class Committer:
         self._safe = newest
 
     def _attempt(
-        self, kind: str, latest: Snapshot | None, changes: Changes, following: NextSnapshot
+        self, kind: str, latest: Snapshot | None, changes: SnapshotChanges, following: NextSnapshot
     ) -> Snapshot | None:
         """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
         try:
@@ -319,7 +329,7 @@ class Committer:
         remove_made_anew(self._store.io, self._store.paths.root)
 
 
-def _rows(changes: Changes) -> int:
+def _rows(changes: SnapshotChanges) -> int:
     return sum(e.file.row_count for e in changes.entries if e.kind == ADD)
 
 

@@ -18,13 +18,13 @@ from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.log import offsets
 from tablestore.meta.store import Store
 from tablestore.write.commit import conflict_rules
-from tablestore.write.commit.changes import Changes
+from tablestore.write.commit.changes import SnapshotChanges
 from tablestore.write.commit.compaction_basis import compacted_files
 from tablestore.write.commit.request import Basis, LogMoved, LogRange
 
 
 def require_no_conflict(
-    store: Store, kind: str, latest: Snapshot | None, changes: Changes, schema_ids: Sequence[int]
+    store: Store, kind: str, latest: Snapshot | None, changes: SnapshotChanges, schema_ids: Sequence[int]
 ) -> None:
     """Raise CommitConflict if the changes conflict with what is live in `latest`; `schema_ids`: of all
     schemas."""
@@ -41,7 +41,7 @@ def require_no_conflict(
 
 
 def _bucket_counts(
-    store: Store, kind: str, latest: Snapshot, changes: Changes, schema_ids: Sequence[int]
+    store: Store, kind: str, latest: Snapshot, changes: SnapshotChanges, schema_ids: Sequence[int]
 ) -> conflict_rules.Conflict | None:
     """The conflict of a partition with another bucket count, looked for where the table was rescaled."""
     if kind == OVERWRITE or not changes.entries or not store.rescaled_by(schema_ids):
@@ -50,7 +50,9 @@ def _bucket_counts(
     return conflict_rules.bucket_counts(live, changes.entries, store.partition_text)
 
 
-def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> conflict_rules.Conflict | None:
+def _conflict(
+    store: Store, kind: str, latest: Snapshot, changes: SnapshotChanges
+) -> conflict_rules.Conflict | None:
     """The first conflict, of data files, then of index files, with the live ones of the same buckets."""
     vectors = any(e.file.index_type == DELETION_VECTORS for e in changes.index)
     live: list[ManifestEntry] = []
@@ -72,7 +74,7 @@ def _conflict(store: Store, kind: str, latest: Snapshot, changes: Changes) -> co
     return conflict_rules.index_files(index, changes.index, names, gone=gone, bucketed=bucketed)
 
 
-def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: Changes) -> None:
+def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: SnapshotChanges) -> None:
     """Raise CommitConflict if what these changes were made from is no longer in the table."""
     snapshots, based_on = store.snapshots, basis.snapshot
     if based_on is not None and (
@@ -91,7 +93,7 @@ def require_basis(store: Store, latest: Snapshot | None, basis: Basis, changes: 
             raise CommitConflict(text, snapshot=snapshot_id)
 
 
-def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: Changes) -> bool:
+def _changed(store: Store, later: Snapshot | None, basis: Basis, changes: SnapshotChanges) -> bool:
     """Whether a later snapshot (None: it has expired) conflicts with changes made from the basis."""
     if not (basis.appends or basis.buckets):
         return later is None or later.commit_kind in (APPEND, OVERWRITE)
@@ -114,7 +116,9 @@ def require_log_range(store: Store, latest: Snapshot | None, rows: LogRange) -> 
             raise LogMoved(text, snapshot=latest.id if latest else 0)
 
 
-def require_compaction_basis(store: Store, latest: Snapshot | None, since: int, changes: Changes) -> None:
+def require_compaction_basis(
+    store: Store, latest: Snapshot | None, since: int, changes: SnapshotChanges
+) -> None:
     """Raise CommitConflict if the same bucket was compacted after snapshot `since`, or that is not known any
     more, where files above level 0 are read without a merge: neither compaction has marked or dropped the
     other's rows."""

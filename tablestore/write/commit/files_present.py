@@ -10,13 +10,13 @@ from collections import defaultdict
 from tablestore.core.errors import CommitConflict
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.meta.store import Store
-from tablestore.write.commit.changes import Changes
+from tablestore.write.commit.changes import SnapshotChanges
 
 YOUNG_MS = 60_000
 """Orphans are older than that (see `write.retention.orphans`)."""
 
 
-def require_present(store: Store, changes: Changes) -> None:
+def require_present(store: Store, changes: SnapshotChanges) -> None:
     """Raise CommitConflict if a file that the changes add is gone."""
     moved = {e.file.file_name for e in changes.entries if e.kind == DELETE}
     added = [e for e in (*changes.entries, *changes.changelog) if e.kind == ADD]

@@ -22,7 +22,7 @@ from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
 from tablestore.write.commit import manifest_merge
-from tablestore.write.commit.changes import Changes, numbered
+from tablestore.write.commit.changes import SnapshotChanges, numbered
 from tablestore.write.commit.request import CommitRequest
 
 _OURS = (
@@ -42,14 +42,14 @@ class NextSnapshot:
     ) -> None:
         self._store, self._writer, self._kind = store, writer, kind
         self._request, self._operation = request, operation
-        self._written: tuple[Changes, list[ManifestFileMeta], list[ManifestFileMeta]] | None = None
+        self._written: tuple[SnapshotChanges, list[ManifestFileMeta], list[ManifestFileMeta]] | None = None
 
     @property
     def delta(self) -> list[ManifestFileMeta]:
         """The manifests of the delta, as last written."""
         return self._written[1] if self._written else []
 
-    def on(self, latest: Snapshot | None, changes: Changes, schema_id: int) -> Snapshot:
+    def on(self, latest: Snapshot | None, changes: SnapshotChanges, schema_id: int) -> Snapshot:
         """The snapshot that puts `changes` on top of `latest`, all its files written; `schema_id`: the newest
         schema."""
         store, writer, request = self._store, self._writer, self._request
@@ -98,7 +98,7 @@ class NextSnapshot:
         return numbered(entries, snapshot_id=snapshot_id, first_row_id=first)
 
     def _manifests(
-        self, changes: Changes, entries: Sequence[ManifestEntry]
+        self, changes: SnapshotChanges, entries: Sequence[ManifestEntry]
     ) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
         """(delta, changelog) manifests, written unless those of the last try hold the same entries."""
         if self._written is not None and self._written[0] is changes and entries is changes.entries:
@@ -119,7 +119,7 @@ class NextSnapshot:
         order = {p: binary_row.key_order(p, types) for p in distinct}
         return sorted(entries, key=lambda e: (e.kind == ADD, order[e.partition]))
 
-    def _index(self, latest: Snapshot | None, changes: Changes) -> str | None:
+    def _index(self, latest: Snapshot | None, changes: SnapshotChanges) -> str | None:
         if not changes.index:
             return latest.index_manifest if latest else None
         before = self._store.manifests.index_entries(latest)
@@ -159,7 +159,7 @@ class NextSnapshot:
         named = {} if last is None else {transaction_id.PROPERTY: last.text}
         return {offsets.PROPERTY: offsets.text(reached), **named}
 
-    def _kept(self, changes: Changes) -> dict[str, str]:
+    def _kept(self, changes: SnapshotChanges) -> dict[str, str]:
         """The properties that keep this snapshot's compactions, or say that they come next
         (FORMAT.md 7.3)."""
         followed = {compaction_record.FOLLOWED: COMPACT} if changes.followed else {}

@@ -27,7 +27,7 @@ from tablestore.io.paths import inside, is_object_location, join
 from tablestore.io.syncing import Sync
 from tablestore.meta.entries import concatenated
 from tablestore.meta.store import Store
-from tablestore.write.commit.changes import Changes
+from tablestore.write.commit.changes import SnapshotChanges
 from tablestore.write.retention import reachable
 from tablestore.write.retention.reachable import Files
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def before_publishing(
-    store: Store, latest: Snapshot | None, changes: Changes, manifests: Iterable[str]
+    store: Store, latest: Snapshot | None, changes: SnapshotChanges, manifests: Iterable[str]
 ) -> Sync | None:
     """The sync that must be done before a snapshot of `changes` on top of `latest` has its name; None if none
     must. `manifests`: names of all metadata files that were written for it."""

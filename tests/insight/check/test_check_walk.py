@@ -20,7 +20,7 @@ from tablestore.format.types.arrow_types import BIGINT, INT
 from tablestore.insight.check import metadata_reader
 from tablestore.insight.check.check import check
 from tablestore.insight.check.findings import Findings, Violation
-from tablestore.insight.check.live_files import LiveFiles
+from tablestore.insight.check.live_files import LiveEntries
 from tablestore.meta.entries import Entries
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.write.commit.committer import CommitRequest, Committer
@@ -98,13 +98,13 @@ def test_files_are_walked_once(
 ) -> None:
     """However many snapshots there are, each change is applied once, and merged manifests are compared."""
     applied = list[int]()
-    apply = LiveFiles.apply
+    apply = LiveEntries.apply
 
-    def counted(live: LiveFiles, found: Findings, where: str, entries: Sequence[ManifestEntry]) -> None:
+    def counted(live: LiveEntries, found: Findings, where: str, entries: Sequence[ManifestEntry]) -> None:
         applied.append(len(entries))
         apply(live, found, where, entries)
 
-    monkeypatch.setattr(LiveFiles, "apply", counted)
+    monkeypatch.setattr(LiveEntries, "apply", counted)
     for seed in seeds:
         t = table(tmp_path / str(seed), Random(seed), commits=7)
         changes = sum(len(t.store.manifests.delta_entries(s)) for s in t.store.snapshots.all())

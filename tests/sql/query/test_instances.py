@@ -15,7 +15,7 @@ import tablestore as ts
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql import Session
 from tablestore.sql.query import instances
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 
 ROWS = pa.table({"a": [1, 2, 3]})
 
@@ -59,12 +59,12 @@ def test_one_instance_serves_many_queries(session: Session, started: list[instan
 
 
 def test_a_query_sees_no_view_and_no_table_of_one_before_it(started: list[instances.DuckSettings]) -> None:
-    with Connection(kept=True) as connection:
+    with DuckConnection(kept=True) as connection:
         connection.duck.register("rows", ROWS)
         connection.duck.execute("CREATE TEMP TABLE copied AS SELECT * FROM rows").fetchall()
         connection.duck.execute("CREATE TEMP VIEW doubled AS SELECT a * 2 AS a FROM rows").fetchall()
         assert connection.duck.sql("SELECT sum(a) FROM doubled").fetchall() == [(12,)]
-    with Connection(kept=True) as later:
+    with DuckConnection(kept=True) as later:
         for name in ("rows", "copied", "doubled"):
             with pytest.raises(duckdb.Error, match=name):
                 later.duck.sql(f"SELECT * FROM {name}").fetchall()
@@ -75,7 +75,7 @@ def test_a_query_sees_no_view_and_no_table_of_one_before_it(started: list[instan
 
 def test_two_queries_at_once_have_two_instances(started: list[instances.DuckSettings]) -> None:
     for _ in range(2):
-        with Connection(kept=True) as first, Connection(kept=True) as second:
+        with DuckConnection(kept=True) as first, DuckConnection(kept=True) as second:
             first.duck.register("rows", ROWS)
             second.duck.register("rows", ROWS.slice(0, 1))
             assert first.duck.sql("SELECT sum(a) FROM rows").fetchall() == [(6,)]
@@ -88,37 +88,37 @@ def test_only_a_query_that_may_read_a_file_reaches_it(tmp_path: Path) -> None:
     for path in paths:
         duckdb.sql("SELECT 1 AS a").write_parquet(path)
     for mine, other in (paths, paths[::-1]):
-        with Connection(files=(mine,), kept=True) as connection:
+        with DuckConnection(files=(mine,), kept=True) as connection:
             assert connection.duck.sql(f"SELECT a FROM read_parquet('{mine}')").fetchall() == [(1,)]
             with pytest.raises(duckdb.Error, match="Permission"):
                 connection.duck.sql(f"SELECT a FROM read_parquet('{other}')").fetchall()
-    with Connection(kept=True) as connection, pytest.raises(duckdb.Error, match="Permission"):
+    with DuckConnection(kept=True) as connection, pytest.raises(duckdb.Error, match="Permission"):
         connection.duck.sql(f"SELECT a FROM read_parquet('{paths[0]}')").fetchall()
 
 
 @pytest.mark.parametrize("statement", ["SET enable_external_access = true", "SET TimeZone = 'Asia/Tokyo'"])
 def test_no_connection_changes_a_setting_of_the_instance(statement: str) -> None:
-    with Connection(kept=True) as connection:
+    with DuckConnection(kept=True) as connection:
         with pytest.raises(duckdb.Error, match="locked"):
             connection.duck.execute(statement)
         assert connection.duck.sql("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]
 
 
 def test_after_an_error_queries_get_another_instance(started: list[instances.DuckSettings]) -> None:
-    with Connection(kept=True) as failing, pytest.raises(InvalidRequest):
+    with DuckConnection(kept=True) as failing, pytest.raises(InvalidRequest):
         failing.run(lambda: failing.duck.execute("SELECT * FROM nothing"))
-    with Connection(kept=True) as after:
+    with DuckConnection(kept=True) as after:
         assert after.duck.sql("SELECT 1").fetchall() == [(1,)]
     assert len(started) == 2
 
 
 def test_an_instance_that_spilled_ends_with_its_query(own_instances: Path) -> None:
     slow = "SELECT random() r, repeat('x', 100) FROM range(2000000) ORDER BY r"
-    with Connection(memory="60MB", kept=True) as connection:
+    with DuckConnection(memory="60MB", kept=True) as connection:
         connection.duck.sql(slow).to_arrow_reader()
         assert [path.is_dir() for path in own_instances.iterdir()] == [True]
     assert list(own_instances.iterdir()) == []
-    with Connection(memory="60MB", kept=True) as connection:
+    with DuckConnection(memory="60MB", kept=True) as connection:
         connection.duck.sql(slow).to_arrow_reader()
         assert [path.is_dir() for path in own_instances.iterdir()] == [True]
 
@@ -126,7 +126,7 @@ def test_an_instance_that_spilled_ends_with_its_query(own_instances: Path) -> No
 def test_few_instances_wait(tmp_path: Path, started: list[instances.DuckSettings]) -> None:
     zones = ["UTC", "Asia/Tokyo", "Europe/Berlin", "America/Lima", "Africa/Cairo", "Asia/Seoul"]
     for zone in [*zones, *zones[-2:], zones[0]]:
-        with Connection(zone=zone, kept=True) as connection:
+        with DuckConnection(zone=zone, kept=True) as connection:
             assert connection.duck.sql("SELECT current_setting('TimeZone')").fetchall() == [(zone,)]
     assert [allowed.zone for allowed in started] == [*zones, zones[0]]
 
@@ -150,13 +150,13 @@ def test_threads_ask_at_once(session: Session, lake: ts.Lake) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_process_begins_with_none_of_its_parent_s_instances() -> None:
-    with Connection(kept=True) as connection:
+    with DuckConnection(kept=True) as connection:
         connection.duck.sql("SELECT 1").fetchall()
     child = os.fork()
     if child == 0:
-        with Connection(kept=True) as connection:
+        with DuckConnection(kept=True) as connection:
             rows = connection.duck.sql("SELECT sum(range) FROM range(100000)").fetchall()
         os._exit(0 if rows == [(4999950000,)] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    with Connection(kept=True) as connection:
+    with DuckConnection(kept=True) as connection:
         assert connection.duck.sql("SELECT 1").fetchall() == [(1,)]

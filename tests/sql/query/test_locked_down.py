@@ -13,7 +13,7 @@ import pytest
 
 from tablestore.core.errors import TablestoreError
 from tablestore.sql import Session
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 
 SECRET = "/etc/hosts"
 
@@ -112,7 +112,7 @@ def test_a_caller_s_variables_are_no_tables(session: Session) -> None:
 def test_the_engine_is_locked_even_if_a_text_got_through(statement: str, tmp_path: Path) -> None:
     allowed = tmp_path / "a.parquet"
     duckdb.sql("SELECT 1 AS a").write_parquet(str(allowed))
-    with Connection(files=(str(allowed),)) as connection:
+    with DuckConnection(files=(str(allowed),)) as connection:
         assert connection.duck.sql(f"SELECT a FROM read_parquet('{allowed}')").fetchall() == [(1,)]
         with pytest.raises(duckdb.Error):
             connection.duck.execute(statement.replace("{tmp}", tempfile.gettempdir())).fetchall()
@@ -122,7 +122,7 @@ def test_a_query_spills_to_a_directory_of_its_own_that_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with Connection(memory="60MB") as connection:
+    with DuckConnection(memory="60MB") as connection:
         connection.duck.sql(
             "SELECT random() r, repeat('x', 100) FROM range(2000000) ORDER BY r"
         ).to_arrow_reader()
@@ -131,7 +131,7 @@ def test_a_query_spills_to_a_directory_of_its_own_that_is_removed(
 
 
 def test_an_interrupt_stops_a_query() -> None:
-    with Connection() as connection:
+    with DuckConnection() as connection:
 
         def look(_: float) -> None:
             raise KeyboardInterrupt

@@ -19,7 +19,7 @@ import tablestore as ts
 from tablestore.format import rowkind
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
-from tablestore.sql.query.connection import Connection
+from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import prepared
 from tablestore.sql.query.result_types import sound
@@ -144,7 +144,7 @@ class Model:
         if not self.left and "GROUP BY" not in self.sql:
             return Counter()
         query = prepared(self.session, self.tree, self.sql)
-        with Connection() as connection:
+        with DuckConnection() as connection:
             for source in query.sources:
                 connection.duck.register(
                     source.view, pa.Table.from_pylist(self.left, schema=self.table.schema)

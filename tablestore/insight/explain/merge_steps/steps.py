@@ -194,7 +194,7 @@ def _old_to_new(runs: Sequence[Run], schema: TableSchema) -> tuple[pa.RecordBatc
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _MergeOfKey:
     number: int
     inputs: pa.RecordBatch
     runs: tuple[int, ...]
@@ -211,14 +211,14 @@ def _step(
     runs: Sequence[Run],
     function: MergeFunction,
     ending: tuple[bool, str],
-) -> _Step:
+) -> _MergeOfKey:
     some = rows.take(pa.array(places))
     mine = tuple(int(run_of[i]) for i in places)
     trace = traced(function, some, np.array([runs[n].level for n in mine], dtype=np.int8))
     drops, output = ending
     fate, ending_text = _fate(trace, drops, output)
     why = Why(function, some, trace, [runs[n].name for n in mine], ending_text)
-    return _Step(number, some, mine, trace, why, fate)
+    return _MergeOfKey(number, some, mine, trace, why, fate)
 
 
 def _fate(trace: Trace, drops: bool, output: str) -> tuple[str, str]:
@@ -236,7 +236,7 @@ def _fate(trace: Trace, drops: bool, output: str) -> tuple[str, str]:
 
 
 def _assembled(
-    steps: Sequence[_Step],
+    steps: Sequence[_MergeOfKey],
     runs: Sequence[Run],
     schema: TableSchema,
     options: TableOptions,
@@ -280,7 +280,7 @@ def _assembled(
     )
 
 
-def _output(step: _Step) -> tuple[object, ...]:
+def _output(step: _MergeOfKey) -> tuple[object, ...]:
     """Fate, kind, sequence, the run of a row that won whole, and the sentence."""
     made, origins = step.trace.row, set(step.trace.origin.values())
     kind = rowkind.TEXTS[int(kinds_of(made)[0])] if made.num_rows else None
@@ -290,13 +290,13 @@ def _output(step: _Step) -> tuple[object, ...]:
     return step.number, step.fate, kind, sequence, run, step.why.sentence()
 
 
-def _output_row(step: _Step, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+def _output_row(step: _MergeOfKey, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
     if step.trace.row.num_rows:
         return step.trace.row.select(names)
     return pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
 
 
-def _columns(step: _Step, schema: TableSchema) -> list[tuple[object, ...]]:
+def _columns(step: _MergeOfKey, schema: TableSchema) -> list[tuple[object, ...]]:
     found: list[tuple[object, ...]] = []
     for name in schema.names:
         if name in schema.primary_keys:

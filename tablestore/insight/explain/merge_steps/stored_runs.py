@@ -81,7 +81,7 @@ def merging(
     vectors = (
         deletion_files(store, snapshot).get((part, number), {}) if store.options.deletion_vectors else {}
     )
-    reader = _Reader(store, part, number, window, filters, vectors, _axis(store, entries))
+    reader = _WindowReader(store, part, number, window, filters, vectors, _axis(store, entries))
     named = _names(runs, origins({f.file_name for run in runs if run.level == 0 for f in run.files}))
     with expiring(store, 0 if snapshot is None else snapshot.id), in_table(store.paths.root):
         some = [
@@ -195,7 +195,7 @@ def _names(runs: Sequence[SortedRun], origins: Mapping[str, int]) -> list[tuple[
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _WindowReader:
     """Reads the first rows of runs in the window."""
 
     store: Store

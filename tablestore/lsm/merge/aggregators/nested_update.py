@@ -86,7 +86,7 @@ class NestedUpdate:
         else:
             codes = identities(rows) if (walk.actions == RETRACT).any() else NO_CODES
             there = rows.is_valid().to_numpy(zero_copy_only=False)
-            kept, some = folded(lists, walk, _Table(codes, there, self.limit))
+            kept, some = folded(lists, walk, _NestedRows(codes, there, self.limit))
         return assembled(column.type, rows, kept, some)
 
     def _order(self, rows: pa.Array, t: DataType) -> np.ndarray | None:
@@ -98,7 +98,7 @@ class NestedUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _NestedRows:
     codes: np.ndarray
     there: np.ndarray
     limit: int
