@@ -19,6 +19,7 @@ from widgets.findings.widget import Findings
 from widgets.game.widget import ShopGame
 from widgets.health.widget import TableHealth
 from widgets.ingest.widget import IngestProgress
+from widgets.kit.beside import Beside
 from widgets.kit.page import page
 from widgets.lake_health.widget import LakeHealth
 from widgets.levels.widget import LsmLevels
@@ -39,6 +40,7 @@ from widgets.workbench.widget import Workbench
 __all__ = [
     "AmplificationChart",
     "BarChart",
+    "Beside",
     "BucketAdvisor",
     "CaptureProgress",
     "ChangelogView",

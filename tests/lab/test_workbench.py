@@ -47,6 +47,20 @@ def test_the_whole_cockpit_follows_one_snapshot_and_compacts(lab: Lab) -> None:
     notebook.check()
 
 
+@pytest.mark.large
+def test_two_moments_side_by_side(lab: Lab) -> None:
+    cell = "one, two = widgets.Workbench(table), widgets.Workbench(table)\nwidgets.Beside(one, two)"
+    notebook = lab.open([TABLE, cell])
+    lab.page.set_viewport_size({"width": 1900, "height": 1000})
+    lab.page.get_by_role("slider", name="snapshot").last.focus()
+    lab.page.keyboard.press("Home")
+    notebook.expect("(one.timeline.snapshot, two.timeline.snapshot)", [6, 1])
+    left, right = (bench.bounding_box() for bench in lab.page.locator(".lw-bench").all())
+    assert left["y"] == right["y"]
+    assert left["x"] + left["width"] <= right["x"]
+    notebook.check()
+
+
 MANY = """
 import tempfile, tablestore as ts, widgets
 lake = ts.connect(tempfile.mkdtemp())

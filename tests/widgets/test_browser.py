@@ -129,6 +129,31 @@ def test_an_address_opens_one_moment_and_one_file(page: Page, cockpit_file: Path
     page.page.evaluate("location.hash = ''")
 
 
+@pytest.mark.parametrize(("wide", "same_row"), [(1600, True), (760, False)])
+def test_two_moments_of_a_table_stand_side_by_side(
+    page: Page, tmp_path: Path, wide: int, same_row: bool
+) -> None:
+    table = frames.FakeTable(appends=7)
+    table.compact()
+    before, after = widgets.Workbench(table), widgets.Workbench(table)
+    before.timeline.snapshot = 3
+    page.page.set_viewport_size({"width": wide, "height": 1000})
+    page.open(widgets.Beside(before, after).to_html(tmp_path / "both.html"))
+    titles = page.page.locator(".lw-levels h3").all_text_contents()
+    assert [title.split("#")[-1] for title in titles] == ["3", "8"], titles
+    left, right = (each.bounding_box() for each in page.page.locator(".lw-bench").all())
+    assert (left["y"] == right["y"]) is same_row
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= wide
+    page.page.get_by_role("slider").first.focus()
+    page.page.keyboard.press("Home")
+    titles = page.page.locator(".lw-levels h3").all_text_contents()
+    assert [title.split("#")[-1] for title in titles] == ["1", "8"], titles
+    words, foot = (
+        page.page.locator(f".lw-controls .lw-{name}").first.bounding_box() for name in ("past", "foot")
+    )
+    assert words["y"] + words["height"] <= foot["y"]
+
+
 def test_hovering_a_file_shows_its_card(page: Page, cockpit_file: Path) -> None:
     page.open(cockpit_file)
     card = page.page.locator(".lw-levels .lw-card")

@@ -47,12 +47,14 @@ def page(
     intro: str = "",
     after: str = "",
     policy: str = POLICY,
+    columns: int = 1,
 ) -> str:
     """One HTML page of views and workbenches, live without a kernel and without a network.
 
     `title` is the page's, shown above the views unless `heading` is False. `views` stand in their order, a
     panel beside the view before it; those of one source that are not linked to anything yet are linked
     first. `intro` is HTML above the views, `after` HTML below the page's own script, which `policy` allows.
+    With `columns` so many stand side by side where there is room: two tables, or one at two moments.
 
     >>> text = widgets.page("Orders", [widgets.SnapshotTimeline(orders), widgets.LsmLevels(orders)])
     >>> text.startswith("<!doctype html>"), "http://" in text.replace("http://www.w3.org/2000/svg", "")
@@ -83,6 +85,8 @@ def page(
         f'<p class="lw-sub">{esc(text)}</p>' for text in (each.get("limits", "") for each in specs) if text
     ]
     broad = any(_is_bench(view) for view in views)
+    if columns > 1:
+        rows = [f'<div class="lw-beside" style="--columns:{columns:d}">', *rows, "</div>"]
     body = head + intro + "".join(rows + limits) + _pictures(views)
     return _document(title, body, specs, broad=broad, after=after, policy=policy)
 
@@ -187,6 +191,8 @@ body { margin: 0; background: #ffffff; }
 .lw-broad .lw-bench .lw-pic > svg { max-width: 100% !important; }
 .lw-page h1 { font: 600 20px/26px var(--lw-ui); margin: 4px 0 12px; overflow-wrap: anywhere; }
 .lw-page > p.lw-sub { margin: 0 16px 12px; white-space: normal; }
+.lw-beside { display: grid; gap: 12px; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); }
+@media (max-width: 1099px) { .lw-beside { grid-template-columns: minmax(0, 1fr); } }
 .row { margin-bottom: 12px; }
 .row.panel { display: grid; grid-template-columns: minmax(0, 1fr) 324px; gap: 0; }
 @media (max-width: 959px) { .row.panel { grid-template-columns: minmax(0, 1fr); gap: 12px; } }
