@@ -1,6 +1,6 @@
 """What of a table makes some reader of its files go wrong: each trait says why, or nothing. Metadata only.
 
-A trait is a function of the doctor's `Facts`; its text holds the numbers. Used by the rules of `reader_rules`.
+A trait is a function of the doctor's `Facts`; its text holds the numbers. The rules are in `reader_rules`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tablestore.insight.doctor.facts import Facts
 from tablestore.insight.doctor.words import count
 from tablestore.meta import refs
 from tablestore.meta.entries import Entries
+from tablestore.meta.store import Store
 from tablestore.read.scan.file_stats import stats_by_name
 
 _PARTS = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
@@ -99,28 +100,24 @@ def renamed(facts: Facts) -> str:
 
 
 def other_files(facts: Facts) -> str:
-    """Files in the buckets' directories that this snapshot does not name: older, of branches, changelogs."""
-    live = _names([facts.live])
-    kept = _names([d.filter(d.numbers("kind") != ADD) for d in facts.deltas if len(d)])
-    kept |= _names(facts.store.manifests.live_entries(t.snapshot) for t in facts.tags[: facts.limits.tags])
-    changes = len(_names(facts.changelogs))
-    branches = len(refs.branches(facts.store))
-    parts = (
-        count(len(kept - live), "file") + " of older snapshots" if kept - live else "",
-        count(changes, "changelog file") if changes else "",
-        f"{branches:,} branch{'es' if branches > 1 else ''}" if branches else "",
-    )
-    return ", ".join(p for p in parts if p)
+    """Files in the buckets' directories that this snapshot does not name: data of others, changelogs."""
+    limit, live_entries = facts.limits.tags, facts.store.manifests.live_entries
+    kept = _names(d.filter(d.numbers("kind") != ADD) for d in facts.deltas[1:])
+    kept |= _names(live_entries(t.snapshot) for t in facts.tags[:limit])
+    kept |= _names(b.manifests.live_entries(b.snapshots.latest()) for b in _branches(facts)[:limit])
+    others, changes = len(kept - _names([facts.live])), len(_names(facts.changelogs))
+    parts = [f"{count(others, 'file')} of other snapshots, tags or branches"] if others else []
+    parts += [count(changes, "changelog file")] if changes else []
+    return ", ".join(parts)
+
+
+def _branches(facts: Facts) -> list[Store]:
+    return [b for b in refs.other_branches(facts.store) if b.snapshots.latest() is not None]
 
 
 def avro_times(facts: Facts) -> str:
     """Timestamps in Avro files, whose two logical types Paimon names the other way round."""
     return _columns(facts, "avro", lambda t: t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"))
-
-
-def avro_multisets(facts: Facts) -> str:
-    """Multisets in Avro files of anything but text."""
-    return _columns(facts, "avro", lambda t: t.root == "MULTISET" and not t.children[0].type.is_string)
 
 
 def orc_clocks(facts: Facts) -> str:
