@@ -23,19 +23,22 @@ class Health:
     text: str
 
 
-def examined(path: str, options: Mapping[str, str], *, mend: bool, program: str) -> list[Health]:
-    """The health of the table at `path`, or of all tables of a warehouse or database there.
+def examined(
+    path: str, options: Mapping[str, str], *, mend: bool, readers: bool, program: str
+) -> list[Health]:
+    """The health of the table at `path`, or of all tables of a warehouse or database there; with `readers`
+    who would read it wrongly.
 
     Raises NotOpened where there is none.
     """
     place = location_of(path)
     try:
-        return [_table(place, options, mend=mend, program=program)]
+        return [_table(place, options, mend=mend, readers=readers, program=program)]
     except ts.NotFound as error:
         tables = _tables_of(place, options)
         if not tables:
             raise NotOpened(str(error)) from None
-    return [_table(each, options, mend=mend, program=program) for each in tables]
+    return [_table(each, options, mend=mend, readers=readers, program=program) for each in tables]
 
 
 def _tables_of(place: str, options: Mapping[str, Any]) -> list[str]:
@@ -50,11 +53,14 @@ def _tables_of(place: str, options: Mapping[str, Any]) -> list[str]:
     return [f"{lake.warehouse}/{db}.db/{table}" for db, _, table in names if database in (None, db)]
 
 
-def _table(place: str, options: Mapping[str, str], *, mend: bool, program: str) -> Health:
+def _table(place: str, options: Mapping[str, str], *, mend: bool, readers: bool, program: str) -> Health:
     try:
+        if readers:
+            return Health(place, False, ts.open(place, options=options).inspect.readers().text)
         repair = ts.mend(place, dry_run=not mend, options=options)
     except ts.Corrupt as error:
-        return Health(place, True, f"{place}: cannot be mended\n  {error}")
+        ill = "is broken" if readers else "cannot be mended"
+        return Health(place, True, f"{place}: {ill}\n  {error}")
     if repair:
         stays = bool(repair.remaining) or not mend
         more = (
@@ -70,7 +76,11 @@ def report(options: argparse.Namespace) -> int:
     """Print the health of the tables at the path; 1 if something stays broken or nothing can be opened."""
     try:
         examination = examined(
-            options.path, dict(options.option), mend=options.mend, program=options.door.program
+            options.path,
+            dict(options.option),
+            mend=options.mend,
+            readers=options.readers,
+            program=options.door.program,
         )
     except (NotOpened, OSError, ValueError, LookupError) as error:
         print(f"{options.door.program} doctor: {one_line(error)}", file=sys.stderr)

@@ -22,7 +22,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
 from tablestore.insight.explain.merge_steps.stored_runs import KeyWindow, merging
-from tablestore.insight.health import Health, health
+from tablestore.insight.health import Health, health, readers
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
@@ -321,6 +321,15 @@ class Inspect(SystemTables):
         ('sorted runs',)
         """
         return diagnose(self._store, self._snapshot(snapshot), limits_of(limits), listing=listing)
+
+    def readers(self, snapshot: int | str | Snapshot | None = None) -> Diagnosis:
+        """Which engines and versions would read a `snapshot` wrongly: a finding each, with what they give,
+        the cure and the source, and what is known of the others. Made from metadata.
+
+        >>> orders.inspect.readers().kinds[0]
+        'unmerged keys'
+        """
+        return readers(self._store, self._snapshot(snapshot))
 
     @naming_rows
     def amplification(
