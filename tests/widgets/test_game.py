@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -67,7 +65,7 @@ def test_a_stage_is_won_by_its_own_answer_and_lost_by_sleep(stage: Stage) -> Non
 
 @pytest.mark.large
 def test_no_player_wins_more_than_three_stages_and_one_who_looks_ahead_wins_all() -> None:
-    """Each stage has another answer: by leveled rules one, by a high trigger before a rush one, by neither."""
+    """Each stage has another answer: by leveled rules one, by a high trigger in a rush one, by neither."""
     for seed in (7, 1, 2, 3, 4):
         won = {
             name: [stage.number for stage in STAGES if played_by(plan, stage, seed=seed).won]

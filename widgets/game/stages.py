@@ -77,20 +77,20 @@ STAGES = (
     Stage(
         1,
         "Opening day",
-        "A few articles sell often. Flush the orders, step when a rule is due. Every second reader asks all buckets.",
+        "A few articles sell often. Flush; step when a rule is due. Every second reader asks all buckets.",
         Budgets(reads=3.7, writes=2.5, space=1.42, stalls=6),
     ),
     Stage(
         2,
         "Returns",
-        "One order in three is taken back. A delete is stored until it meets the oldest level, and space is dear.",
+        "One order in three is taken back. Deletes stay until they meet the oldest level, and space is dear.",
         Budgets(reads=2.9, writes=2.5, space=1.37, stalls=6),
         workload={"deletes": 0.33},
     ),
     Stage(
         3,
         "A hot article",
-        "Everybody wants one article, and asks for it all the time. Reads and space are dear, writes are cheap.",
+        "Everybody asks for one article, all the time. Reads and space are dear, writes are cheap.",
         Budgets(reads=1.7, writes=4.0, space=1.12, stalls=6),
         workload={"skew": 1.3},
     ),
@@ -105,7 +105,7 @@ STAGES = (
     Stage(
         5,
         "The nightly reload",
-        "At tick 45 every order is loaded again, four times as many a tick, and the disk is half as fast. Be ready.",
+        "At tick 45 all is loaded again, four times as fast, while the disk is half as fast. Be ready.",
         Budgets(reads=4.9, writes=1.9, space=1.68, stalls=14),
         workload={"deletes": 0.1},
         spells=(
