@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
-from tests.widgets.test_game import WINNING
+from tests.widgets.test_game import winner
+from widgets.game.rules import MOVES, played_by
+from widgets.game.stages import STAGES
 
 pytestmark = [*needs_browser, pytest.mark.large]
 
@@ -51,13 +51,16 @@ def test_a_stage_is_won_by_keys_alone(lab: Lab) -> None:
     notebook = lab.open(["import widgets\ngame = widgets.ShopGame(4, seed=7)\ngame"])
     page, shown = notebook.page, notebook.page.locator(".lw-game")
     shown.get_by_role("application").focus()
-    pressed = dict(re.findall(r"(\d+)(\D+)", WINNING[3]))
+    played = played_by(winner(STAGES[3]), STAGES[3], seed=7)
+    keys = dict(zip(MOVES, "fsc-+lb", strict=True))
     for tick in range(90):
-        for key in (*pressed.get(str(tick), "").strip(), "t"):
+        for key in (*(keys[move] for at, move in played.moves if at == tick), "t"):
             page.keyboard.press(key)
     notebook.expect("game.tick", 90, seconds=240)
     verdict = notebook.kernel("game.model.verdict")
-    assert verdict.startswith("Won: every budget was kept. 748 points, ahead of universal and leveled.")
+    assert verdict.startswith(
+        f"Won: every budget was kept. {played.score} points, ahead of universal and leveled."
+    )
     shown.locator(".lw-says", has_text=verdict).wait_for(timeout=120_000)
     assert shown.get_by_role("button", name="let one tick pass").is_disabled()
     notebook.check()

@@ -378,17 +378,4 @@ def leveled(shop: GameShop) -> str | None:
     return STRATEGY if shop.strategy != "leveled" else universal(shop)
 
 
-def keeper(shop: GameShop) -> str | None:
-    """A sensible player: few large flushes, steps whenever one is due, a low trigger; a high one while many
-    more orders come in, so that writers need not wait."""
-    stage = shop.stage
-    if shop.waiting + stage.rows_at(shop.tick_number + 1) > stage.buffer:
-        return FLUSH
-    crowded = any(stage.rows_at(shop.tick_number + ahead) > stage.rows for ahead in range(3))
-    wanted = MOST_TRIGGER if crowded else 3 if stage.budgets.reads < 3 else 4
-    if shop.trigger != wanted:
-        return LOWER if shop.trigger > wanted else RAISE
-    return STEP if not shop.refusal(STEP) else None
-
-
 GHOSTS: dict[str, Policy] = {"universal": universal, "leveled": leveled}
