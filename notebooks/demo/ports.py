@@ -6,7 +6,6 @@ import contextlib
 import random
 import socket
 
-
 _GIVEN = set[int]()
 """What this process gave away: a server that starts may not listen yet."""
 
