@@ -6,13 +6,19 @@ import contextlib
 import random
 import socket
 
+_GIVEN = set[int]()
+"""What this process gave away: a server that starts may not listen yet."""
+
 
 def free_port() -> int:
     """A port nobody listened on a moment ago, below those that systems give away by themselves: until the
-    server has it no connection and no other program gets it by chance."""
+    server has it no connection and no other program gets it by chance. A process gets each one once."""
     for port in random.SystemRandom().sample(range(15_000, 32_000), 200):
+        if port in _GIVEN:
+            continue
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
+            _GIVEN.add(port)
             return port
     raise OSError("no free port among 200")
 

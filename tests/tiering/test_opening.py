@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from notebooks.demo.ports import free_port
 from tablestore import connect
 from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
 from tablestore.fluss import apis
@@ -21,11 +22,6 @@ from tablestore.tiering.opening import reached
 from tests.fluss.test_admin import Recorded
 
 STARTING = "java.lang.IllegalStateException: CoordinatorEventProcessor is not initialized yet."
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def test_a_cluster_that_never_answers_is_one_error_after_the_wait(tmp_path, caplog):
