@@ -298,11 +298,11 @@ def read(
     if checksums_dir is not None:
         verified = data_checksum.require(io, checksums_dir, path)
     names = (*((SEQUENCE, KIND) if system else ()), *columns)
-    fields = [_field(schema, name) for name in names]
     if form == "avro":
+        fields = [_field(schema, name) for name in names]
         batches = avro_data.read(io, path, fields, file_size=file_size, batch_rows=batch_rows)
         return _sound(chosen(batches, rows, path), path)
-    wanted = pa.schema([f.arrow for f in fields])
+    wanted = _wanted(schema, names)
     if form == "orc":
         read_orc = orc_data.read if verified else orc_data.read_apart
         stripes = read_orc(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)

@@ -210,7 +210,7 @@ def open_pages(io: FileIO, path: str) -> pa.NativeFile | CheckedFile:
     except BaseException:
         source.close()
         raise
-    if isinstance(opened, pa.BufferReader):
+    if opened is not source and isinstance(opened, pa.BufferReader):
         source.close()
     return opened
 

@@ -31,7 +31,7 @@ from tablestore.format.data_format import (
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet import encodings
 from tablestore.format.parquet.checked_file import CheckedSink, open_again, open_checked, open_pages
-from tablestore.format.parquet.footer import sound_metadata
+from tablestore.format.parquet.footer import require_sound_chunks, sound_metadata
 from tablestore.format.parquet.int96 import as_bytes, has_int96
 from tablestore.format.parquet.pages import PageLayout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
@@ -286,9 +286,9 @@ def read(
         with complaints(path, "Parquet"):
             require_size(source.size(), file_size, path)
             texts = _texts(schema, wanted)
-            if footer is None and (texts or predicate is not None):  # it reads chunks
-                footer = sound_metadata(source)
             first = pq.ParquetFile(source, metadata=footer, page_checksum_verification=True)
+            if footer is None and (texts or predicate is not None):  # it reads chunks
+                require_sound_chunks(source)
             footer = plain = first.metadata
             require_columns(wanted.names, first.schema_arrow.names, path)
             _refuse_shredded(first.schema_arrow, schema, wanted, path)

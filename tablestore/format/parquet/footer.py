@@ -44,9 +44,14 @@ def sound_metadata(source: pa.NativeFile) -> pq.FileMetaData:
     """The checked footer of a file that `open_checked` opened, whose chunks can be read safely; damage raises
     ValueError or Arrow's errors. A footer that its checksum has verified is as it was written."""
     footer = pq.read_metadata(source)
+    require_sound_chunks(source)
+    return footer
+
+
+def require_sound_chunks(source: pa.NativeFile) -> None:
+    """Raise ValueError for a file of the same kind whose chunks Arrow cannot read safely."""
     if not has_checksums(source):
         require_sound(thrift.parquet_footer(source))
-    return footer
 
 
 def require_sound(tree: Struct) -> None:

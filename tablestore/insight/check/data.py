@@ -1,42 +1,51 @@
-"""The part of `check` that opens data files: order, counts, statistics, buckets, which row of a key is newer.
+"""The part of `check` that opens data files: checksums, rows (`file_rows.py`), which row of a key is newer.
 
-Rules are written down a second time here with plain Arrow comparisons; only the bucket hash and the readers
-of the file formats are the engine's. One batch of one file is in memory at a time; for I5 the keys and
-sequence numbers of one bucket.
+Each small file is read once, and those of a kind are looked at together. In memory are 65,536 rows of
+small files, or one batch of a large one; for I5 the keys and sequence numbers of one bucket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt, TablestoreError, Unsupported
+from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.core.options.values import DATA_FORMATS
-from tablestore.format import binary_row, checksums, data_checksum, hashing, rowkind
-from tablestore.format.data_format import complaints
+from tablestore.format import checksums, data_checksum, datafile
+from tablestore.format.data_format import complaints, counted
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import require_pages
-from tablestore.format.parquet.schema import KIND, SEQUENCE
-from tablestore.format.predicates import literal
-from tablestore.format.schema import TableSchema
-from tablestore.format.stats import ColumnStats
-from tablestore.format.types.arrow_types import DataField
+from tablestore.format.parquet.schema import SEQUENCE
+from tablestore.insight.check.file_rows import FileRows, comparable
 from tablestore.insight.check.findings import CHECKSUMS, FILE_INDEXES, Findings
+from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import POSTPONE_BUCKET, inside, join
+from tablestore.io.together import read_together
 from tablestore.lsm.levels.sorted_run import newest_first
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
-from tablestore.read.scan.file_read import stored
-from tablestore.read.scan.file_stats import own_stats
+from tablestore.read.scan.file_read import BATCH_ROWS, stored
 
-_FLOATS = ("FLOAT", "DOUBLE")
+Named = tuple[ManifestEntry, Iterable[str]]
+"""A file, and who needs it."""
+_TOGETHER = 256
+_SMALL_BYTES = 256 << 10
+_DAMAGE = (TablestoreError, OSError, pa.ArrowException, ValueError, KeyError)
+
+
+class _Held(LocalFileIO):
+    """A file whose bytes are in memory: a reader of Parquet asks for no more than to open it."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self._data = data
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.BufferReader(self._data)
 
 
 class DataCheck:
@@ -48,17 +57,25 @@ class DataCheck:
         self._store, self._found, self._lenient, self._at_once = store, found, lenient, at_once
         self._keyed = bool(store.schema.primary_keys)
 
-    def run(self, entries: Iterable[tuple[ManifestEntry, Iterable[str]]]) -> None:
-        """Every file that some snapshot needs, with who needs it."""
+    def run(self, entries: Iterable[Named]) -> None:
+        """Every file that some snapshot needs, with who needs it: small ones of a kind together."""
+        some: list[Named] = []
+        rows, kind = 0, None
         for e, holders in entries:
-            if file_format(e.file.file_name) not in DATA_FORMATS:
-                self._found.note(f"contents of {file_format(e.file.file_name)} files are not checked")
+            form = file_format(e.file.file_name)
+            if form not in DATA_FORMATS:
+                self._found.note(f"contents of {form} files are not checked")
                 continue
-            with self._found.about(holders):
-                try:
-                    self._file(e)
-                except (TablestoreError, OSError, pa.ArrowException, ValueError, KeyError) as error:
-                    self._found.violate("I2", self._path(e), str(error))
+            own = (form, e.file.schema_id, e.file.write_cols, e.total_buckets)
+            rows += e.file.row_count
+            alone = e.file.file_size > _SMALL_BYTES
+            if some and (alone or own != kind or rows > BATCH_ROWS or len(some) == _TOGETHER):
+                self._files(some)
+                some, rows = [], e.file.row_count
+            some.append((e, holders))
+            kind = None if alone else own
+        if some:
+            self._files(some)
 
     def order(self, newest: Sequence[ManifestEntry]) -> None:
         """I5 over the live files of the newest snapshot, bucket by bucket."""
@@ -68,32 +85,100 @@ class DataCheck:
     def _path(self, e: ManifestEntry) -> str:
         return self._store.file_path(e.partition, e.bucket, e.file)
 
-    def _file(self, e: ManifestEntry) -> None:
-        schema = self._store.schema_of(e.file.schema_id)
-        columns = [
-            f
-            for f in schema.fields
-            if f.type.is_scalar and (e.file.write_cols is None or f.name in e.file.write_cols)
-        ]
-        scanned = _ScannedFile(e, schema, columns, self._keyed)
-        names = [f.name for f in columns]
-        changelog = e.file.file_name.startswith(self._store.options.changelog_file_prefix)
-        path = self._path(e)
-        self._checksums(path)
-        self._indexes(path, e.file)
-        strict = not changelog and e.bucket != POSTPONE_BUCKET
-        for batch in stored(self._store, path, e.file, names, system=self._keyed):
-            for invariant, text in (*scanned.look(batch, strict=strict), *self._places(e, schema, batch)):
-                self._found.violate(invariant, path, text)
-        for invariant, text in scanned.totals():
-            if invariant == "deletes":
-                self._deletes(e, path, text, changelog)
-            else:
-                self._found.violate(invariant, path, text)
+    def _files(self, some: Sequence[Named]) -> None:
+        """Files of one kind, their rows in one batch; alone where it cannot be said which of them cannot be
+        looked at."""
+        try:
+            self._together(some)
+        except _DAMAGE as error:
+            if len(some) == 1:
+                self._violate(some[0], "I2", str(error))
+                return
+            for one in some:
+                self._files([one])
 
-    def _checksums(self, path: str) -> None:
+    def _violate(self, named: Named, invariant: str, text: str) -> None:
+        entry, holders = named
+        with self._found.about(holders):
+            if invariant == "deletes":
+                self._deletes(entry, self._path(entry), text)
+            else:
+                self._found.violate(invariant, self._path(entry), text)
+
+    def _together(self, some: Sequence[Named]) -> None:
+        first = some[0][0].file
+        schema = self._store.schema_of(first.schema_id)
+        written = schema.names if first.write_cols is None else first.write_cols
+        columns = [f for f in schema.fields if f.type.is_scalar and f.name in written]
+        rows = FileRows(self._store, [e for e, _ in some], schema, columns)
+        whole = set(range(len(some)))
+        for batch, owner in self._batches(some, [f.name for f in columns], whole):
+            for i, invariant, text in rows.look(batch, owner):
+                self._violate(some[i], invariant, text)
+        for place in sorted(whole):
+            for i, invariant, text in rows.totals(place):
+                self._violate(some[i], invariant, text)
+        for note in rows.notes:
+            self._found.note(note)
+
+    def _batches(
+        self, some: Sequence[Named], names: Sequence[str], whole: set[int]
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """(rows, the place of each row's file): the batches of one file, or all rows of several in one. What
+        cannot be read to its end is reported and taken from `whole`."""
+        parts: list[pa.RecordBatch] = []
+        owners: list[np.ndarray] = []
+        for i, ((e, holders), data) in enumerate(zip(some, self._held(some), strict=True)):
+            try:
+                for batch in self._rows_of(e, holders, data, names):
+                    owner = np.full(batch.num_rows, i)
+                    if len(some) == 1:
+                        yield batch, owner
+                    else:
+                        parts.append(batch)
+                        owners.append(owner)
+            except _DAMAGE as error:
+                if len(some) == 1:
+                    raise
+                self._violate(some[i], "I2", str(error))
+                whole.discard(i)
+        if parts:
+            yield pa.concat_batches(parts), np.concatenate(owners)
+
+    def _held(self, some: Sequence[Named]) -> Iterable[bytes | Exception | None]:
+        """The bytes of small Parquet files, or why they cannot be read; None for other files."""
+        paths = [self._path(e) for e, _ in some]
+        if file_format(paths[0]) != "parquet" or some[0][0].file.file_size > _SMALL_BYTES:
+            return [None] * len(some)
+        return read_together(self._bytes, paths)
+
+    def _bytes(self, path: str) -> bytes | Exception:
+        try:
+            with complaints(path, "Parquet"):
+                return self._store.io.read(path)
+        except TablestoreError as error:
+            return error
+
+    def _rows_of(
+        self, e: ManifestEntry, holders: Iterable[str], data: bytes | Exception | None, names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a file whose bytes, all of them, are those that were written."""
+        path, store = self._path(e), self._store
+        if isinstance(data, Exception):
+            raise data
+        io = store.io if data is None else _Held(data)
+        with self._found.about(holders):
+            self._checksums(io, path)
+            self._indexes(path, e.file)
+        if data is None:
+            yield from stored(store, path, e.file, names, system=self._keyed)
+            return
+        schema, size = store.schema_of(e.file.schema_id), e.file.file_size
+        batches = datafile.read(io, path, schema, names, file_size=size, system=self._keyed)
+        yield from counted(batches, e.file.row_count, path)
+
+    def _checksums(self, io: FileIO, path: str) -> None:
         """All bytes of the file are those that were written, columns included that nobody reads."""
-        io = self._store.io
         if file_format(path) == "parquet":
             with complaints(path, "Parquet"):
                 self._found.looked_at(path, checksum=require_pages(io, path))
@@ -120,41 +205,11 @@ class DataCheck:
                 with self._found.beside(FILE_INDEXES):
                     self._found.violate("I2", beside, str(error))
 
-    def _deletes(self, e: ManifestEntry, path: str, text: str, changelog: bool) -> None:
+    def _deletes(self, e: ManifestEntry, path: str, text: str) -> None:
         if e.file.file_name in self._lenient and e.file.delete_count == 0:
             self._found.note(f"{path}: {text}: its writer never counts deletes")
-        elif not changelog:
+        elif not e.file.file_name.startswith(self._store.options.changelog_file_prefix):
             self._found.violate("I8", path, text)
-
-    def _places(
-        self, e: ManifestEntry, schema: TableSchema, batch: pa.RecordBatch
-    ) -> Iterable[tuple[str, str]]:
-        """I10: rows are in the partition and bucket their values say."""
-        values = self._store.partition_values(e.partition)
-        for f, value in zip(self._store.schema.partition_fields, values, strict=True):
-            column = batch.column(schema.by_id[f.id].name)
-            same = column.is_null() if value is None else pc.equal(column, literal.scalar(value, f.type))
-            if f.type.root in _FLOATS and value != value:
-                same = pc.is_nan(column)
-            if pc.all(pc.fill_null(same, False)).as_py() is False:  # of no rows it is NULL
-                yield "I10", f"holds rows of another partition: {f.name} is not always {value!r}"
-        fixed = self._store.options.bucket > 0 and e.total_buckets > 0
-        if not fixed or (not self._keyed and "bucket-key" not in self._store.schema.options):
-            return
-        ids = [f.id for f in self._store.schema.columns(self._store.schema.bucket_keys)]
-        if not all(i in schema.by_id for i in ids):
-            return
-        fields = [schema.by_id[i] for i in ids]
-        arrays = [batch.column(f.name) for f in fields]
-        function = self._store.options.bucket_function
-        try:
-            buckets = hashing.bucket_of(arrays, [f.type for f in fields], e.total_buckets, function)
-        except Unsupported as unknown:
-            self._found.note(f"buckets are not checked: {unknown}")
-            return
-        wrong = int(np.count_nonzero(buckets != e.bucket))
-        if wrong:
-            yield "I10", f"{wrong} rows belong to another bucket than {e.bucket} of {e.total_buckets}"
 
     # newest state
 
@@ -218,142 +273,8 @@ class DataCheck:
 
 def _ranked(batch: pa.RecordBatch, names: Sequence[str], rank: int, file: int) -> pa.RecordBatch:
     """Comparable keys, sequence numbers, the rank of the run (smaller is newer), the number of the file."""
-    keys = [_comparable(c) for c in batch.columns[2:]]
+    keys = [comparable(c) for c in batch.columns[2:]]
     ranks, files = (pa.repeat(pa.scalar(n, pa.int32()), batch.num_rows) for n in (rank, file))
     return pa.RecordBatch.from_arrays(
         [*keys, batch.column(SEQUENCE), ranks, files], names=[*names, SEQUENCE, "rank", "file"]
     )
-
-
-def _comparable(array: pa.Array) -> pa.Array:
-    """The array in a form whose Arrow order is the key order.
-
-    Floats go by their bits: −0.0 is below 0.0, NaN is the greatest.
-    """
-    if pa.types.is_boolean(array.type):
-        return array.cast(pa.int8())
-    if not pa.types.is_floating(array.type):
-        return array
-    values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    bits = np.where(np.isnan(values), np.float64("nan"), values).view(np.int64)
-    return pa.array(np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits))
-
-
-def ascending(columns: Sequence[pa.Array]) -> bool:
-    """Whether rows strictly increase, column by column in the key order."""
-    if not columns:  # the file's schema has no key, which is reported of the schema
-        return True
-    rows = len(columns[0])
-    less = pa.array(np.zeros(max(rows - 1, 0), dtype=bool))
-    for column in reversed([_comparable(c) for c in columns]):
-        before, after = column.slice(0, max(rows - 1, 0)), column.slice(1)
-        less = pc.or_(pc.less(before, after), pc.and_(pc.equal(before, after), less))
-    return bool(pc.all(less).as_py()) if rows > 1 else True
-
-
-@dataclass
-class _ScannedFile:
-    """The contents of one data file, added up batch by batch, and what is wrong with them."""
-
-    entry: ManifestEntry
-    schema: TableSchema
-    columns: Sequence[DataField]
-    keyed: bool
-    rows: int = 0
-    deletes: int = 0
-    first: pa.RecordBatch | None = None
-    last: pa.RecordBatch | None = None
-    nulls: dict[str, int] = field(default_factory=dict)
-
-    @cached_property
-    def recorded(self) -> dict[str, ColumnStats]:
-        """The file's statistics, by column."""
-        return own_stats(self.entry.file, self.schema)
-
-    def look(self, batch: pa.RecordBatch, *, strict: bool) -> list[tuple[str, str]]:
-        """What is wrong with a batch by itself and after the one before.
-
-        Keys of changelog files may repeat, those of postponed ones are in no order: not `strict`.
-        """
-        if not batch.num_rows:
-            return []
-        wrong = self._system(batch, strict=strict) if self.keyed else []
-        for f in self.columns:
-            column = batch.column(f.name)
-            self.nulls[f.name] = self.nulls.get(f.name, 0) + column.null_count
-            if column.null_count and not f.type.nullable:
-                wrong.append(("I3", f"column {f.name} is NOT NULL and holds nulls"))
-        wrong += self._outside(batch)
-        self.rows += batch.num_rows
-        self.first = batch.slice(0, 1) if self.first is None else self.first
-        self.last = batch.slice(batch.num_rows - 1)
-        return wrong
-
-    def _system(self, batch: pa.RecordBatch, *, strict: bool) -> list[tuple[str, str]]:
-        wrong, f = [], self.entry.file
-        names = self.schema.trimmed_primary_keys
-        rows = batch if self.last is None else pa.concat_batches([self.last, batch])
-        if strict and not ascending([rows.column(n) for n in names]):
-            wrong.append(("I3", "keys do not strictly increase"))
-        kinds, numbers = batch.column(KIND).to_numpy(), batch.column(SEQUENCE).to_numpy()
-        if kinds.min() < 0 or kinds.max() > 3:
-            wrong.append(("I3", f"row kind {int(kinds.max())} is none"))
-        self.deletes += int(np.count_nonzero(rowkind.retracts(kinds)))
-        if numbers.min() < f.min_sequence or numbers.max() > f.max_sequence:
-            text = (
-                f"sequence numbers {numbers.min()}..{numbers.max()} leave {f.min_sequence}..{f.max_sequence}"
-            )
-            wrong.append(("I8", text))
-        return wrong
-
-    def _outside(self, batch: pa.RecordBatch) -> list[tuple[str, str]]:
-        """Columns with a value outside the file's statistics."""
-        known = self.recorded
-        orc = file_format(self.entry.file.file_name) == "orc"
-        wrong = []
-        for f in self.columns:
-            if orc and f.type.root == "CHAR":
-                continue  # ORC loses trailing blanks that the statistics still have
-            if f.name in known and _outside(batch.column(f.name), known[f.name], f):
-                wrong.append(("I8", f"values of {f.name} lie outside its statistics"))
-        return wrong
-
-    def totals(self) -> list[tuple[str, str]]:
-        """What is wrong with the counts, null counts and first and last keys of the whole file."""
-        f, wrong = self.entry.file, []
-        if self.rows != f.row_count:
-            wrong.append(("I8", f"holds {self.rows} rows, its manifest says {f.row_count}"))
-        for name, known in self.recorded.items():
-            if known.null_count is not None and name in self.nulls and self.nulls[name] != known.null_count:
-                wrong.append(
-                    ("I8", f"{name} has {self.nulls[name]} nulls, its statistics say {known.null_count}")
-                )
-        if self.keyed and f.delete_count is not None and self.deletes != f.delete_count:
-            wrong.append(
-                ("deletes", f"holds {self.deletes} -U and -D rows, its manifest says {f.delete_count}")
-            )
-        if self.keyed and self.first is not None and self.last is not None:
-            for what, row, recorded in (("least", self.first, f.min_key), ("greatest", self.last, f.max_key)):
-                if self._key(row) != self._recorded_key(recorded):
-                    wrong.append(("I4", f"its {what} key is not the one its manifest says"))
-        return wrong
-
-    def _key(self, row: pa.RecordBatch) -> tuple[Any, ...]:
-        fields = self.schema.key_fields
-        values = [binary_row.raw_values(row.column(f.name), f.type)[0] for f in fields]
-        return binary_row.sort_key(values, [f.type for f in fields])
-
-    def _recorded_key(self, key: bytes) -> tuple[Any, ...]:
-        types = [f.type for f in self.schema.key_fields]
-        return binary_row.key_order(key, types)
-
-
-def _outside(column: pa.Array, known: ColumnStats, f: DataField) -> bool:
-    """Whether a value lies below or above the bounds; NaN, which no bound includes, does not count."""
-    if f.type.root in _FLOATS:
-        column = column.filter(pc.invert(pc.is_nan(column)))
-    if column.null_count == len(column):
-        return False
-    ends = pc.min_max(column)
-    low, high = literal.array([known.min, known.max], f.type)  # NULL and NaN bound nothing
-    return bool(pc.less(ends["min"], low).as_py() or pc.greater(ends["max"], high).as_py())

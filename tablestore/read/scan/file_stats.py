@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.format import stats
@@ -26,15 +27,22 @@ def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]
     names = file.value_stats_cols
     if names is None:
         names = file.write_cols if file.write_cols is not None else schema.names
-    fields = SYSTEM_COLUMNS | dict(schema.by_name)
-    if any(n not in fields for n in names):
+    types = _nullable_types(schema, tuple(names))
+    if types is None:
         return {}
-    types = [fields[n].type.as_nullable() for n in names]
     try:
         decoded = stats.decode(file.value_stats, types, file.row_count)
     except (Corrupt, Unsupported):  # absent, or of types that have none
         return {}
     return dict(zip(names, unpadded(file, types, decoded), strict=True))
+
+
+@lru_cache(maxsize=64)
+def _nullable_types(schema: TableSchema, names: tuple[str, ...]) -> tuple[DataType, ...] | None:
+    """The types of these columns without NOT NULL; None where the schema does not have all of them."""
+    fields = SYSTEM_COLUMNS | dict(schema.by_name)
+    known = all(n in fields for n in names)
+    return tuple(fields[n].type.as_nullable() for n in names) if known else None
 
 
 def unpadded(
