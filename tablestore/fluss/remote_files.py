@@ -1,4 +1,5 @@
-"""Files that a cluster has put elsewhere, segments of logs and snapshots of keys: where they are.
+"""Files that a cluster has put elsewhere, segments of logs, snapshots of keys and offsets of the lake: where
+they are.
 
 A folder that this machine sees, too, or S3, with the endpoint and the keys of the environment (`AWS_…`). A
 server says where they are, so a file is only read in the place that Fluss has for the bucket that is asked
@@ -6,6 +7,7 @@ for, and never through a link or a device below `remote.data.dir`:
 
     <remote.data.dir>/log/<database>/<table>-<table id>/[<partition>-p<partition id>/]<bucket>/<segment id>/…
     <remote.data.dir>/kv/ … the same … /<bucket>/shared/…  and  /snap-<snapshot id>/…
+    <remote.data.dir>/lake/<database>/<table>-<table id>/metadata/<name>.offsets     (from 0.9 on)
 """
 
 from __future__ import annotations
@@ -51,6 +53,17 @@ def bucket_files(
     inside = re.fullmatch(rf"(.+)/{kind}/{named}{partition}/{bucket.bucket}(/.*)?", place, re.DOTALL)
     if inside is None:
         raise Corrupt(where, f"the server names {place!r}, which is no place of its {kind} files: not read")
+    return place, confined(io or file_io_for(place), inside[1])
+
+
+def lake_file(path: str, table: FlussTable, *, io: FileIO | None = None) -> tuple[str, FileIO]:
+    """The location of a file of offsets of the lake table, and what reads it; as `bucket_files`."""
+    place = remote_location(path, str(table.path))
+    named = re.escape(f"{table.path.database}/{table.path.table}-{table.table_id}")
+    inside = re.fullmatch(rf"(.+)/lake/{named}/metadata/[^/]+\.offsets", place, re.DOTALL)
+    if inside is None:
+        text = f"the lake names {place!r}, which is no place of offsets of this table: not read"
+        raise Corrupt(str(table.path), text)
     return place, confined(io or file_io_for(place), inside[1])
 
 

@@ -1,10 +1,10 @@
 """What snapshots of a lake table say of the cluster whose rows they have: properties that rounds of tiering
 set.
 
-`fluss-offsets` is the JSON list of offsets that Fluss's own service writes, one object a bucket; properties
-of ours are the id of the table in the cluster and what the last batch of each bucket was, as
-`tiering/lake_offsets.py` says. Every commit of this engine carries them forward; a reader walks back over
-snapshots of other engines.
+`fluss-offsets` is what Fluss's own service writes: up to 0.8 a JSON list of offsets, one object a bucket,
+from 0.9 on the path of a file in the cluster. Properties of ours are the list beside such a path, the id of
+the table in the cluster and what the last batch of each bucket was, as `tiering/lake_offsets.py` says. Every
+commit of this engine carries them forward; a reader walks back over snapshots of other engines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tablestore.meta import positions
 from tablestore.meta.snapshots import SnapshotStore
 
 OFFSETS, TABLE_ID = "fluss-offsets", "tablestore.fluss-table-id"
-BATCHES = "tablestore.fluss-batches"
+OWN_OFFSETS, BATCHES = "tablestore.fluss-offsets", "tablestore.fluss-batches"
 
 
 def newest(snapshots: SnapshotStore, latest: Snapshot | None) -> Snapshot | None:
@@ -43,4 +43,4 @@ def carried(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]
     """The properties that the snapshot after `latest` repeats."""
     tiered = newest(snapshots, latest)
     properties = {} if tiered is None else tiered.properties or {}
-    return {key: properties[key] for key in (OFFSETS, TABLE_ID, BATCHES) if key in properties}
+    return {key: properties[key] for key in (OFFSETS, OWN_OFFSETS, TABLE_ID, BATCHES) if key in properties}

@@ -111,6 +111,10 @@ class TieringCluster(Protocol):
         """Before a commit to the lake: send the cluster the offsets of the buckets that it concerns. What
         `commit_lake_snapshot` takes; None of a cluster that needs nothing before."""
 
+    def prepared_offsets(self, table: ClusterTable, path: str) -> Offsets:
+        """The offsets in a file that a cluster of 0.9 has prepared, for us or for Fluss's own service. Raises
+        NotFound where it has removed the file, Unavailable or Unsupported where it cannot be read here."""
+
     def commit_lake_snapshot(
         self,
         table: ClusterTable,

@@ -1,8 +1,9 @@
 """One round of one table: what it has to read is planned, and what was read is committed.
 
 The order of a commit: the lake first, then the cluster, then the service says that the round is finished. (A
-cluster of 0.9 gets the offsets before all that, and keeps them for the snapshot that is registered then.) A
-kill in between leaves rows in the lake of which the cluster does not know; every round begins by telling it,
+cluster of 0.9 gets the offsets before all that, and keeps them for the snapshot that is registered then; the
+lake has the path where it keeps them, so that Fluss's own service finds them after a kill of ours.) A kill in
+between leaves rows in the lake of which the cluster does not know; every round begins by telling it,
 and plans from what the lake holds, so that no row is read twice. The epochs of heartbeats are no condition of
 anything here: a round is committed on the very state of the lake from which it was planned, or not at all.
 """
@@ -21,6 +22,7 @@ from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.dropped import DroppedRows, replaced_table, without_dropped
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
+from tablestore.tiering.lake_state import lake_state
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
 from tablestore.tiering.report import HoldPhase, TieringEvent
 from tablestore.tiering.split_generator import (
@@ -57,7 +59,12 @@ class RoundPlan:
     @property
     def commits(self) -> bool:
         """Whether there is something to commit."""
-        return bool(self.splits or self.replaces or self.passed)
+        return bool(self.splits or self.replaces or self.passed or self.takes_over)
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether Fluss's own service made the newest round of the lake."""
+        return self.lake.offsets_path is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def plan_round(
     lake has the rows of, as `identity` says, unless it `skips_lost_rows`.
     """
     dropped = dropped or DroppedRows()
-    lake, events = committer.state(), tuple[TieringEvent, ...]()
+    lake, events = lake_state(cluster, committer, table), tuple[TieringEvent, ...]()
     replaces = lake.table_id is not None and lake.table_id != table.table_id
     partitions = dict(cluster.partitions(table.path)) if table.partition_keys else {}
     notes: list[str] = []
@@ -164,7 +171,7 @@ def _register_newest(
         ]
     at = None if registered is None else registered.snapshot_id
     same = registered is not None and lake.offsets.items() <= registered.offsets.items()
-    if not same or at != lake.snapshot_id:
+    if not same or (at != lake.snapshot_id and lake.offsets_path is None):
         prepared = cluster.prepare_lake_snapshot(table, lake.offsets)
         _register(cluster, committer, table, lake.snapshot_id, lake.offsets, prepared)
     if same:  # a newer snapshot with the same rows, perhaps: of a compaction
@@ -199,19 +206,20 @@ def commit_round(
     Raises CommitConflict, then nothing of the round is in the lake and its files are deleted; any other error
     of the two commits may come with rows that are in the lake, which the next round sees.
     """
-    if not (results or plan.replaces or plan.passed):
+    if not (results or plan.replaces or plan.passed or plan.takes_over):
         return RoundCommitted()
     committable = committer.to_committable([result.result for result in results if result.result is not None])
+    before = {} if plan.replaces else plan.lake.offsets
     done = {**plan.passed, **{result.split.table_bucket: result.split.stop for result in results}}
     try:
         reached("committing")
         _require_still_ours(cluster, plan, still_ours)
         _require_same_lake(cluster, committer, plan)
-        prepared = cluster.prepare_lake_snapshot(plan.table, done)
+        told = {**before, **done} if plan.takes_over else done
+        prepared = cluster.prepare_lake_snapshot(plan.table, told)
     except BaseException:
         committer.abort(committable)
         raise
-    before = {} if plan.replaces else plan.lake.offsets
     names = {} if plan.replaces else plan.lake.partition_names
     touched = {place.partition_id for place in done}
     names = {**names, **{id: name for id, name in plan.partitions if id in touched}}
@@ -221,6 +229,7 @@ def commit_round(
         *(plan.lake, plan.table.table_id, {**before, **done}, names, plan.replaces, marks),
         keeps=plan.keeps,
         passed=plan.passed,
+        prepared=prepared,
     )
     snapshot_id = committer.commit(committable, commit)
     reached("registering")
@@ -240,10 +249,11 @@ def _require_still_ours(cluster: TieringCluster, plan: RoundPlan, still_ours: Ca
 
 def _require_same_lake(cluster: TieringCluster, committer: LakeCommitter, plan: RoundPlan) -> None:
     """Raise CommitConflict if the lake has a newer round; the cluster is told of that one."""
-    missing = committer.state()
+    missing = lake_state(cluster, committer, plan.table)
     if (missing.table_id, missing.offsets) == (plan.lake.table_id, plan.lake.offsets):
         return
-    if missing.table_id == plan.table.table_id and missing.snapshot_id is not None:
+    ours = missing.table_id == plan.table.table_id and missing.offsets_path is None  # Fluss's tells by itself
+    if ours and missing.snapshot_id is not None:
         prepared = cluster.prepare_lake_snapshot(plan.table, missing.offsets)
         _register(cluster, committer, plan.table, missing.snapshot_id, missing.offsets, prepared)
     raise CommitConflict(

@@ -20,6 +20,7 @@ from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.core.quantities import many
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
+from tablestore.tiering.lake_state import lake_state
 from tablestore.tiering.report import BucketMarks, TableState, TieringEvent
 from tablestore.tiering.splits import TieredBucket
 
@@ -51,7 +52,7 @@ def without_dropped(
     Raises Unavailable where rows would be dropped and the cluster does not agree with itself, CommitConflict
     where the lake moved.
     """
-    lake = committer.state()
+    lake = lake_state(cluster, committer, table)
     if lake.snapshot_id is None or not table.partition_keys:
         return lake, ()
     gone = {id: name for id, name in lake.partition_names.items() if id not in there}
@@ -72,7 +73,8 @@ def without_dropped(
     drops = tuple(name for name in gone.values() if name not in left.values()) if how.drops else ()
     offsets = {place: at for place, at in lake.offsets.items() if place.partition_id not in forgotten}
     marks = {place: mark for place, mark in lake.marks.items() if place in offsets}
-    commit = LakeCommit(lake, table.table_id, offsets, left, marks=marks, drops=drops)
+    prepared = cluster.prepare_lake_snapshot(table, offsets)
+    commit = LakeCommit(*(lake, table.table_id, offsets, left), marks=marks, drops=drops, prepared=prepared)
     committer.commit(committer.to_committable([]), commit)
     return committer.state(), tuple(events)
 

@@ -27,7 +27,8 @@ T = TypeVar("T")
 class LakeState:
     """What the lake holds of a table of the cluster: the snapshot of the newest round, None before the first,
     the id of the table whose rows it has, and its offsets, with `marks` of the batches before them. `basis`
-    is what the lake's committer needs to see whether it has changed since."""
+    is what the lake's committer needs to see whether it has changed since. `offsets_path`: Fluss's own
+    service made that snapshot, and the offsets are in this file of the cluster."""
 
     snapshot_id: int | None = None
     table_id: int | None = None
@@ -35,6 +36,7 @@ class LakeState:
     partition_names: Mapping[int, str] = field(default_factory=dict)
     marks: Marks = field(default_factory=dict, compare=False)
     basis: Any = field(default=None, compare=False)
+    offsets_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class LakeCommit:
     """What a round commits: on top of which state, of which table, with the offsets of all buckets and the
     `marks` of the batches before them. `replaces`: the rows that are there are those of a former table of
     this name, and go; a tag keeps them, if `keeps` and the lake has tags. `drops`: names of partitions whose
-    rows go. `passed`: where the log goes on in buckets of which rows are lost."""
+    rows go. `passed`: where the log goes on in buckets of which rows are lost. `prepared`: the file in which
+    a cluster of 0.9 keeps the offsets."""
 
     basis: LakeState
     table_id: int
@@ -53,6 +56,7 @@ class LakeCommit:
     keeps: bool = True
     drops: tuple[str, ...] = ()
     passed: Offsets = field(default_factory=dict)
+    prepared: str | None = None
 
 
 class LakeWriter(Protocol):

@@ -25,6 +25,7 @@ from tablestore.fluss.heartbeat import (
 )
 from tablestore.fluss.kv import snapshot_rows
 from tablestore.fluss.log_scan import LogScan, batches_before
+from tablestore.fluss.remote_files import lake_file
 from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
 from tablestore.fluss.scan_state import ScanBatch
 from tablestore.fluss.tables import (
@@ -36,6 +37,7 @@ from tablestore.fluss.tables import (
 from tablestore.fluss.tables import TableBucket as FlussBucket
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
+from tablestore.tiering.lake_offsets import parse_offsets_file
 from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
 from tablestore.tiering.splits import Marks, Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 
@@ -194,6 +196,14 @@ class FlussTieringCluster:
     def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
         """Where a cluster of 0.9 keeps the offsets; None of an older one."""
         return self._admin.prepare_lake_snapshot(self._known(table), _buckets(table, offsets))
+
+    def prepared_offsets(self, table: ClusterTable, path: str) -> Offsets:
+        """The offsets in a file of the cluster."""
+        place, io = lake_file(path, self._known(table))
+        try:
+            return parse_offsets_file(io.read(place), place)
+        except FileNotFoundError as e:
+            raise NotFound(f"{place} is gone") from e
 
     def commit_lake_snapshot(
         self,

@@ -1,11 +1,12 @@
 """Offsets of a lake table as texts: the property that Fluss reads, and the position of the commit user.
 
-`fluss-offsets` is a JSON list with an object for each bucket: {"partition_id": 12, "bucket": 0,
-"partition_name": "dt=2026-01-01", "offset": 1234}; in tables without partitions the two of them are absent.
-The position has the same without names, for the case that another engine has expired every snapshot with the
-property. `tablestore.fluss-batches` is a JSON list of the batches of the log that hold the rows before the
-offsets, [partition_id, bucket, offset, first offset, timestamp, CRC]; of a bucket with another offset it says
-nothing.
+Up to Fluss 0.8 `fluss-offsets` is a JSON list with an object for each bucket: {"partition_id": 12, "bucket":
+0, "partition_name": "dt=2026-01-01", "offset": 1234}; in tables without partitions the two of them are absent.
+From 0.9 on it is the path of a file that the cluster has written, and our list is
+`tablestore.fluss-offsets`; Fluss's own service sets the path alone. The position has the same without names,
+for the case that another engine has expired every snapshot with the property. `tablestore.fluss-batches` is a
+JSON list of the batches of the log that hold the rows before the offsets, [partition_id, bucket, offset, first
+offset, timestamp, CRC]; of a bucket with another offset it says nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,71 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tablestore.core.errors import Corrupt
 from tablestore.fluss.log_records import BatchMark
+from tablestore.meta import tiered
+from tablestore.tiering.factory import LakeCommit, LakeState
 from tablestore.tiering.splits import Marks, Offsets, TieredBucket
+
+_OFFSETS_FILE = re.compile(r".*/lake/[^/]+/[^/]+-(\d+)/metadata/[^/]+\.offsets", re.DOTALL)
+
+
+def properties_of(commit: LakeCommit, keys: Sequence[str]) -> dict[str, str]:
+    """The properties of the snapshot of a commit; `keys` are the partition columns."""
+    offsets = property_text(commit.offsets, commit.partition_names, keys)
+    return {
+        tiered.OFFSETS: commit.prepared or offsets,
+        **({tiered.OWN_OFFSETS: offsets} if commit.prepared else {}),
+        tiered.TABLE_ID: str(commit.table_id),
+        tiered.BATCHES: batches_text(commit.offsets, commit.marks),
+    }
+
+
+def state_of(
+    properties: Mapping[str, str], keys: Sequence[str], *, snapshot_id: int, basis: Any, path: str
+) -> LakeState:
+    """What the properties of a snapshot with offsets say; raises Corrupt with the `path` of what holds them.
+    Where Fluss's own service of 0.9 has committed, the state has the path of the offsets and not them."""
+    text = offsets_text(properties)
+    if text is None:
+        file = properties[tiered.OFFSETS]
+        named = _OFFSETS_FILE.fullmatch(file)
+        if named is None:
+            raise Corrupt(path, f"fluss-offsets {file[:80]!r} is no list of offsets and no file of them")
+        return LakeState(snapshot_id, int(named[1]), offsets_path=file, basis=basis)
+    offsets, names = parse_property(text, keys, path)
+    marks = parse_batches(properties.get(tiered.BATCHES, "[]"), offsets, path)
+    table_id = properties.get(tiered.TABLE_ID)  # which Fluss's own service does not set
+    number = None if table_id is None else int(table_id)
+    return LakeState(snapshot_id, number, offsets, names, marks, basis=basis)
+
+
+def offsets_text(properties: Mapping[str, str]) -> str | None:
+    """The list of offsets of a snapshot; None where they are in a file of the cluster alone."""
+    text = properties[tiered.OFFSETS]
+    return text if text.startswith("[") else properties.get(tiered.OWN_OFFSETS)
+
+
+def parse_offsets_file(data: bytes, path: str) -> dict[TieredBucket, int]:
+    """The offsets that a cluster of 0.9 has written to a file: {"version": 1, "table_id": 2, and
+    "bucket_offsets": [61, 71] or "partition_offsets": [{"partition_id": 0, "bucket_offsets": [5]}]}. An
+    offset's place in its list is its bucket, −1 is none. Raises Corrupt."""
+    offsets: dict[TieredBucket, int] = {}
+    try:
+        read = json.loads(data)
+        if read["version"] != 1:
+            raise Corrupt(path, f"offsets of version {read['version']!r}, and this release reads version 1")
+        lists = {None: read.get("bucket_offsets", [])}
+        lists |= {int(p["partition_id"]): p["bucket_offsets"] for p in read.get("partition_offsets", [])}
+        for partition_id, listed in lists.items():
+            for bucket, offset in enumerate(listed):
+                if int(offset) >= 0:
+                    offsets[TieredBucket(partition_id, bucket)] = int(offset)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise Corrupt(path, f"{data[:80]!r} holds no offsets of a cluster") from None
+    return offsets
 
 
 def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ class MemoryCluster:
     refuses: bool = False
     calls: list[str] = field(default_factory=list)
     with_prepared: list[tuple[str | None, bool]] = field(default_factory=list)
+    files: dict[str, dict[TieredBucket, int]] = field(default_factory=dict)
     lost_answers: int = 0
     epoch: int = 0
     handed_out: bool = False
@@ -119,6 +120,11 @@ class MemoryCluster:
             raise Unavailable("no coordinator")
         return self.prepares
 
+    def prepared_offsets(self, table: ClusterTable, path: str) -> Offsets:
+        if path not in self.files:
+            raise NotFound(f"no file {path}")
+        return self.files[path]
+
     def commit_lake_snapshot(
         self,
         table: ClusterTable,
@@ -147,6 +153,37 @@ class MemoryCluster:
 
     def read_snapshot(self, table: ClusterTable, split: TieringSnapshotSplit) -> Iterator[pa.RecordBatch]:
         raise NotFound("no snapshot")
+
+
+@dataclass
+class PreparingCluster(MemoryCluster):
+    """As a Fluss from 0.9 on: it keeps offsets of the lake in files, and removes that of a registered
+    snapshot when the next one is registered."""
+
+    last: str | None = None
+
+    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
+        self.calls.append("prepare")
+        path = f"/remote/lake/db/t-{self.table_id}/metadata/{self.calls.count('prepare')}.offsets"
+        self.files[path] = {**({} if self.known is None else self.known.offsets), **offsets}
+        return path
+
+    def commit_lake_snapshot(
+        self,
+        table: ClusterTable,
+        snapshot_id: int,
+        offsets: Offsets,
+        *,
+        prepared: str | None = None,
+        readable: bool = False,
+    ) -> None:
+        assert prepared is not None, "a cluster of 0.9 is told of prepared snapshots alone"
+        super().commit_lake_snapshot(
+            table, snapshot_id, self.files[prepared], prepared=prepared, readable=readable
+        )
+        if self.last not in (None, prepared):
+            self.files.pop(self.last, None)
+        self.last = prepared
 
 
 @dataclass

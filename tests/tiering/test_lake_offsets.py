@@ -6,7 +6,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt
 from tablestore.fluss.log_records import BatchMark
-from tablestore.tiering.lake_offsets import batches_text, parse_batches
+from tablestore.tiering.lake_offsets import batches_text, parse_batches, parse_offsets_file
 from tablestore.tiering.splits import TieredBucket
 
 FIRST, SECOND = TieredBucket(None, 0), TieredBucket(12, 3)
@@ -31,3 +31,25 @@ def test_a_batch_says_nothing_of_another_offset() -> None:
 def test_a_text_that_is_none_is_damage(text: str) -> None:
     with pytest.raises(Corrupt, match="is no list of batches"):
         parse_batches(text, {}, "snapshot-1")
+
+
+def test_offsets_in_a_file_of_fluss() -> None:
+    """Both as Fluss 0.9.1 wrote them, and a bucket of which it knows nothing."""
+    plain = b'{"version":1,"table_id":1,"bucket_offsets":[61,71]}'
+    assert parse_offsets_file(plain, "f") == {FIRST: 61, TieredBucket(None, 1): 71}
+    parts = (
+        b'{"version":1,"table_id":2,"partition_offsets":[{"partition_id":12,"bucket_offsets":[-1,0,5,9]}]}'
+    )
+    assert parse_offsets_file(parts, "f") == {TieredBucket(12, 1): 0, TieredBucket(12, 2): 5, SECOND: 9}
+    assert parse_offsets_file(b'{"version":1,"table_id":1}', "f") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[", b"[1]", b'{"bucket_offsets":[1]}', b'{"version":1,"bucket_offsets":["x"]}', b"\xff\xfe"],
+)
+def test_a_file_that_holds_no_offsets_is_damage(text: bytes) -> None:
+    with pytest.raises(Corrupt, match="holds no offsets of a cluster"):
+        parse_offsets_file(text, "f")
+    with pytest.raises(Corrupt, match="version 2, and this release reads version 1"):
+        parse_offsets_file(b'{"version":2}', "f")

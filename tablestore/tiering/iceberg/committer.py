@@ -17,7 +17,7 @@ from tablestore.meta import tiered
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.iceberg.writer import IcebergWriteResult, deleted
-from tablestore.tiering.lake_offsets import batches_text, parse_batches, parse_property, property_text
+from tablestore.tiering.lake_offsets import properties_of, state_of
 from tablestore.tiering.splits import Offsets
 
 log = logging.getLogger(__name__)
@@ -60,13 +60,8 @@ class IcebergLakeCommitter:
         return self._said(newest.snapshot_id, table.properties, basis)
 
     def _said(self, snapshot_id: int, properties: Mapping[str, str], basis: int | None) -> LakeState:
-        keys, text = self._source.partition_keys, properties[tiered.OFFSETS]
-        where = f"{self._source.path} snapshot {snapshot_id}"
-        offsets, names = parse_property(text, keys, where)
-        marks = parse_batches(properties.get(tiered.BATCHES, "[]"), offsets, where)
-        table_id = properties.get(tiered.TABLE_ID)
-        number = None if table_id is None else int(table_id)
-        return LakeState(snapshot_id, number, offsets, names, marks, basis)
+        keys, where = self._source.partition_keys, f"{self._source.path} snapshot {snapshot_id}"
+        return state_of(properties, keys, snapshot_id=snapshot_id, basis=basis, path=where)
 
     def to_committable(self, results: Sequence[IcebergWriteResult]) -> IcebergCommittable:
         """The files of all writers."""
@@ -82,12 +77,7 @@ class IcebergLakeCommitter:
         if (newest.snapshot_id if newest is not None else None) != commit.basis.basis or retries != "0":
             self.abort(committable)
             raise CommitConflict(f"{self._source.path} has a newer snapshot since this round began")
-        keys = self._source.partition_keys
-        said = {
-            tiered.OFFSETS: property_text(commit.offsets, commit.partition_names, keys),
-            tiered.TABLE_ID: str(commit.table_id),
-            tiered.BATCHES: batches_text(commit.offsets, commit.marks),
-        }
+        said = properties_of(commit, self._source.partition_keys)
         try:
             with table.transaction() as changes:
                 if commit.replaces:

@@ -29,12 +29,12 @@ from tablestore.table import finishing, history
 from tablestore.table.table import Table
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.lake_offsets import (
-    batches_text,
-    parse_batches,
+    offsets_text,
     parse_position,
     parse_property,
     position_text,
-    property_text,
+    properties_of,
+    state_of,
 )
 from tablestore.tiering.paimon.writer import PaimonWriteResult
 from tablestore.tiering.splits import Offsets, TieredBucket
@@ -83,12 +83,8 @@ class PaimonLakeCommitter:
                 return LakeState(basis=basis)
             table_id, offsets = parse_position(position, store.paths.root)
             return LakeState(latest.id, table_id, offsets, basis=basis)
-        known = at.properties or {}
-        keys = store.schema.partition_keys
-        offsets, names = parse_property(known[tiered.OFFSETS], keys, f"snapshot-{at.id}")
-        marks = parse_batches(known.get(tiered.BATCHES, "[]"), offsets, f"snapshot-{at.id}")
-        id_text = known.get(tiered.TABLE_ID)  # which Fluss's own service does not set
-        return LakeState(at.id, None if id_text is None else int(id_text), offsets, names, marks, basis)
+        keys, where = store.schema.partition_keys, f"snapshot-{at.id}"
+        return state_of(at.properties or {}, keys, snapshot_id=at.id, basis=basis, path=where)
 
     def to_committable(self, results: Sequence[PaimonWriteResult]) -> PaimonCommittable:
         """The messages of all writers."""
@@ -101,16 +97,11 @@ class PaimonLakeCommitter:
         assert isinstance(basis, PaimonBasis), "a state of this lake"
         messages = [commit_message.decode(m) for m in committable.messages]
         compacted = [m.compacted_from for m in messages if m.compacted_from is not None]
-        offsets = property_text(commit.offsets, commit.partition_names, store.schema.partition_keys)
         request = CommitRequest(
             COMMIT_USER,
             basis.identifier + 1,
             position=position_text(commit.table_id, commit.offsets),
-            properties={
-                tiered.OFFSETS: offsets,
-                tiered.TABLE_ID: str(commit.table_id),
-                tiered.BATCHES: batches_text(commit.offsets, commit.marks),
-            },
+            properties=properties_of(commit, store.schema.partition_keys),
             basis=Basis(basis.snapshot),
             compacted_from=min(compacted, default=None),
             log=self._log_range(basis.snapshot, commit),
@@ -223,5 +214,5 @@ def _offsets(store: Store, snapshot: Snapshot) -> dict[TieredBucket, int]:
     at = tiered.newest(store.snapshots, snapshot)
     if at is None:
         return {}
-    text = (at.properties or {})[tiered.OFFSETS]
-    return parse_property(text, store.schema.partition_keys, f"snapshot-{at.id}")[0]
+    text = offsets_text(at.properties or {})  # Fluss's own service says them elsewhere: none are known here
+    return {} if text is None else parse_property(text, store.schema.partition_keys, f"snapshot-{at.id}")[0]
