@@ -14,7 +14,7 @@ _LEAST = 620
 """Pixels of a column; where there is less room the views stand below one another."""
 
 
-class Beside(ipywidgets.GridBox):  # type: ignore[misc]  # ipywidgets has no types
+class Beside(ipywidgets.GridBox):
     """Views and workbenches in columns, where there is room for them; each has its own moment.
 
     `views` are two or more of any kind. Raises TypeError for what is none.
