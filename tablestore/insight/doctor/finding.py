@@ -98,8 +98,8 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The findings on one snapshot, what each rule looked at, and the limits. Iterates over the findings; it
-    is true when there are any."""
+    """The findings on one snapshot, what each rule looked at, and the limits; with `readers` they are about
+    other readers of the table. Iterates over the findings; it is true when there are any."""
 
     table: str
     snapshot: int | None
@@ -107,6 +107,7 @@ class Diagnosis:
     tried: tuple[RuleResult, ...]
     limits: Limits = Limits()
     listing: bool = False
+    readers: bool = False
 
     def __len__(self) -> int:
         return len(self.findings)
