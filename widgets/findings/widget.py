@@ -206,7 +206,7 @@ class Findings(View):
         """Title and summary; what is asked about mending."""
         at = "" if self._model.snapshot is None else f" at #{self._model.snapshot}"
         return {
-            "title": f"Doctor{at}",
+            "title": f"{'Readers' if self._model.readers else 'Doctor'}{at}",
             "subtitle": self._model.summary,
             "mendable": sum(row.mends for row in self._model.rows),
             "plan": self._plan.frame if self._plan else None,

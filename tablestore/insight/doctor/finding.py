@@ -127,9 +127,9 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """`3 findings: 1 risk, 2 slow` or `sound`."""
+        """`3 findings: 1 risk, 2 slow` or `sound`; of readers, who are not proved right, `no finding`."""
         if self.sound:
-            return "sound"
+            return "no finding" if self.readers else "sound"
         counts = ((s, sum(f.severity == s for f in self.findings)) for s in SEVERITIES)
         many = "1 finding" if len(self) == 1 else f"{len(self)} findings"
         return f"{many}: {', '.join(f'{n} {s}' for s, n in counts if n)}"
@@ -139,7 +139,7 @@ class Diagnosis:
         """Findings first, then what each rule looked at."""
         at = "without a snapshot" if self.snapshot is None else f"at snapshot {self.snapshot}"
         lines = [f"{self.table} {at}: {self.summary}", *(f.text for f in self.findings)]
-        lines.append("sound: looked at" if self.findings else "looked at")
+        lines.append("no finding" if self.readers else "sound: looked at" if self.findings else "looked at")
         for t in self.tried:
             lines += [] if t.findings else _lines(f"  {t.rule}: {t.text}", "    ")
         return "\n".join(lines)
