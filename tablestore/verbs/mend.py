@@ -44,7 +44,9 @@ def mend(table: Table, what: Finding | Diagnosis | None, *, dry_run: bool, decid
         return replace(mended, repair=damage) if damage else mended
     now = what
     if not isinstance(now, Diagnosis):
-        raise InvalidRequest(f"mend() takes what inspect.doctor() gives, or one of its findings, not {now!r}")
+        raise InvalidRequest(
+            f"mend() takes what inspect.doctor() or readers() gives, or one of its findings, not {now!r}"
+        )
     if dry_run:
         chosen = due(now, decided=decided)
         previews = tuple((f, _carried_out(table, f, dry_run=True)) for f in chosen)
@@ -52,13 +54,19 @@ def mend(table: Table, what: Finding | Diagnosis | None, *, dry_run: bool, decid
     tried: set[tuple[str, str]] = set()
     done: list[tuple[Finding, tuple[str, ...]]] = []
     while True:
-        now = table.refresh().inspect.doctor(listing=now.listing, **asdict(now.limits))
+        now = _again(table.refresh(), now)
         waiting = due(now, decided=decided, tried=tried)
         if not waiting:
             return Mended(tuple(done), tuple(f for f in now if (f.kind, f.where) not in tried), now)
         first = waiting[0]
         tried.add((first.kind, first.where))
         done.append((first, _carried_out(table, first, dry_run=False)))
+
+
+def _again(table: Table, before: Diagnosis) -> Diagnosis:
+    if before.readers:
+        return table.inspect.readers()
+    return table.inspect.doctor(listing=before.listing, **asdict(before.limits))
 
 
 def _carried_out(table: Table, found: Finding, *, dry_run: bool) -> tuple[str, ...]:

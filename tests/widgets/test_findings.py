@@ -144,3 +144,19 @@ def test_other_engines_tables_are_shown_without_buttons() -> None:
     assert view.frame["off"] == "only tables of this engine are mended from here"
     press(view, "preview", 0)
     assert view.plan is None
+
+
+def test_readers_that_would_go_wrong_are_shown_and_mended(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    rows = table.scan().to_arrow().sort_by("k")
+    view = widgets.Findings(table, readers=True)
+    assert view.code == "table.inspect.readers()"
+    assert "unmerged keys" in [row.kind for row in view.model.rows]
+    assert "ClickHouse" in view.frame["svg"]
+    assert "pypaimon, 2.1.0: compared with ours" in view.frame["svg"]
+    assert view.frame["title"].startswith("Readers")
+    press(view, "preview", -1)
+    press(view, "mend")
+    assert view.done[0].after == table.refresh().inspect.readers()
+    assert "unmerged keys" not in [row.kind for row in view.model.rows]
+    assert table.refresh().scan().to_arrow().sort_by("k") == rows

@@ -71,7 +71,7 @@ def test_many_buckets_are_shown_as_a_table_first(tmp_path):
 
 def test_further_views_are_built_when_they_are_opened_and_then_kept(tmp_path):
     bench = widgets.Workbench(made(tmp_path))
-    assert [refused for _, _, refused in bench.tools] == [""] * 7
+    assert [refused for _, _, refused in bench.tools] == [""] * 8
     for name, _, _ in bench.tools:
         bench.show(name)
         assert bench.trouble == ""

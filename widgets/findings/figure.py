@@ -24,7 +24,7 @@ def findings_figure(model: FindingsModel, *, width: float) -> Figure:
             Figure(width, 24, text(MARGIN, 16, f"{model.more} more: table.inspect.doctor()", size=11))
         )
     if model.looked:
-        rows.append(_looked(model.looked, width))
+        rows.append((_without if model.readers else _looked)(model.looked, width))
     whole = svg.stack(rows)
     height = whole.height + 12
     calls, above = {}, 0.0
@@ -33,11 +33,18 @@ def findings_figure(model: FindingsModel, *, width: float) -> Figure:
             top = above + float(row.meta["call"]) + 2
             calls[str(at)] = [round(100 * top / height, 3), round(100 * (MARGIN + 2) / width, 3)]
         above += row.height
-    return Figure(width, height, whole.body, f"doctor: {model.summary}", {"calls": calls})
+    return Figure(
+        width,
+        height,
+        whole.body,
+        f"{'readers' if model.readers else 'doctor'}: {model.summary}",
+        {"calls": calls},
+    )
 
 
 def _sound(model: FindingsModel, width: float) -> Figure:
-    words = "Nothing to mend." if model.snapshot is not None else "Nothing written yet: nothing to look at."
+    words = "No reader has a finding." if model.readers else "Nothing to mend."
+    words = words if model.snapshot is not None else "Nothing written yet: nothing to look at."
     sign = text(MARGIN, 24, "✓", size=15, fill="ok", weight=600)
     return Figure(width, 36, sign + text(MARGIN + 22, 24, words, size=13, fill="ink", weight=600), words)
 
@@ -88,3 +95,14 @@ def _looked(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
         body += text(x, y, f"✓ {fit(rule, 104, size=11)}", size=11, fill="ink2")
         body += text(x + 124, y, fit(words, wide - 124, size=11), size=11, fill="ink3")
     return Figure(width, 48 + rows * 18 - 8, body, "")
+
+
+def _without(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
+    """Readers without a finding, by their whole names; no sign says that they are right."""
+    body = text(MARGIN, 28, "without a finding", size=11, fill="ink2", weight=600)
+    lines = [
+        words for name, known in looked for words in wrap(f"{name}: {known}", width - 2 * MARGIN, size=11)
+    ]
+    for at, words in enumerate(lines):
+        body += text(MARGIN, 48 + at * 18, words, size=11, fill="ink3")
+    return Figure(width, 48 + len(lines) * 18 - 8, body, "")

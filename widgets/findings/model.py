@@ -37,6 +37,7 @@ class Diagnosed(Protocol):
     snapshot: int | None
     summary: str
     text: str
+    readers: bool
     findings: Iterable[FindingLine]
     tried: Iterable[Looked]
 
@@ -57,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FindingsModel:
-    """Findings, worst first, and what the rules that found nothing looked at."""
+    """Findings, worst first; what the other rules looked at, or what is known of the other `readers`."""
 
     table: str
     snapshot: int | None
@@ -65,6 +66,7 @@ class FindingsModel:
     rows: tuple[Row, ...]
     more: int
     looked: tuple[tuple[str, str], ...]
+    readers: bool = False
 
 
 def findings_model(diagnosis: Diagnosed, *, table: str) -> FindingsModel:
@@ -73,4 +75,6 @@ def findings_model(diagnosis: Diagnosed, *, table: str) -> FindingsModel:
     names = ("severity", "kind", "where", "what", "numbers", "remedy", "mends", "asks")
     rows = tuple(Row(*(getattr(f, name) for name in names)) for f in found[:MAX_FINDINGS])
     looked = tuple((t.rule, t.text) for t in diagnosis.tried if not t.findings)
-    return FindingsModel(table, diagnosis.snapshot, diagnosis.summary, rows, len(found) - len(rows), looked)
+    return FindingsModel(
+        table, diagnosis.snapshot, diagnosis.summary, rows, len(found) - len(rows), looked, diagnosis.readers
+    )

@@ -20,11 +20,11 @@ from widgets.kit.view import View, module, require_source, title_of
 
 
 class Examined(Protocol):
-    """A table whose `inspect` has a doctor."""
+    """A table whose `inspect` has a doctor, and readers where these are asked for."""
 
     @property
     def inspect(self) -> Any:
-        """Its metadata: `doctor(snapshot=…)`."""
+        """Its metadata: `doctor(snapshot)`, `readers(snapshot)`."""
         ...
 
     def mend(self, what: Any, *, dry_run: bool = True, decided: bool = False) -> Any:
@@ -55,8 +55,8 @@ class MendingPlan:
 
 
 class Findings(View):
-    """What `table.inspect.doctor()` finds; *Mend* previews the call that mends a finding, then carries it
-    out.
+    """What `table.inspect.doctor()` finds, or with `readers` who would read the table wrongly. *Mend*
+    previews the call that mends a finding, then carries it out.
 
     `table` is any table, `snapshot` an id (None: the newest). Other traits (`width`, …) go by keyword.
 
@@ -68,8 +68,11 @@ class Findings(View):
     _esm = module("findings/view.js", "renderFindings")
     verbs = ("mend", "leave")
 
-    def __init__(self, table: Examined, *, snapshot: int | None = None, **kwargs: object) -> None:
+    def __init__(
+        self, table: Examined, *, readers: bool = False, snapshot: int | None = None, **kwargs: object
+    ) -> None:
         require_source(table, type(self).__name__)
+        self._verb = "readers" if readers else "doctor"
         self._table, self._title = table, title_of(table)
         self._model = FindingsModel(self._title, snapshot, "not looked yet", (), 0, ())
         self._diagnosis: Any = None
@@ -84,7 +87,7 @@ class Findings(View):
     def code(self) -> str:
         """The call that gives the findings."""
         at = "" if self.snapshot is None else f"snapshot={self.snapshot}"
-        return f"table.inspect.doctor({at})"
+        return f"table.inspect.{self._verb}({at})"
 
     @property
     def model(self) -> FindingsModel:
@@ -109,7 +112,7 @@ class Findings(View):
         return self
 
     def _load(self) -> None:
-        self._diagnosis = self._table.inspect.doctor(self.snapshot)
+        self._diagnosis = getattr(self._table.inspect, self._verb)(self.snapshot)
         self._model = findings_model(self._diagnosis, table=self._title)
         if self._plan is not None and self._plan.state == "asked":
             self._plan = None  # its findings may have changed
@@ -203,7 +206,7 @@ class Findings(View):
         """Title and summary; what is asked about mending."""
         at = "" if self._model.snapshot is None else f" at #{self._model.snapshot}"
         return {
-            "title": f"Doctor{at}",
+            "title": f"{'Readers' if self._model.readers else 'Doctor'}{at}",
             "subtitle": self._model.summary,
             "mendable": sum(row.mends for row in self._model.rows),
             "plan": self._plan.frame if self._plan else None,

@@ -70,4 +70,5 @@ TOOLS: tuple[Tool, ...] = (
     Tool("pruning", "Pruning", lambda source, _opened: PruningExplainer(source), _needs_table),
     Tool("what_if", "What if", _what_if, _needs_key),
     Tool("findings", "Doctor", lambda source, _opened: Findings(source), _needs_table),
+    Tool("readers", "Readers", lambda source, _opened: Findings(source, readers=True), _needs_table),
 )

@@ -265,7 +265,7 @@ class Workbench(anywidget.AnyWidget):
         self.parts = {**self.parts, tool.name: view}
 
     def show(self, tool: str) -> Self:
-        """Open one of the further views: files, merge, changelog, pruning, what_if, findings."""
+        """Open one of the further views: files, merge, changelog, pruning, what_if, findings, readers."""
         self.tool = tool
         return self
 

@@ -153,7 +153,7 @@ def diagnosis_card(found: Diagnosis) -> str:
     more = len(found) - _FINDINGS
     return html.card(
         found.table,
-        f"doctor · {at}",
+        f"{'readers' if found.readers else 'doctor'} · {at}",
         chip=(state, found.summary),
         body=[
             *map(_finding, found.findings[:_FINDINGS]),

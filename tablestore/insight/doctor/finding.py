@@ -98,8 +98,8 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The findings on one snapshot, what each rule looked at, and the limits. Iterates over the findings; it
-    is true when there are any."""
+    """The findings on one snapshot, what each rule looked at, and the limits; with `readers` they are about
+    other readers of the table. Iterates over the findings; it is true when there are any."""
 
     table: str
     snapshot: int | None
@@ -107,6 +107,7 @@ class Diagnosis:
     tried: tuple[RuleResult, ...]
     limits: Limits = Limits()
     listing: bool = False
+    readers: bool = False
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -126,9 +127,9 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """`3 findings: 1 risk, 2 slow` or `sound`."""
+        """`3 findings: 1 risk, 2 slow` or `sound`; of readers, who are not proved right, `no finding`."""
         if self.sound:
-            return "sound"
+            return "no finding" if self.readers else "sound"
         counts = ((s, sum(f.severity == s for f in self.findings)) for s in SEVERITIES)
         many = "1 finding" if len(self) == 1 else f"{len(self)} findings"
         return f"{many}: {', '.join(f'{n} {s}' for s, n in counts if n)}"
@@ -138,7 +139,7 @@ class Diagnosis:
         """Findings first, then what each rule looked at."""
         at = "without a snapshot" if self.snapshot is None else f"at snapshot {self.snapshot}"
         lines = [f"{self.table} {at}: {self.summary}", *(f.text for f in self.findings)]
-        lines.append("sound: looked at" if self.findings else "looked at")
+        lines.append("no finding" if self.readers else "sound: looked at" if self.findings else "looked at")
         for t in self.tried:
             lines += [] if t.findings else _lines(f"  {t.rule}: {t.text}", "    ")
         return "\n".join(lines)

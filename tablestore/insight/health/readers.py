@@ -18,14 +18,16 @@ def readers(store: Store, snapshot: Snapshot | None) -> Diagnosis:
     """What each reader would make of `snapshot`, those first that give wrong or stale rows without a word."""
     name = store.paths.root
     if snapshot is None:
-        return Diagnosis(name, None, (), (RuleResult("readers", "no snapshot yet: nothing to read"),))
+        return Diagnosis(
+            name, None, (), (RuleResult("readers", "no snapshot yet: nothing to read"),), readers=True
+        )
     facts = Facts(store, snapshot, Limits())
     with time_travel.expiring(store, snapshot.id), store.manifests.naming_rows():
         findings = [f for f in (_finding(facts, rule) for rule in RULES) if f is not None]
     spoken = [f.where for f in findings]
     tried = [RuleResult(str(r), r.known, spoken.count(str(r))) for r in READERS]
     findings.sort(key=lambda f: SEVERITIES.index(f.severity))
-    return Diagnosis(name, snapshot.id, tuple(findings), tuple(tried))
+    return Diagnosis(name, snapshot.id, tuple(findings), tuple(tried), readers=True)
 
 
 def _finding(facts: Facts, rule: ReaderRule) -> Finding | None:

@@ -129,6 +129,7 @@ def test_plans_snapshots_and_results_show_themselves(orders: ts.Table) -> None:
         "health": (orders.inspect.health(), "2 of 2 buckets wait for compaction"),
         "check": (orders.check(), "sound: every invariant holds"),
         "doctor": (orders.inspect.doctor(), "1 finding: 1 slow"),
+        "readers": (orders.inspect.readers(), "unmerged keys"),
         "advice": (ts.advise_buckets(orders), "1 bucket everything fits in one"),
         "compaction": (live.compact(full=True), "snapshot 7"),
     }

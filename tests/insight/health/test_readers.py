@@ -235,6 +235,7 @@ def test_readers_without_a_finding_are_listed_with_what_is_known(tmp_path: Path)
     put(table, (1, 10))
     diagnosis = table.refresh().inspect.readers()
     assert diagnosis.sound, diagnosis.text
+    assert diagnosis.summary == "no finding"
     assert [t.rule for t in diagnosis.tried] == [str(r) for r in READERS]
     KEYED.create(tmp_path / "keyed")
     keyed = ts.open(tmp_path / "keyed" / "d.db" / "t")
