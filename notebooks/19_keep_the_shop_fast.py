@@ -45,13 +45,13 @@ game
 # | − + | trigger | how many runs a rule waits for; writers wait at three more |
 # | C | full | merges all runs: slow, and for a while both copies are stored, but deletes go |
 # | L | strategy | universal or leveled |
-# | B | buckets × 2 | rewrites the table: cheap early, dear late; twice as many disks work, but who scans asks every bucket |
+# | B | buckets × 2 | rewrites all: dear late; twice as many disks work, but who scans asks every bucket |
 #
 # Each budget gives 250 points, half of them when it is used up. Stages: skew, deletes, a hot article, a slow
 # disk, a nightly reload. The log has the engine's own reasons.
 #
-# Stuck? Few large flushes beat many small ones. No recipe wins everywhere: a stage wants a high trigger before
-# a rush, another leveled rules, another deletes that go. Read what it says, and which budgets are small.
+# Stuck? Few large flushes beat many small ones. No recipe wins everywhere: a stage wants a high trigger
+# before a rush, another leveled rules, another deletes that go. Look which budgets are small.
 
 
 # %% jupyter={"source_hidden": true}
