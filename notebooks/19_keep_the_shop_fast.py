@@ -17,8 +17,8 @@
 #
 # A game. Orders stream in, a tick at a time. You are the one who compacts. Keep four budgets until tick 90:
 # **reads** (runs that a reader asks), **writes** (bytes written for each that came in), **space** (bytes
-# stored for each that is live), **stalls** (ticks in which writers wait). Two ghosts play the same orders: one
-# by universal rules, one by leveled ones.
+# stored for each that is live), **stalls** (ticks in which writers wait). Two ghosts play the same orders:
+# one by universal rules, one by leveled ones.
 
 # %% tags=["parameters"]
 seed = 7
