@@ -34,8 +34,9 @@ course.check()
 # %% [markdown]
 # ## A seed
 #
-# Every minute 20,000 orders of a shop are placed, paid or sent. A minute's rows are sorted by key and written
-# to one file, which never changes: a **run**. Fresh runs lie at **level 0**.
+# Every minute brings 20,000 changes: orders of a shop are placed, paid or sent. Six of ten change a recent
+# order. A minute's changes are sorted by key, the newest of each order is kept, and one file is written that
+# never changes: a **run**. Of the first minute's changes 8,000 orders remain. Fresh runs lie at **level 0**.
 
 # %%
 import widgets
@@ -46,6 +47,7 @@ tree = Simulator(shop, {"num-sorted-run.compaction-trigger": 5}, seed=seed)
 tree.flush()  # the first minute
 levels = widgets.LsmLevels(tree)
 assert levels.data()["level"].to_pylist() == [0]
+assert tree.inspect.levels()["rows"].to_pylist() == [8_000]
 levels
 
 # %% [markdown]
@@ -80,8 +82,8 @@ reader
 # %% [markdown]
 # ## Somebody has to prune
 #
-# **Compaction** reads several runs side by side, keeps the newest row of each key, and writes one run. This
-# tree allows five runs. Here comes the fifth.
+# **Compaction** reads several runs side by side, keeps the newest row of each key, and writes one run. With
+# fewer than five runs this tree lets things be: five is its **trigger**. Here comes the fifth.
 
 # %%
 tree.flush()
@@ -90,6 +92,8 @@ before = tree.inspect.levels()
 
 # %% jupyter={"source_hidden": true}
 taken = len(plan.picks[0].forecast.read)
+*newer, oldest = before["bytes"].to_pylist()
+percent = 100 * sum(newer) // oldest
 pruning = course.task(
     "the fifth run",
     "There are five runs now. What does the engine do?",
@@ -100,7 +104,9 @@ pruning = course.task(
     },
     answer={0: "wait", 2: "two", 5: "all"}[taken],
     hint="Four fresh runs lie on one old, smaller run. Which choice gets rid of most outdated rows?",
-    why=f"In the engine's own words: {plan.picks[0].explain().splitlines()[0]}.",
+    why=f"The four newer runs have {percent} % of the bytes of the oldest one, whose rows they may replace. "
+    "Above 200 % everything is merged; notebook 04 has the rules. In the engine's own words: "
+    f"{plan.picks[0].explain().splitlines()[0]}.",
 )
 pruning
 
@@ -111,6 +117,9 @@ done = tree.compact()
 # Checks; open it when you have answered.
 assert runs.num_rows == 4, "every minute left a run of its own"
 assert reader.answer.own == ["#4", "#3"]
+assert taken == 5
+assert percent > 200, "the rule on size amplification fires"
+assert plan.picks[0].decision.rule == "size amplification"
 after = tree.inspect.levels().to_pylist()
 assert [file["level"] for file in after] == [5], "one run is left, at the oldest level"
 stored = sum(before["rows"].to_pylist())
@@ -141,11 +150,13 @@ def most_runs(tree: Simulator) -> int:
 kinds, max_runs = commits["commit_kind"].to_pylist(), most_runs(tree)
 wild = course.task(
     "an hour later",
-    "**60** runs were written in that hour. How many did a reader have to ask at the worst moment?",
+    "**60** runs were written in that hour. How many lay in the tree at the worst moment? A reader of the "
+    "whole table asks all of them, one of a single key at most as many.",
     options={"sixty": "about sixty", "few": "a handful", "one": "never more than one"},
     answer="one" if max_runs == 1 else "few" if max_runs <= 8 else "sixty",
     hint="When does the engine act?",
-    why=f"At most {max_runs}: compaction begins at five runs, so reads stay fast however long it grows.",
+    why=f"At most {max_runs}: with the fifth run the rules begin to look, and one of them fires. So reads "
+    "stay fast however long it grows.",
 )
 wild
 

@@ -77,13 +77,16 @@ commits_expected
 # %% [markdown]
 # Each box is a chunk: empty while it waits, striped once a task has read it, solid once it is in a snapshot.
 # Below is the source's log. A chunk holds the rows as of its brackets ⊏⊐; what changed later is in the log.
-# *Pause* and *Stop* act while it goes on.
+# *Pause* and *Stop* act while it goes on. It starts at once, and counts its commits: answer first.
 
 # %%
 progress = widgets.IngestProgress("tpch.dwd_lineitem")
 timeline = widgets.SnapshotTimeline(table)
 progress.link(timeline)
-progress.run(ingest_job(spark, run))
+_ = progress.run(ingest_job(spark, run))
+
+# %%
+commits_expected.then(progress)
 
 # %%
 commits_expected.then(timeline)
@@ -101,12 +104,6 @@ assert commits.num_rows == commits_expected.answer.own, "one snapshot a batch"
 assert progress.progress.counts["committed"] == run.chunks
 assert progress.progress.lag_bytes == 0, "everything up to the log's head is in the table"
 commits_expected.then(shown.to_pandas().to_string(index=False))
-
-# %% [markdown]
-# How the ingest ended:
-
-# %%
-progress
 
 # %% [markdown]
 # ## What is in the table

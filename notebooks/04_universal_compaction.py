@@ -99,7 +99,7 @@ in_order
 in_order.then(next_pick(five).explain(), "✓ decided; ○ was not reached; a dash is off.")
 
 # %% [markdown]
-# ## Rule 1: size amplification
+# ## Size amplification: the second in the order
 #
 # All newer runs may hold newer versions of the oldest run's rows, so at worst the table holds that much too
 # much. If
@@ -118,7 +118,7 @@ first = course.task(
     ruler=(0, 600, 10, "%"),
     picture=None,
     hint="Four runs are newer than the oldest. What are four equal parts in percent of one?",
-    why="Four of the same size are 400 % of the fifth: more than 200 %, so rule 1 fires and takes them all.",
+    why="Four of the same size are 400 % of the fifth: above 200 %, so this rule fires and takes them all.",
 )
 first
 
@@ -146,10 +146,10 @@ assert done.levels()["level"].to_pylist() == [5]
 assert done.compactions()["rule"].to_pylist() == ["size amplification"]
 
 # %% [markdown]
-# ## Rule 2: size ratio
+# ## Size ratio: the third
 #
-# Rule 1 is for emergencies. The daily work is rule 2: the newest run is the *candidate*, and of the next one
-# it asks
+# Size amplification is for emergencies. The daily work is the size ratio: the newest run is the *candidate*,
+# and of the next one it asks
 #
 # > candidate × 1.01 ≥ next run ?
 #
@@ -162,11 +162,11 @@ decision, files = next_pick(four_and_big), four_and_big.inspect.levels()
 second = course.task(
     "which runs",
     "Four fresh runs and the big one. **Click the runs that the next compaction takes.** Do the sum of "
-    "rule 1 first.",
+    "size amplification first.",
     answer=course.runs(taken(files, decision)),
     picture=course.RunPicture(files),
-    hint="Rule 1: are the four newer runs together more than twice the oldest? Rule 2: add up from the "
-    "newest, and at each run ask whether the sum × 1.01 reaches it.",
+    hint="Size amplification: are the four newer runs together more than twice the oldest? Size ratio: add "
+    "up from the newest, and at each run ask whether the sum × 1.01 reaches it.",
     why="One reaches one, two reach one, three reach one; but four do not reach the big one. It stays.",
 )
 second
@@ -212,10 +212,11 @@ where_to.then(
 )
 
 # %% [markdown]
-# ## Rule 3: file number
+# ## File number: the fourth
 #
-# Rules 1 and 2 may both say no while runs pile up. Then rule 3 counts: when runs > trigger it takes as
-# many of the newest as are too many, and one more, and goes on by the ratio.
+# Both may say no while runs pile up. Then the file number counts. At the trigger, with five runs, the rules
+# begin to be tried; this one fires above it, from six on. It takes as many of the newest as are too many, and
+# one more, and goes on by the ratio.
 
 # %% jupyter={"source_hidden": true}
 crowded = tree(5, "compact", 4, "compact", 3, "compact", {TRIGGER: 3}, 1)
@@ -225,7 +226,8 @@ third = course.task(
     "**Which rule fires?**",
     answer=next_pick(crowded).rule,
     options=["size amplification", "size ratio", "file number", "none"],
-    hint="Rule 1: is 1 + 3 + 4 more than twice 5? Rule 2: does 1 × 1.01 reach 3? Then rule 3 counts.",
+    hint="Size amplification: is 1 + 3 + 4 more than twice 5? Size ratio: does 1 × 1.01 reach 3? Then the "
+    "file number counts.",
     why="8 is not more than 10, 1 does not reach 3, but runs 4 > trigger 3: the count decides.",
 )
 third
@@ -251,7 +253,7 @@ def runs_taken(percent):
 assert runs_taken(1) == 4, "at 1 % the big run stays out, as above"
 ratio = course.task(
     "the ratio at which it joins",
-    "Four fresh runs of size 1 and one of size 5, as in rule 2. From **which size ratio** on, in whole "
+    "Four fresh runs of size 1 and one of size 5, as above. From **which size ratio** on, in whole "
     "percent, does the big run join?",
     answer=course.Number(next(p for p in range(1, 100) if runs_taken(p) == 5), tolerance=2, unit="%"),
     ruler=(0, 100, 1, "%"),
@@ -294,7 +296,7 @@ found = table.inspect.levels()
 pick = table.compact(dry_run=True).picks[0].decision
 real = course.task(
     "which runs of the table",
-    "Rule 2 stops before the medium run: three small ones do not reach it. **Click the runs that the "
+    "The size ratio stops before the medium run: three small ones do not reach it. **Click the runs that the "
     "compaction takes.** One thing is new: the run at which it stops lies at level 0, and nothing is ever "
     "written **to** level 0.",
     answer=course.runs(taken(found, pick)),

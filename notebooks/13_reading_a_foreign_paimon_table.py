@@ -145,8 +145,9 @@ dry = table.compact(dry_run=True, bucket=0)
 counting = next(trial for trial in dry.picks[0].decision.reason.trials if trial.rule == "file number")
 fires = course.task(
     "the next compaction",
-    f"Bucket 0 has {runs.answer.shown()} runs and `num-sorted-run.compaction-trigger` is "
-    f"{table.options['num-sorted-run.compaction-trigger']}. Does the rule on the number of runs fire now?",
+    "`num-sorted-run.compaction-trigger` is "
+    f"{table.options['num-sorted-run.compaction-trigger']}. Does the rule on the number of runs fire now in "
+    "bucket 0?",
     answer=counting.state == "fired",
     hint="The rule fires when runs > trigger. How many are there?",
     why="runs {runs} ≤ trigger {trigger}: nothing to do yet.".format(**dict(counting.numbers)),

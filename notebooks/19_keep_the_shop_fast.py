@@ -16,9 +16,9 @@
 # # 19 · Keep the shop fast
 #
 # A game. Orders stream in, a tick at a time. You are the one who compacts. Keep four budgets until tick 90:
-# **reads** (sorted runs), **writes** (bytes written for each that came in), **space** (bytes stored for each
-# that is live), **stalls** (ticks in which writers wait). Two ghosts play the same orders: one by universal
-# rules, one by leveled ones.
+# **reads** (runs that a reader asks), **writes** (bytes written for each that came in), **space** (bytes
+# stored for each that is live), **stalls** (ticks in which writers wait). Two ghosts play the same orders:
+# one by universal rules, one by leveled ones.
 
 # %% tags=["parameters"]
 seed = 7
@@ -45,12 +45,13 @@ game
 # | − + | trigger | how many runs a rule waits for; writers wait at three more |
 # | C | full | merges all runs: slow, and for a while both copies are stored, but deletes go |
 # | L | strategy | universal or leveled |
-# | B | buckets × 2 | rewrites the table: cheap early, dear late; from then on twice as many disks work |
+# | B | buckets × 2 | rewrites all: dear late; twice as many disks work, but who scans asks every bucket |
 #
 # Each budget gives 250 points, half of them when it is used up. Stages: skew, deletes, a hot article, a slow
 # disk, a nightly reload. The log has the engine's own reasons.
 #
-# Stuck? Few large flushes beat many small ones. Before a rush, raise the trigger.
+# Stuck? Few large flushes beat many small ones. No recipe wins everywhere: a stage wants a high trigger
+# before a rush, another leveled rules, another deletes that go. Look which budgets are small.
 
 
 # %% jupyter={"source_hidden": true}
@@ -81,7 +82,7 @@ if solve:
 #
 # ## Two questions to try
 #
-# 1. Win stage 4 with more buckets, then without. What do they cost, and what do they save?
+# 1. Win stage 4 with more buckets. Why do the same moves lose stage 1?
 # 2. Write a better `sensible`: can a function beat you at stage 5?
 #
 # Back to **00 · Start here**.

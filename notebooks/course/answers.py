@@ -58,8 +58,8 @@ class Number:
         """A whole number, or one with some slack."""
         if self.tolerance == 0:
             return "a whole number" if float(self.own).is_integer() else "a number"
-        slack = f"{100 * self.tolerance:g} %" if self.relative else f"{self.tolerance:g}"
-        return f"a number, right within {slack}"
+        slack = f"{100 * self.tolerance:g} % of it" if self.relative else f"{self.tolerance:g} {self.unit}"
+        return f"a number, right within {slack.strip()}"
 
     def problem(self, submitted: Any) -> str | None:
         """Too low, too high, or no number at all."""

@@ -248,6 +248,8 @@ def task(
     kind = answers.of(
         own, options=None if isinstance(own, int | float) and not isinstance(own, bool) else options
     )
+    if isinstance(kind, Number) and kind.tolerance:
+        question = f"{question}\n\nAnswer with {kind.form}."
     asked = TaskQuestion(
         name,
         question,

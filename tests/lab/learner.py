@@ -1,4 +1,4 @@
-"""A newcomer at a notebook: runs all cells, then answers every task by clicks alone, to full marks.
+"""A newcomer at a notebook: runs all cells, then answers every task by clicks alone, one at the second try.
 
 What to click is asked of the kernel, where the engine's answers are; the clicks are those of a hand: options,
 spots of a picture, places of a ruler, arrows of an order, then *Ask the engine*. Called by tests of the
@@ -16,20 +16,34 @@ TASKS = "__import__('notebooks.course.tasks', fromlist=['_lesson'])._lesson.task
 WAIT = 120_000
 
 
-def play(notebook: Notebook) -> int:
-    """Answer each task of a notebook that was run; the number of tasks, all of them right in the end."""
+def play(notebook: Notebook) -> tuple[int, int]:
+    """Answer each task of a notebook that was run; the number of tasks, all of them right in the end, and
+    how many of them at the first try."""
     page = notebook.page
     own = notebook.kernel(f"[[name, task.question.kind, task._own()] for name, task in {TASKS}.items()]")
+    slips = next((name for name, kind, _ in own if kind == "one"), "")
     for at, (name, kind, value) in enumerate(own):
         card = page.locator(".lw-task").nth(at)
         assert card.locator(".lw-head .lw-sub").first.text_content() == name
         card.scroll_into_view_if_needed(timeout=WAIT)
         assert card.get_attribute("data-state") == "open", f"{name} is answered before anybody clicked"
+        if name == slips:
+            slip(card, value)
         answer(card, kind, value)
         card.get_by_role("button", name="compare with the engine's answer").click()
-        card.locator(".lw-task-pair").wait_for(timeout=WAIT)
+        card.locator(".lw-task-pair > div + div").wait_for(timeout=WAIT)
         assert card.get_attribute("data-state") == "right", f"{name}: {card.text_content()}"
-    return len(own)
+    return len(own), len(own) - bool(slips)
+
+
+def slip(card: Any, value: str) -> None:
+    """A first wrong choice: the hint comes, and nothing of the engine's answer."""
+    ids = card.locator("button[data-id]").evaluate_all("all => all.map((each) => each.dataset.id)")
+    answer(card, "one", next(each for each in ids if each != value))
+    card.get_by_role("button", name="compare with the engine's answer").click()
+    card.locator(".lw-task-pair").wait_for(timeout=WAIT)
+    assert card.get_attribute("data-state") == "again"
+    assert card.locator("button.lw-right").count() == 0, "the engine's answer is shown before the second try"
 
 
 def answer(card: Any, kind: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from xml.etree import ElementTree
 
@@ -345,6 +346,16 @@ def test_what_is_no_stage_and_no_move_is_refused() -> None:
 
 class TestInTheBrowser:
     pytestmark = needs_browser
+
+    def test_result_and_scores_are_seen_without_scrolling(self, page: Page, tmp_path) -> None:
+        stage = STAGES[3]
+        game = ShopGame(4, moves=played_by(winner(stage), stage, seed=7).moves, ticks=stage.ticks)
+        page.page.set_viewport_size({"width": 1280, "height": 800})
+        page.open(game.to_html(tmp_path / "game.html"))
+        assert len(game.shop.busy) == 4
+        for words in (re.compile("^✓ Won: every budget was kept"), re.compile("^you [0-9]+$"), "leveled"):
+            box = page.page.locator(".lw-game svg text", has_text=words).first.bounding_box()
+            assert box["y"] + box["height"] < 800, words
 
     def test_a_page_plays_the_recording_and_steps_by_moves(self, page: Page, tmp_path) -> None:
         game = ShopGame(1, moves=played_by(KEEPER, STAGES[0], seed=7).moves, ticks=20)

@@ -1,9 +1,9 @@
-"""The game as SVG: four budgets, memory and disk, the tree with its next compaction, the race of scores.
+"""The game as SVG: four budgets, the result, the race of scores, memory and disk, the tree and what is next.
 
-Invariants: every part keeps its place from the first tick to the last, unless level 0 outgrows its rows; a
-budget is a bar with a mark at what may be used, in words, too, and with ✕ and red beyond it; the player is
-bold, the ghosts are thin; several buckets share the scale of their runs. Pure: model → `Figure`. Called by
-the widget and by the export.
+Invariants: every part keeps its place from the first tick to the last; the trees, which grow, are the last,
+so that a screen shows result and scores without scrolling; a budget is a bar with a mark at what may be used,
+in words, too, and with ✕ and red beyond it; the player is bold, the ghosts are thin; several buckets share
+the scale of their runs. Pure: model → `Figure`. Called by the widget and by the export.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ LOWEST = 250  # of the scale of scores
 
 def game_figure(model: GameModel, *, width: float) -> Figure:
     """The whole game at one tick."""
-    parts = [_task(model, width), _meters(model, width), _gauges(model, width), trees_figure(model, width)]
+    parts = [_task(model, width), _meters(model, width), _verdict(model, width)]
     if width >= 860:
         race, board = _race(model, width - BOARD), _board(model, BOARD)
         beside = race.body + group(board.body, transform=f"translate({num(width - BOARD)} 0)")
         parts.append(Figure(width, max(race.height, board.height), beside))
     else:
         parts += [_race(model, width), _board(model, width)]
-    whole = stack([*parts, _verdict(model, width)])
+    whole = stack([*parts, _gauges(model, width), trees_figure(model, width)])
     stage = model.stage
     meta: dict[str, object] = {"tick": model.tick, "ticks": stage.ticks, "over": model.over}
     label = f"Stage {stage.number}, {stage.name}: {model.verdict}"
