@@ -25,7 +25,7 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_metrics, add_warehouse, command_parser
+from tablestore.cli.parsing import add_log, add_metrics, add_warehouse, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
@@ -45,6 +45,8 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
         p.error("--plan and --advise are two questions: ask one")
     for name in (name for name in ("plan", "advise") if getattr(options, name) and options.once):
         p.error(f"--{name} does nothing: leave --once out")
+    for name in (name for name in ("plan", "advise") if getattr(options, name) and options.log):
+        p.error(f"--{name} answers a question and logs nothing: leave --log out")
     return options
 
 
@@ -85,5 +87,6 @@ def _parser(door: Door) -> argparse.ArgumentParser:
     )
     p.add_argument("--name", metavar="NAME", help="of the service, under which it writes down what it does")
     add_metrics(p)
+    add_log(p)
     p.add_argument("--poll", default="5 s", metavar="TIME", help="between two looks (default %(default)s)")
     return p
