@@ -1,4 +1,4 @@
-"""`--log json`: every line of standard output is an event, from the first to the error that ends a command."""
+"""`--log json`: each line of standard output is an event, up to the error that ends a command."""
 
 from __future__ import annotations
 
