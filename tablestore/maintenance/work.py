@@ -155,7 +155,8 @@ def carried_out(table: Table, work: MaintenanceWork) -> tuple[str, int, int]:
     """Do a piece of work: what came of it in words, and the bytes read and written. Raises what the verb
     raises; then nothing of it was committed."""
     if work.kind == "compact":
-        done = table.with_options(work.options).compact(**_chosen(table, work))
+        own = {**work.options, "write-only": "false"}  # so old snapshots, log and tags go with the commit
+        done = table.with_options(own).compact(**_chosen(table, work))
         return done.text, done.bytes_read, done.bytes_written
     if work.kind == "finding":
         assert work.finding is not None, "the work of a finding has it"
