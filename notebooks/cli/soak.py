@@ -17,8 +17,8 @@ from notebooks.cli.soak_options import parser
 from notebooks.soak.page import as_page, as_text
 from notebooks.soak.run import Soak, SoakPlan
 from notebooks.soak.verdicts import GROWS
+from tablestore.cli.exit_codes import ExitCode
 
-DIFFERS, REFUSED, GROWING, INTERRUPTED = 1, 2, 5, 130
 _LEAST_SECONDS = 30.0
 
 
@@ -30,10 +30,10 @@ def main(arguments: list[str]) -> int:
         return _soak(options, _plan(options), screen)
     except (ts.TablestoreError, OSError) as e:
         screen.print("[bold red]soak:[/]", Text(str(e)))
-        return REFUSED
+        return ExitCode.REFUSED
     except KeyboardInterrupt:
         screen.print("stopped; nothing was compared")
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
 
 
 def _plan(options: argparse.Namespace) -> SoakPlan:
@@ -68,8 +68,8 @@ def _soak(options: argparse.Namespace, plan: SoakPlan, screen: Console) -> int:
     print(as_text(title, outcome, verdicts))
     print(f"page: {options.to}")
     if outcome.problems:
-        return DIFFERS
-    return GROWING if any(verdict.word == GROWS for verdict in verdicts) else 0
+        return ExitCode.WRONG
+    return ExitCode.GROWS if any(verdict.word == GROWS for verdict in verdicts) else ExitCode.DONE
 
 
 if __name__ == "__main__":

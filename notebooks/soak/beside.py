@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 import tablestore as ts
 from notebooks.soak.database import ACCOUNTS, CENTS
-from notebooks.soak.services import STOPPED
+from tablestore.cli.exit_codes import ExitCode
 
 EVENTS, ACCOUNTS_TABLE = "logs.events", "ods.accounts"
 KEYS = 2_000
@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
         "read": lambda: read(warehouse, Path(folder), turns(_READ_EVERY)),
     }
     work[verb]()
-    return STOPPED
+    return ExitCode.INTERRUPTED
 
 
 if __name__ == "__main__":

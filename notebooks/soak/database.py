@@ -13,9 +13,8 @@ from collections import deque
 from decimal import Decimal
 from typing import Any
 
-import pymysql
-
 from notebooks.demo.mariadb import MariaDb
+from tablestore.core.extras import required
 
 DATABASE, ACCOUNTS, CENTS, KEPT = "bank", 500, 100_000, 5_000
 TABLES = ("accounts", "beat", "orders")
@@ -82,12 +81,14 @@ class Bank:
             raise error
 
     def _work(self) -> None:
+        errors = required("pymysql", by="a soak").err
+        away = (errors.OperationalError, errors.InterfaceError, OSError)
         try:
             while not self._shut.is_set():
                 try:
                     with self._server.connect(database=DATABASE, autocommit=False) as connection:
                         self._follow(connection)
-                except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError):
+                except away:
                     self.reconnects += 1  # killed or frozen: what it has is asked when it is back
                     self._shut.wait(_AGAIN_SECONDS)
         except BaseException as e:  # `shut` raises it

@@ -19,8 +19,9 @@ from notebooks.soak import beside
 from notebooks.soak.database import DATABASE, TABLES, Bank, Progress
 from notebooks.soak.figures import Sampler, readings, stored_rows
 from notebooks.soak.schedule import FREEZE, Fault, faults
-from notebooks.soak.services import STOPPED, Services
+from notebooks.soak.services import Services
 from tablestore.cdc.mysql.address import Address
+from tablestore.cli.exit_codes import ExitCode
 
 CDC, TIER, MAINTAIN, READER, WRITER, SERVER = "cdc", "tier", "maintain", "reader", "log writer", "MariaDB"
 _CLI = "tablestore.cli"
@@ -213,9 +214,11 @@ class Soak:
 
     def _stop(self, name: str) -> None:
         code = self._services.stop(name)
-        if code != STOPPED:
+        if code != ExitCode.INTERRUPTED:
             words = self._services.output(name).strip()[-600:]
-            self.outcome.problems.append(f"{name}, asked to end: {code}, not {STOPPED}: {words}")
+            self.outcome.problems.append(
+                f"{name}, asked to end: {code}, not {ExitCode.INTERRUPTED:d}: {words}"
+            )
 
     def _open_differences(self, sold: int, *, compared: list[str] | None = None) -> list[str]:
         """What differs between a source and the lake, row by row; `compared` gets a line of each that is

@@ -17,8 +17,6 @@ from notebooks.demo.resources import tree, tree_bytes, tree_handles
 
 _STOP_SECONDS = 300.0
 _HEALTH_SECONDS = 5.0
-STOPPED = 130
-"""What a command answers that was asked to end."""
 
 
 class Services(PrivateServers):

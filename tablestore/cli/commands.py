@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from tablestore.cli.door import Door
+from tablestore.cli.exit_codes import ExitCode
 from tablestore.core.errors import MissingPackage
 from tablestore.core.extras import remedy
 
@@ -32,8 +33,6 @@ COMMANDS = {
 """The commands that an installed package has, in the order of their help."""
 EXTRAS = {"cdc": "spark,mysql", "open": "lab", "sql": "sql", "tier": "fluss"}
 """The extras with which a command can do all that it does."""
-INTERRUPTED, REFUSED, UNKNOWN = 130, 2, 127
-"""Exit codes: after Ctrl-C, of a command whose packages are missing, and of what is no command."""
 
 
 def usage(program: str, lines: Mapping[str, str]) -> str:
@@ -56,11 +55,11 @@ def main(arguments: Sequence[str], door: Door, lines: Mapping[str, str]) -> int:
         near = get_close_matches(name, lines, n=1)
         hint = f"; did you mean `{near[0]}`?" if near else f"; `{door.program} --help` lists them"
         print(f"{door.program}: there is no command `{name}`{hint}", file=sys.stderr)
-        return UNKNOWN
+        return ExitCode.UNKNOWN
     try:
         return run(name, rest, door)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
 
 
 def run(name: str, arguments: Sequence[str], door: Door) -> int:
@@ -73,5 +72,5 @@ def run(name: str, arguments: Sequence[str], door: Door) -> int:
             raise
         what = e.name or "a package that it needs"
         print(f"{door.program} {name}: {what} is missing: {remedy(EXTRAS[name])}", file=sys.stderr)
-        return REFUSED
+        return ExitCode.REFUSED
     return int(command.main(asked))

@@ -58,6 +58,15 @@ def add_metrics(p: argparse._ActionsContainer) -> None:
     )
 
 
+def add_log(p: argparse._ActionsContainer) -> None:
+    """`--log`."""
+    p.add_argument(
+        "--log",
+        choices=("json",),
+        help="write a line of JSON for each event to standard output, and nothing else (default: for people)",
+    )
+
+
 def pair(text: str) -> tuple[str, str]:
     """KEY=VALUE of the command line."""
     key, equals, value = text.partition("=")

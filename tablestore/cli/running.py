@@ -8,24 +8,26 @@ from contextlib import contextmanager
 from threading import Event
 
 from rich.console import Console
-from rich.text import Text
 
+from tablestore.cli.event_log import say_error, screen_for
+from tablestore.cli.exit_codes import ExitCode
 from tablestore.core.errors import TablestoreError
 
-REFUSED, FAILED, INTERRUPTED = 2, 3, 130
+REFUSED, FAILED, INTERRUPTED = ExitCode.REFUSED, ExitCode.FAILED, ExitCode.INTERRUPTED
 
 
-def run(command: str, work: Callable[[], int], screen: Console, *, interrupted: str) -> int:
-    """The exit code of a command: that of its `work`. Where Ctrl-C ends it `interrupted` is said, the text of
-    an error where that does."""
-    try:
-        return work()
-    except KeyboardInterrupt:
-        screen.print(interrupted)
-        return INTERRUPTED
-    except (TablestoreError, OSError) as error:
-        screen.print(f"[bold red]{command}:[/]", Text(str(error)), soft_wrap=True)
-        return REFUSED
+def run(command: str, work: Callable[[Console], int], log: str | None, *, interrupted: str) -> int:
+    """The exit code of a command: that of its `work`, which gets what it speaks to people by; `log` is the
+    form of its log. Where Ctrl-C ends it `interrupted` is said, the text of an error where that does."""
+    with screen_for(command, log) as screen:
+        try:
+            return work(screen)
+        except KeyboardInterrupt:
+            screen.print(interrupted)
+            return INTERRUPTED
+        except (TablestoreError, OSError) as error:
+            say_error(screen, command, str(error))
+            return REFUSED
 
 
 @contextmanager

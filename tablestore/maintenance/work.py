@@ -184,7 +184,8 @@ class CarriedOut:
 
 def _outcome(table: Table, work: MaintenanceWork) -> Outcome:
     if work.kind == "compact":
-        done = table.with_options(work.options).compact(**_chosen(table, work))
+        own = {**work.options, "write-only": "false"}  # so old snapshots, log and tags go with the commit
+        done = table.with_options(own).compact(**_chosen(table, work))
         return Outcome(done.text, done.bytes_read, done.bytes_written)
     if work.kind == "finding":
         assert work.finding is not None, "the work of a finding has it"

@@ -22,6 +22,7 @@ from notebooks.soak.database import ACCOUNTS, CENTS
 from notebooks.soak.figures import MEMORY, Figures
 from notebooks.soak.run import shop_differences
 from notebooks.soak.verdicts import FLAT, GROWS, LEAST_SAMPLES, SHORT, longest_life, verdict
+from tablestore.cli.exit_codes import ExitCode
 from tests.suite import counterparts
 
 ROOT = Path(__file__).parents[2]
@@ -150,7 +151,7 @@ def test_orders_that_are_missing_doubled_or_changed_are_counted(tmp_path: Path, 
     ],
 )
 def test_what_cannot_be_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], text: str):
-    assert verb.main(arguments) == verb.REFUSED
+    assert verb.main(arguments) == ExitCode.REFUSED
     assert text in " ".join(capsys.readouterr().err.split())
 
 
@@ -161,7 +162,7 @@ def test_a_minute_with_kills_ends_equal(tmp_path: Path, seeds: tuple[int, ...]):
     command = [sys.executable, "-m", "notebooks.cli", "soak", "--minutes", "1", "--rate", "60"]
     command += ["--seed", str(seeds[0]), "--to", str(page), "--cluster", "own"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, verb.GROWING), done.stdout + done.stderr
+    assert done.returncode in (ExitCode.DONE, ExitCode.GROWS), done.stdout + done.stderr
     equal = [line for line in done.stdout.splitlines() if line.startswith("equal: ")]
     assert len(equal) == 6, done.stdout
     assert "WRONG" not in done.stdout

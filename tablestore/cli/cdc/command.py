@@ -12,14 +12,15 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 
 import tablestore as ts
 from tablestore.cdc.capture.report import BatchProgress, BatchReport
 from tablestore.cdc.capture.state import CaptureModel, capture_model
 from tablestore.cli.cdc.plan import print_plan
-from tablestore.cli.cdc.screen import picture, plain_lines, summary
+from tablestore.cli.cdc.screen import emit_batch, picture, plain_lines, summary
 from tablestore.cli.engines import running
+from tablestore.cli.event_log import is_json, say_error
+from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.metrics.capture import CaptureMetrics
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
@@ -37,21 +38,18 @@ SOURCE = (
 )
 KEPT = 2_000  # reports that a picture is made of
 _LOOK_SECONDS = 0.25
-PAUSED = 4
-"""The exit code of a capture that has ended, and left tables behind that it could not follow."""
 
 
 def main(options: argparse.Namespace) -> int:
     """Capture until Ctrl-C or, with --once, until all is read; --plan says what would be captured."""
-    screen = Console(stderr=True, highlight=False)
 
-    def work() -> int:
+    def work(screen: Console) -> int:
         if options.plan:
             return print_plan(options.source, wanted(options), Console(highlight=False))
         return capture(options, screen)
 
     words = "stopped; the same command goes on from the last batch that is committed"
-    return run("cdc", work, screen, interrupted=words)
+    return run("cdc", work, options.log, interrupted=words)
 
 
 def wanted(options: argparse.Namespace) -> dict[str, Any]:
@@ -147,11 +145,11 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) 
     """Show the capture until it ends or is stopped; `fresh` gets its reports. Spark's own words are in
     `log`, which is kept where the capture failed."""
     with asked_to_stop(screen, "stopping after this batch; once more leaves it to be done again") as asked:
-        look = _picture if screen.is_terminal else _lines
+        look = _events if is_json(screen) else _picture if screen.is_terminal else _lines
         look(job, fresh, screen, asked)
     screen.print(summary(_model(job, job.reports())), markup=False, soft_wrap=True)
     if job.error is not None:
-        screen.print("[bold red]cdc: failed:[/]", Text(str(job.error)))
+        say_error(screen, "cdc", str(job.error), failed=True)
         where = "" if log is None else f"Spark's own words are in {log}; "
         screen.print(f"{where}the same command goes on from here", markup=False)
         return FAILED
@@ -168,7 +166,7 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) 
         )
         again = f"--read-again '{names}' reads them anew, --exclude '{names}' goes on without them"
         screen.print(again, markup=False, soft_wrap=True)
-        return PAUSED
+        return ExitCode.PAUSED
     return 0
 
 
@@ -187,6 +185,12 @@ def _lines(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) ->
         while fresh:
             for line in plain_lines(fresh.pop(0)):
                 print(line, flush=True)
+
+
+def _events(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
+    for _ in _until_end(job, asked):
+        while fresh:
+            emit_batch(fresh.pop(0))
 
 
 def _picture(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_master, add_metrics, add_warehouse, command_parser, pair
+from tablestore.cli.parsing import add_log, add_master, add_metrics, add_warehouse, command_parser, pair
 
 BAD_ROWS = ("fail", "dead-letter")
 ENGINES = ("spark", "local")
@@ -44,7 +44,10 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
     _target_options(p.add_argument_group("the lake"), door)
     _column_options(p.add_argument_group("columns"))
     _run_options(p.add_argument_group("the run"))
-    return p.parse_args(arguments)
+    options = p.parse_args(arguments)
+    if options.plan and options.log:
+        p.error("--plan captures nothing that could be logged: leave --log out")
+    return options
 
 
 def _source_options(p: Any) -> None:
@@ -122,6 +125,7 @@ def _message_options(p: Any) -> None:
 def _target_options(p: Any, door: Door) -> None:
     add_warehouse(p, door)
     add_metrics(p)
+    add_log(p)
     p.add_argument(
         "--into",
         default="",

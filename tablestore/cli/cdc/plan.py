@@ -12,8 +12,7 @@ from rich.console import Console
 from tablestore.cdc.capture.opening import rules_of, source_address
 from tablestore.cdc.capture.preview import PreviewTable, preview
 from tablestore.cdc.capture.rules import CaptureRules
-
-REFUSED = 2
+from tablestore.cli.exit_codes import ExitCode
 
 
 def print_plan(url: str, wanted: Mapping[str, Any], out: Console) -> int:
@@ -30,7 +29,7 @@ def print_plan(url: str, wanted: Mapping[str, Any], out: Console) -> int:
     refused = [each for each in previews if each.refused]
     captured = len(previews) - sum(bool(each.reason) for each in previews)
     out.print(f"{captured} of {len(previews)} tables of {address.title}; nothing was written", soft_wrap=True)
-    return REFUSED if refused else 0
+    return ExitCode.REFUSED if refused else ExitCode.DONE
 
 
 def plan_lines(found: Sequence[PreviewTable]) -> list[str]:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.state import SPEED_SECONDS, CaptureModel, CaptureTable, clock
+from tablestore.cli.event_log import emit
 from tablestore.core.plain_text import one_line
 from tablestore.core.quantities import elapsed, many, short_count, size
 
@@ -99,6 +100,26 @@ def plain_lines(report: BatchReport) -> Iterator[str]:
         *([f"reading {one_line(', '.join(report.snapshotting))}"] if report.snapshotting else []),
     ]
     yield f"{at} batch {report.number}: {', '.join(parts)}"
+
+
+def emit_batch(report: BatchReport) -> None:
+    """What a batch did as events: those of its source, then one for each table that it changed."""
+    for each in report.events:
+        text = f"{each.kind} {each.source}: {each.done}"
+        emit(each.kind, text, table=each.table, source=each.source, rows=each.rows)
+    for table in report.tables:
+        rows = table.snapshot_rows + table.changes
+        if rows or table.bad_rows:
+            emit(
+                "batch",
+                f"batch {report.number}: {many(rows, 'row')} into {table.table}",
+                table=table.table,
+                snapshot=table.snapshot,
+                rows=rows,
+                bad_rows=table.bad_rows or None,
+                batch=report.number,
+                freshness_seconds=report.worst_freshness,
+            )
 
 
 def summary(model: CaptureModel) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ from rich.live import Live
 
 import tablestore as ts
 from tablestore.cli.engines import running
-from tablestore.cli.maintain.screen import picture
+from tablestore.cli.event_log import is_json
+from tablestore.cli.maintain.screen import emit_work, picture
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
 from tablestore.maintenance.opening import service_of
+from tablestore.maintenance.report import WorkDone
 from tablestore.maintenance.service import MaintenanceService
 
 _LOOK_SECONDS = 0.25
@@ -27,9 +29,8 @@ _LOOK_SECONDS = 0.25
 
 def main(options: argparse.Namespace) -> int:
     """Maintain until Ctrl-C or, with --once, until nothing is left to do."""
-    screen = Console(stderr=True, highlight=False)
 
-    def work() -> int:
+    def work(screen: Console) -> int:
         if options.plan or options.advise is not None:
             return answered(options, screen)
         with running("maintain", options.engine, options.cores, options.master) as (engine, _):
@@ -37,7 +38,7 @@ def main(options: argparse.Namespace) -> int:
             with serving(options.metrics, MaintenanceMetrics(service)):
                 return show(service.start(), screen)
 
-    return run("maintain", work, screen, interrupted="stopped; what is half done was not committed")
+    return run("maintain", work, options.log, interrupted="stopped; what is half done was not committed")
 
 
 def answered(options: argparse.Namespace, screen: Console) -> int:
@@ -89,7 +90,7 @@ def show(service: MaintenanceService, screen: Console) -> int:
                 if live is not None:
                     live.update(picture(service.report()), refresh=True)
                 else:
-                    shown = _printed(service, shown)
+                    shown = _shown(service, shown, emit_work if is_json(screen) else _print_work)
                 if not running:
                     break
                 if asked.wait(_LOOK_SECONDS):
@@ -107,9 +108,13 @@ def show(service: MaintenanceService, screen: Console) -> int:
     return INTERRUPTED if asked.is_set() else 0
 
 
-def _printed(service: MaintenanceService, shown: int) -> int:
-    """Print the work that was done since; how many pieces there are."""
+def _shown(service: MaintenanceService, shown: int, show_work: Callable[[WorkDone], None]) -> int:
+    """Show the work that was done since; how many pieces there are."""
     done = service.done
     for work in done[shown:]:
-        print(work.text, flush=True)
+        show_work(work)
     return len(done)
+
+
+def _print_work(work: WorkDone) -> None:
+    print(work.text, flush=True)

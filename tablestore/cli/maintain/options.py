@@ -25,7 +25,7 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_master, add_metrics, add_warehouse, command_parser
+from tablestore.cli.parsing import add_log, add_master, add_metrics, add_warehouse, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
@@ -47,6 +47,8 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
         p.error("--master is of --engine spark")
     for name in (name for name in ("plan", "advise") if getattr(options, name) and options.once):
         p.error(f"--{name} does nothing: leave --once out")
+    for name in (name for name in ("plan", "advise") if getattr(options, name) and options.log):
+        p.error(f"--{name} answers a question and logs nothing: leave --log out")
     return options
 
 
@@ -100,5 +102,6 @@ def _parser(door: Door) -> argparse.ArgumentParser:
     )
     add_master(p)
     add_metrics(p)
+    add_log(p)
     p.add_argument("--poll", default="5 s", metavar="TIME", help="between two looks (default %(default)s)")
     return p

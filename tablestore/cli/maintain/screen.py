@@ -6,8 +6,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from tablestore.cli.event_log import emit
 from tablestore.core.quantities import many, size
-from tablestore.maintenance.report import MaintenanceReport
+from tablestore.maintenance.report import MaintenanceReport, WorkDone
 
 _DONE, _WAITING = 12, 8
 
@@ -26,6 +27,21 @@ def picture(report: MaintenanceReport) -> Group:
         )
     parts += [Text(f"{table}: {error}", style="red") for table, error in report.troubles]
     return Group(*parts)
+
+
+def emit_work(work: WorkDone) -> None:
+    """A piece of work as an event."""
+    emit(
+        "work",
+        work.text,
+        table=work.table,
+        kind=work.kind,
+        where=work.where,
+        read_bytes=work.read,
+        written_bytes=work.written,
+        seconds=work.seconds,
+        error=work.error,
+    )
 
 
 def _done(report: MaintenanceReport) -> Table:

@@ -11,10 +11,11 @@ from rich.live import Live
 
 import tablestore as ts
 from tablestore.cli.engines import running
+from tablestore.cli.event_log import is_json
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
-from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
+from tablestore.cli.tier.screen import emit_round, fresh_rounds, picture, round_line, summary
 from tablestore.cli.tier.serve import serve
 from tablestore.tiering.coordinator.server import HOST
 
@@ -23,9 +24,8 @@ _LOOK_SECONDS = 0.25
 
 def main(options: argparse.Namespace) -> int:
     """Tier until Ctrl-C or, with --once, until every table had a round."""
-    screen = Console(stderr=True, highlight=False)
 
-    def work() -> int:
+    def work(screen: Console) -> int:
         if options.serve:
             lake = ts.connect(options.warehouse, **dict(options.option))
             place = options.host or HOST, options.port or 0
@@ -40,7 +40,7 @@ def main(options: argparse.Namespace) -> int:
             log.unlink(missing_ok=True)
         return code
 
-    return run("tier", work, screen, interrupted="stopped; the next round begins where the lake ends")
+    return run("tier", work, options.log, interrupted="stopped; the next round begins where the lake ends")
 
 
 def started(options: argparse.Namespace, engine: dict[str, Any]) -> Any:
@@ -83,8 +83,8 @@ def show(service: Any, screen: Console, *, once: bool) -> int:
                 if live is not None:
                     live.update(picture(report, title="tier", now=time.time()), refresh=True)
                 else:
-                    for one in fresh_rounds(report, shown):
-                        print(round_line(one), flush=True)
+                    for each in fresh_rounds(report, shown):
+                        emit_round(each) if is_json(screen) else print(round_line(each), flush=True)
                 if not running:
                     break
                 if asked.wait(_LOOK_SECONDS):

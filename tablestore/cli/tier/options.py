@@ -19,7 +19,7 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_master, add_metrics, add_warehouse, command_parser, pair
+from tablestore.cli.parsing import add_log, add_master, add_metrics, add_warehouse, command_parser, pair
 
 HOST = "127.0.0.1"
 LOST_ROWS = ("fail", "skip")
@@ -33,10 +33,10 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
     p = _parser(door)
     options = p.parse_args(arguments)
     if options.serve:
-        taken = {"source", "serve", "host", "port", "metrics", "warehouse", "option", "door"}
+        taken = {"source", "serve", "host", "port", "metrics", "log", "warehouse", "option", "door"}
         others = [option for option in vars(options) if option not in taken]
         for name in (option for option in others if getattr(options, option) != p.get_default(option)):
-            taken_by_it = "it takes --warehouse, --option, --host, --port and --metrics"
+            taken_by_it = "it takes --warehouse, --option, --host, --port, --metrics and --log"
             p.error(f"--serve does no rounds: {taken_by_it}, not --{name.replace('_', '-')}")
     if options.cores is not None and options.engine is None:
         p.error("--cores is of --engine")
@@ -67,6 +67,7 @@ def _parser(door: Door) -> argparse.ArgumentParser:
     )
     add_warehouse(p, door)
     add_metrics(p)
+    add_log(p)
     p.add_argument("--once", action="store_true", help="one round of every table, then end")
     p.add_argument(
         "--log-columns",

@@ -9,6 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tablestore.cli.event_log import emit
 from tablestore.core.quantities import duration, many
 from tablestore.tiering.report import RoundReport, SplitReport, TableState, TieringReport
 
@@ -91,6 +92,19 @@ def round_line(one: RoundReport) -> str:
     notes = "".join(f"; {note}" for note in one.notes)
     took = duration(int(1000 * seconds))
     return f"{one.table} {one.outcome}{why} {one.rows:,} rows{snapshot}, {took}{speed}{notes}"
+
+
+def emit_round(one: RoundReport) -> None:
+    """A round that ended as an event."""
+    emit(
+        "round",
+        round_line(one),
+        table=one.table,
+        outcome=one.outcome,
+        snapshot=one.snapshot_id,
+        rows=one.rows,
+        error=one.reason,
+    )
 
 
 def fresh_rounds(report: TieringReport, shown: set[int]) -> Iterator[RoundReport]:

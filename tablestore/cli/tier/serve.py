@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import tablestore as ts
+from tablestore.cli.event_log import emit, is_json
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import CoordinatorMetrics
 from tablestore.cli.running import INTERRUPTED, asked_to_stop
@@ -34,7 +35,8 @@ def serve(lake: ts.Lake, host: str, port: int, screen: Console, *, metrics: str 
         serving(metrics, CoordinatorMetrics(coordinator)),
         asked_to_stop(screen, "ending") as asked,
     ):
-        print(f"fluss://{coordinator.address}", flush=True)
+        say = _said if is_json(screen) else _printed
+        say(f"fluss://{coordinator.address}")
         live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
         before: dict[int, TableStatus] = {}
         if live is not None:
@@ -51,12 +53,20 @@ def serve(lake: ts.Lake, host: str, port: int, screen: Console, *, metrics: str 
                     live.update(shown, refresh=True)
                 else:
                     for line in changes(before, tables):
-                        print(line, flush=True)
+                        say(line)
                 before = {status.table.table_id: status for status in tables}
         finally:
             if live is not None:
                 live.stop()
     return INTERRUPTED
+
+
+def _printed(line: str) -> None:
+    print(line, flush=True)
+
+
+def _said(line: str) -> None:
+    emit("coordinator", line)
 
 
 def picture(tables: Sequence[TableStatus], address: str, *, epoch: int, now: float) -> Group:

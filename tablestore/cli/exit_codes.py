@@ -1,0 +1,29 @@
+"""The exit codes of all commands. Standard library only.
+
+A test compares them with the table in `notebooks/guide/operations.md`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command answers to who started it. `remedy` says what a supervisor does then."""
+
+    remedy: str
+
+    def __new__(cls, value: int, remedy: str) -> ExitCode:
+        code = int.__new__(cls, value)
+        code._value_ = value
+        code.remedy = remedy
+        return code
+
+    DONE = 0, "nothing"
+    WRONG = 1, "look: something differs, is broken, or a statement failed"
+    REFUSED = 2, "mend the call: nothing was begun, and another start ends the same"
+    FAILED = 3, "start it again: it goes on from the last commit"
+    PAUSED = 4, "decide: a capture has left tables behind that it could not follow"
+    GROWS = 5, "look: a soak is right, but a figure grows"
+    UNKNOWN = 127, "there is no such command or program"
+    INTERRUPTED = 130, "nothing: it was stopped by Ctrl-C or SIGTERM"
