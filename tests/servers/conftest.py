@@ -7,16 +7,20 @@ import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 
+from tests.peers import java_env
 from tests.servers import fluss as fluss_server
 from tests.servers import hive as hive_server
 from tests.servers import kafka as kafka_server
 from tests.servers import postgres as postgres_server
 from tests.servers import s3 as s3_servers
 from tests.servers.fluss import Fluss
+from tests.servers.java_catalog import JavaCatalog
 from tests.servers.kafka import Broker
 from tests.servers.s3 import S3Server
+from tests.suite import counterparts
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +64,22 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Broker]:
     with kafka_server.broker() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def java_jdbc() -> Iterator[JavaCatalog]:
+    """Java Paimon with drivers of databases; a test opens a catalog of its own in it."""
+    counterparts.need("Java Paimon")
+    with JavaCatalog(*java_env.driver_jars()) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def java_hive() -> Iterator[JavaCatalog]:
+    """The same with a client of Hive."""
+    counterparts.need("Java Paimon")
+    with JavaCatalog(Path(pyspark.__file__).parent / "jars" / "*") as found:
         yield found
 
 

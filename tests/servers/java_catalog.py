@@ -7,34 +7,23 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
-import pyspark
-
 from tests.peers import java_env
-from tests.suite import counterparts
 
 
 class JavaCatalog:
-    """One catalog; a request is a list of words, its answer a list of lines cut at tabs."""
+    """A process with one catalog at a time; a request is a list of words, its answer a list of lines cut at
+    tabs."""
 
-    def __init__(self, *, hive: bool = False, **options: str) -> None:
-        counterparts.need("Java Paimon")
-        path = java_env.class_path()
-        more = (
-            [str(Path(pyspark.__file__).parent / "jars" / "*")]
-            if hive
-            else [*map(str, java_env.driver_jars())]
-        )
+    def __init__(self, *more: Path) -> None:
+        """`more`: jars beside those of Java Paimon."""
         flags = ["-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"]
         flags.append(f"-Djava.io.tmpdir={tempfile.gettempdir()}")
-        given = [
-            f"{k.replace('_', '-') if k != 'lock_enabled' else 'lock.enabled'}={v}"
-            for k, v in options.items()
-        ]
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         self._process = subprocess.Popen(
-            ["java", *flags, "-cp", ":".join([path, *more]), "PaimonCatalog", *given],
+            ["java", *flags, "-cp", ":".join(map(str, (java_env.class_path(), *more))), "PaimonCatalog"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._said,
             text=True,
             encoding="utf-8",
         )
@@ -45,11 +34,19 @@ class JavaCatalog:
     def __exit__(self, *error: object) -> None:
         self._process.stdin.close()
         try:
-            self._process.wait(20)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stderr.close()
+        self._said.close()
+
+    def open(self, **options: object) -> Self:
+        """Have the catalog of these options, with `_` for `-`, in the place of the one it has."""
+        names = {
+            name: "lock.enabled" if name == "lock_enabled" else name.replace("_", "-") for name in options
+        }
+        self.ask("open", *(f"{names[name]}={value}" for name, value in options.items()))
+        return self
 
     def ask(self, *words: object) -> list[list[str]]:
         """What it answers; AssertionError with its own words if it refuses."""
@@ -57,7 +54,7 @@ class JavaCatalog:
             self._process.stdin.write("\t".join(map(str, words)) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise AssertionError(f"the Java process ended: {self._process.stderr.read()[-2000:]}") from None
+            raise self._ended() from None
         found = []
         for line in self._process.stdout:
             line = line.rstrip("\n")
@@ -66,8 +63,12 @@ class JavaCatalog:
             if line.startswith("ERROR "):
                 raise AssertionError(f"Java Paimon: {line[6:]}")
             found.append(line.split("\t"))
-        raise AssertionError(f"the Java process ended: {self._process.stderr.read()[-2000:]}")
+        raise self._ended()
 
     def names(self, *words: object) -> list[str]:
         """An answer of one word a line."""
         return [line[0] for line in self.ask(*words)]
+
+    def _ended(self) -> AssertionError:
+        self._said.seek(0)
+        return AssertionError(f"the Java process ended: {self._said.read()[-2000:]}")

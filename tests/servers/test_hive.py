@@ -85,100 +85,104 @@ def plain(found: Any) -> dict[str, Any]:
 
 @pytest.mark.large
 def test_views_and_properties_of_databases_are_the_same_to_both(
-    lake: ts.Lake, options: dict[str, Any]
+    lake: ts.Lake, options: dict[str, Any], java_hive: JavaCatalog
 ) -> None:
-    with JavaCatalog(hive=True, **options) as java:
-        java.ask("createdbwith", "shop", "comment=of Java,team=a")
-        found = lake.database_properties("shop")
-        assert (found["comment"], found["team"]) == ("of Java", "a")
-        lake.alter_database("shop", {"team": "b"})
-        assert {"comment": "of Java", "team": "b"}.items() <= dict(java.ask("dbproperties", "shop")).items()
-        with pytest.raises(Unsupported, match="this metastore keeps the first"):
-            lake.alter_database("shop", {"team": "c", "comment": "ours"})
-        assert lake.database_properties("shop")["team"] == "b"
-        lake.create_table("shop.t", schema=COLUMNS, primary_key=["k"]).write([{"k": 1, "v": "x"}])
-        lake.sql("CREATE VIEW shop.ours (n COMMENT 'the key') COMMENT 'made here' AS SELECT k FROM shop.t")
-        java.ask("createview", "shop", "theirs", "n=INT", "SELECT k + 1 FROM `shop`.`t`", "made there")
-        assert java.names("views", "shop") == lake.views("shop") == ["ours", "theirs"]
-        assert (java.names("tables", "shop"), lake.tables("shop")) == (["t"], ["t"])
-        assert java.ask("view", "shop", "ours") == [
-            ["n", "INT", "the key"],
-            ["query", "SELECT k FROM `shop`.`t`"],
-            ["comment", "made here"],
-        ]
-        assert lake.view("shop.theirs").comment == "made there"
-        assert lake.sql("SELECT n FROM shop.theirs").to_arrow().to_pylist() == [{"n": 2}]
-        lake.sql("ALTER VIEW shop.ours AS SELECT v FROM shop.t")
-        assert java.ask("view", "shop", "ours")[0] == ["v", "STRING", ""]
-        java.ask("renameview", "shop", "ours", "shop", "renamed")
-        lake.rename_view("shop.theirs", "shop.other")
-        assert java.names("views", "shop") == lake.views("shop") == ["other", "renamed"]
-        java.ask("dropview", "shop", "other")
-        with pytest.raises(AlreadyExists, match="is a view"):
-            lake.create_table("shop.renamed", schema=COLUMNS)
-        lake.drop_view("shop.renamed")
-        assert java.names("views", "shop") == lake.views("shop") == []
+    java = java_hive.open(**options)
+    java.ask("createdbwith", "shop", "comment=of Java,team=a")
+    found = lake.database_properties("shop")
+    assert (found["comment"], found["team"]) == ("of Java", "a")
+    lake.alter_database("shop", {"team": "b"})
+    assert {"comment": "of Java", "team": "b"}.items() <= dict(java.ask("dbproperties", "shop")).items()
+    with pytest.raises(Unsupported, match="this metastore keeps the first"):
+        lake.alter_database("shop", {"team": "c", "comment": "ours"})
+    assert lake.database_properties("shop")["team"] == "b"
+    lake.create_table("shop.t", schema=COLUMNS, primary_key=["k"]).write([{"k": 1, "v": "x"}])
+    lake.sql("CREATE VIEW shop.ours (n COMMENT 'the key') COMMENT 'made here' AS SELECT k FROM shop.t")
+    java.ask("createview", "shop", "theirs", "n=INT", "SELECT k + 1 FROM `shop`.`t`", "made there")
+    assert java.names("views", "shop") == lake.views("shop") == ["ours", "theirs"]
+    assert (java.names("tables", "shop"), lake.tables("shop")) == (["t"], ["t"])
+    assert java.ask("view", "shop", "ours") == [
+        ["n", "INT", "the key"],
+        ["query", "SELECT k FROM `shop`.`t`"],
+        ["comment", "made here"],
+    ]
+    assert lake.view("shop.theirs").comment == "made there"
+    assert lake.sql("SELECT n FROM shop.theirs").to_arrow().to_pylist() == [{"n": 2}]
+    lake.sql("ALTER VIEW shop.ours AS SELECT v FROM shop.t")
+    assert java.ask("view", "shop", "ours")[0] == ["v", "STRING", ""]
+    java.ask("renameview", "shop", "ours", "shop", "renamed")
+    lake.rename_view("shop.theirs", "shop.other")
+    assert java.names("views", "shop") == lake.views("shop") == ["other", "renamed"]
+    java.ask("dropview", "shop", "other")
+    with pytest.raises(AlreadyExists, match="is a view"):
+        lake.create_table("shop.renamed", schema=COLUMNS)
+    lake.drop_view("shop.renamed")
+    assert java.names("views", "shop") == lake.views("shop") == []
 
 
-def test_each_goes_on_with_the_tables_of_the_other(lake: ts.Lake, options: dict[str, Any]) -> None:
-    with JavaCatalog(hive=True, **options, lock_enabled="true") as java:
-        java.ask("createdb", "shop")
-        java.ask("create", "shop", "theirs")
-        java.ask("write", "shop", "theirs", 1, "1:a,2:b")
-        assert lake.tables() == ["shop.theirs"]
-        locked = ts.connect(**options, lock_enabled=True)
-        locked.table("shop.theirs").write([{"k": 2, "v": "c"}, {"k": 3, "v": "d"}])
-        assert java.ask("rows", "shop", "theirs") == [["1", "a"], ["2", "c"], ["3", "d"]]
+def test_each_goes_on_with_the_tables_of_the_other(
+    lake: ts.Lake, options: dict[str, Any], java_hive: JavaCatalog
+) -> None:
+    java = java_hive.open(**options, lock_enabled="true")
+    java.ask("createdb", "shop")
+    java.ask("create", "shop", "theirs")
+    java.ask("write", "shop", "theirs", 1, "1:a,2:b")
+    assert lake.tables() == ["shop.theirs"]
+    locked = ts.connect(**options, lock_enabled=True)
+    locked.table("shop.theirs").write([{"k": 2, "v": "c"}, {"k": 3, "v": "d"}])
+    assert java.ask("rows", "shop", "theirs") == [["1", "a"], ["2", "c"], ["3", "d"]]
 
-        locked.create_table("shop.ours", schema=COLUMNS, primary_key=["k"]).write([{"k": 1, "v": "x"}])
-        java.ask("write", "shop", "ours", 1, "7:z")
-        java.ask("add", "shop", "ours", "w")
-        java.ask("rename", "shop", "ours", "shop", "mine")
-        assert lake.tables() == ["shop.mine", "shop.theirs"]
-        assert rows(lake.table("shop.mine")) == [["1", "x"], ["7", "z"]]
-        assert lake.table("shop.mine").check() == []
-        locked.rename_table("shop.mine", "shop.yours")
-        assert java.ask("rows", "shop", "yours") == [["1", "x"], ["7", "z"]]
-        locked.drop_table("shop.yours")
-        java.ask("drop", "shop", "theirs")
-        assert (lake.tables("shop"), java.names("tables", "shop")) == ([], [])
-
-
-@pytest.mark.large
-def test_the_metastore_holds_what_java_writes(lake: ts.Lake, options: dict[str, Any]) -> None:
-    with JavaCatalog(hive=True, **options) as java:
-        lake.create_database("shop")
-        java.ask("createdb", "java")
-        java.ask("create", "shop", "t1", "target-file-size=1 mb")
-        schema = [DataField(0, "k", ts.INT.not_null(), "the key"), DataField(1, "v", ts.STRING)]
-        lake.create_table(
-            "shop.t2",
-            schema=schema,
-            primary_key=["k"],
-            options={"bucket": 1, "target-file-size": "1 mb"},
-            comment="made by Java",
-        )
-        assert plain(entry(lake, "shop", "t2")) == plain(entry(lake, "shop", "t1"))
-        for change in (["add", "w"], ["set", "write-only", "true"], ["unset", "target-file-size"]):
-            java.ask(change[0], "shop", "t1", *change[1:])
-        ours = lake.table("shop.t2").alter(ts.add("w", ts.STRING))
-        ours.alter(ts.set_options({"write-only": "true"})).alter(ts.reset_options("target-file-size"))
-        assert plain(entry(lake, "shop", "t2")) == plain(entry(lake, "shop", "t1"))
-        with lake._catalog.server.session() as client:
-            ours, theirs = (client.get_database(name) for name in ("shop", "java"))
-        assert ours.locationUri.replace("shop", "java") == theirs.locationUri
-        assert ours.parameters == theirs.parameters
+    locked.create_table("shop.ours", schema=COLUMNS, primary_key=["k"]).write([{"k": 1, "v": "x"}])
+    java.ask("write", "shop", "ours", 1, "7:z")
+    java.ask("add", "shop", "ours", "w")
+    java.ask("rename", "shop", "ours", "shop", "mine")
+    assert lake.tables() == ["shop.mine", "shop.theirs"]
+    assert rows(lake.table("shop.mine")) == [["1", "x"], ["7", "z"]]
+    assert lake.table("shop.mine").check() == []
+    locked.rename_table("shop.mine", "shop.yours")
+    assert java.ask("rows", "shop", "yours") == [["1", "x"], ["7", "z"]]
+    locked.drop_table("shop.yours")
+    java.ask("drop", "shop", "theirs")
+    assert (lake.tables("shop"), java.names("tables", "shop")) == ([], [])
 
 
 @pytest.mark.large
-def test_columns_have_the_types_java_gives_them(lake: ts.Lake, options: dict[str, Any]) -> None:
+def test_the_metastore_holds_what_java_writes(
+    lake: ts.Lake, options: dict[str, Any], java_hive: JavaCatalog
+) -> None:
+    java = java_hive.open(**options)
     lake.create_database("shop")
-    with JavaCatalog(hive=True, **options) as java:
-        lake.create_table("shop.ours", schema=TYPES)
-        schema = lake.table("shop.ours").store.schema
-        java.ask(
-            "createtypes", "shop", "theirs", json.dumps({f.name: f.type.to_json() for f in schema.fields})
-        )
+    java.ask("createdb", "java")
+    java.ask("create", "shop", "t1", "target-file-size=1 mb")
+    schema = [DataField(0, "k", ts.INT.not_null(), "the key"), DataField(1, "v", ts.STRING)]
+    lake.create_table(
+        "shop.t2",
+        schema=schema,
+        primary_key=["k"],
+        options={"bucket": 1, "target-file-size": "1 mb"},
+        comment="made by Java",
+    )
+    assert plain(entry(lake, "shop", "t2")) == plain(entry(lake, "shop", "t1"))
+    for change in (["add", "w"], ["set", "write-only", "true"], ["unset", "target-file-size"]):
+        java.ask(change[0], "shop", "t1", *change[1:])
+    ours = lake.table("shop.t2").alter(ts.add("w", ts.STRING))
+    ours.alter(ts.set_options({"write-only": "true"})).alter(ts.reset_options("target-file-size"))
+    assert plain(entry(lake, "shop", "t2")) == plain(entry(lake, "shop", "t1"))
+    with lake._catalog.server.session() as client:
+        ours, theirs = (client.get_database(name) for name in ("shop", "java"))
+    assert ours.locationUri.replace("shop", "java") == theirs.locationUri
+    assert ours.parameters == theirs.parameters
+
+
+@pytest.mark.large
+def test_columns_have_the_types_java_gives_them(
+    lake: ts.Lake, options: dict[str, Any], java_hive: JavaCatalog
+) -> None:
+    lake.create_database("shop")
+    java = java_hive.open(**options)
+    lake.create_table("shop.ours", schema=TYPES)
+    schema = lake.table("shop.ours").store.schema
+    java.ask("createtypes", "shop", "theirs", json.dumps({f.name: f.type.to_json() for f in schema.fields}))
     ours = hive_table.columns(schema)
     assert [(c.name, c.type) for c in ours] == [
         (c.name, c.type) for c in entry(lake, "shop", "theirs").sd.cols
@@ -238,13 +242,15 @@ print("COLUMNS", [(r.col_name, r.data_type) for r in spark.sql("DESCRIBE shop.or
 
 
 @pytest.mark.large
-def test_an_external_table_keeps_its_files(lake: ts.Lake, options: dict[str, Any], tmp_path: Path) -> None:
+def test_an_external_table_keeps_its_files(
+    lake: ts.Lake, options: dict[str, Any], java_hive: JavaCatalog, tmp_path: Path
+) -> None:
     place = tmp_path / "elsewhere"
     table = lake.create_table("shop.x", schema=COLUMNS, primary_key=["k"], options={"path": str(place)})
     table.write([{"k": 1, "v": "a"}])
     assert (table.location, entry(lake, "shop", "x").tableType) == (str(place), "EXTERNAL_TABLE")
-    with JavaCatalog(hive=True, **options) as java:
-        assert java.ask("rows", "shop", "x") == [["1", "a"]]
+    java = java_hive.open(**options)
+    assert java.ask("rows", "shop", "x") == [["1", "a"]]
     lake.drop_table("shop.x")
     assert rows(ts.open(place)) == [["1", "a"]]
     again = lake.create_table("shop.y", schema=COLUMNS, primary_key=["k"], options={"path": str(place)})

@@ -22,7 +22,6 @@ import pytest
 from notebooks.bench.contenders import flink_jars
 from notebooks.demo import fluss, kafka
 from tests.peers import flink_env, java_env, pypaimon_env
-from widgets.playground import pyodide
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path(os.environ.get("WORKBENCH_CHROMIUM", "/usr/bin/chromium"))
@@ -97,6 +96,18 @@ def _pypaimon() -> None:
         raise RuntimeError(made.reason)
 
 
+def _pyodide_there() -> bool:
+    from widgets.playground import pyodide  # every process of a run would load all widgets for it
+
+    return pyodide.cached().exists()
+
+
+def _fetch_pyodide() -> None:
+    from widgets.playground import pyodide
+
+    pyodide.package()
+
+
 JAVA_TOOLS = {"java": _JDK}
 MAVEN_TOOLS = {"java": _JDK, "javac": _JDK, "mvn": _MAVEN}
 COUNTERPARTS = (
@@ -111,9 +122,7 @@ COUNTERPARTS = (
         _install_browser_driver,
         "its driver, 45 MB from PyPI",
     ),
-    Counterpart(
-        "Pyodide", {"npm": "npm"}, lambda: pyodide.cached().exists(), pyodide.package, "6 MB from npm"
-    ),
+    Counterpart("Pyodide", {"npm": "npm"}, _pyodide_there, _fetch_pyodide, "6 MB from npm"),
     Counterpart("pypaimon", {}, pypaimon_env.is_made, _pypaimon, "200 MB from PyPI"),
     Counterpart("Java Paimon", MAVEN_TOOLS, java_env.is_made, java_env.make, "90 MB from Maven"),
     Counterpart("Flink", MAVEN_TOOLS, flink_env.is_made, flink_env.class_path, "250 MB from PyPI"),

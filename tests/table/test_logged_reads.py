@@ -73,7 +73,7 @@ def test_a_reader_that_waits_gets_rows_while_they_are_written(
     found: list[int] = []
 
     def follow() -> None:
-        for step in ts.open(table.location).stream(timeout=20.0):
+        for step in ts.open(table.location).stream(timeout=240.0):
             found.extend(r["k"] for r in step.to_arrow().to_pylist())
             if len(found) == 21:
                 return

@@ -221,7 +221,7 @@ def test_reports_that_cannot_be_read_leave_the_last_picture() -> None:
 
 
 def _until(done: Callable[[], bool]) -> None:
-    for _ in range(600):
+    for _ in range(4_800):  # 240 s
         if done():
             return
         time.sleep(0.05)

@@ -131,7 +131,7 @@ def test_a_reader_that_is_lost_gets_the_words_of_the_engine(tmp_path: Path) -> N
 @pytest.mark.parametrize("follow", [0, 0.1])
 def test_a_running_stream_is_followed(tmp_path: Path, follow: float) -> None:
     table = logs.visits(tmp_path, buckets=1, commits=2)
-    stream = table.stream(timeout=5, normalize=False)
+    stream = table.stream(timeout=240, normalize=False)
     view = widgets.LogAndLake(table, reader=stream, follow=follow)
     logs.add(table, 2)
     end = time.monotonic() + 240

@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
@@ -27,10 +28,10 @@ import org.apache.paimon.view.View;
 import org.apache.paimon.view.ViewImpl;
 
 /**
- * A catalog of Java Paimon, made from the options in the arguments (key=value), in the line protocol of PaimonPeer.
+ * A catalog of Java Paimon at a time, in the line protocol of PaimonPeer: `open` makes another one of its options.
  * Tables it creates have k INT (the key) and v STRING, one bucket; tables it writes have them too.
  *
- * databases | createdb NAME | dropdb NAME | tables DB | create DB T [key=value,…] | drop DB T | rename DB T DB2 T2
+ * open key=value … | databases | createdb NAME | dropdb NAME | tables DB | create DB T [key=value,…] | drop DB T | rename DB T DB2 T2
  * createtypes DB T {"column": "TYPE", …} | rows DB T | write DB T IDENTIFIER k:v,… | options DB T | add DB T column | set DB T key value | unset DB T key
  * views DB | view DB V | createview DB V column=TYPE,… query comment | dropview DB V | renameview DB V DB2 V2
  * createdbwith NAME key=value,… | dbproperties NAME
@@ -39,17 +40,28 @@ public class PaimonCatalog {
     static Catalog catalog;
 
     public static void main(String[] args) throws Exception {
-        Options options = new Options();
-        for (String arg : args) {
-            int at = arg.indexOf('=');
-            options.set(arg.substring(0, at), arg.substring(at + 1));
-        }
-        options.set("cache-enabled", "false");
-        catalog = CatalogFactory.createCatalog(CatalogContext.create(options));
         PaimonPeer.loop(PaimonCatalog::serve);
     }
 
+    static List<String> open(String[] pairs) throws Exception {
+        if (catalog != null) {
+            catalog.close();
+            catalog = null;
+        }
+        Options options = new Options();
+        for (String pair : pairs) {
+            int at = pair.indexOf('=');
+            options.set(pair.substring(0, at), pair.substring(at + 1));
+        }
+        options.set("cache-enabled", "false");
+        catalog = CatalogFactory.createCatalog(CatalogContext.create(options));
+        return Collections.emptyList();
+    }
+
     static List<String> serve(String[] f) throws Exception {
+        if (f[0].equals("open")) {
+            return open(Arrays.copyOfRange(f, 1, f.length));
+        }
         Identifier id = f.length > 2 ? Identifier.create(f[1], f[2]) : null;
         switch (f[0]) {
             case "databases":
