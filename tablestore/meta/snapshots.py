@@ -29,6 +29,8 @@ class SnapshotStore:
         """`uuid` is that of the table, None for one that has none."""
         self._io, self._paths, self._uuid = io, paths, uuid
         self._parsed: tuple[bytes, Snapshot] | None = None
+        self.last_newest: int | None = None
+        """Id of the snapshot that was the newest when it was last looked for, or published, here."""
 
     def ids(self) -> list[int]:
         """Ids of all existing snapshots, ascending; one listing."""
@@ -119,6 +121,11 @@ class SnapshotStore:
         """The newest snapshot; if it is gone by the time it is read, the newest at that time. None for a
         table without any; raises Corrupt where there were some. `near`: an id that was the newest a moment
         ago, which saves the read of LATEST where it still is."""
+        newest = self._latest(near)
+        self.last_newest = newest.id if newest is not None else None
+        return newest
+
+    def _latest(self, near: int | None) -> Snapshot | None:
         newest = self._if_newest(near)
         if newest is not None:
             return newest
@@ -187,6 +194,7 @@ class SnapshotStore:
     def hint_latest(self, snapshot_id: int) -> None:
         """Write the LATEST hint; errors are logged, as hints are optional. It may be behind that of another
         commit: readers look for snapshots after it."""
+        self.last_newest = snapshot_id
         self._write_hint("LATEST", snapshot_id)
 
     def hint_earliest(self, snapshot_id: int) -> None:

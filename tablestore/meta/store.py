@@ -17,6 +17,7 @@ from tablestore.format.change_tracking import ChangeTracking
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import TABLE, Snapshot
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io import external_paths
@@ -32,6 +33,16 @@ from tablestore.meta.snapshots import SnapshotStore
 
 _MAX_TEXTS = 50_000
 _NO_SCHEMA = "no schema can be read, and none can be restored from other files: put back a copy of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The snapshot that was the newest `at` this time of the monotonic clock, in seconds. `alone`: also when
+    it was looked for before, so that nobody else commits at the moment."""
+
+    snapshot: Snapshot | None
+    at: float
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,25 @@ class Store:
         """Raise NotFound, saying what happened, if the directory no longer holds the table that was
         opened."""
         self.identity.require(self.io, self.paths)
+
+    def is_named_by(self, snapshot: Snapshot | None) -> bool:
+        """Whether a snapshot that was just read says that the directory holds this table: those of ours name
+        its uuid."""
+        own = None if snapshot is None else (snapshot.properties or {}).get(TABLE)
+        return own is not None and own == self.uuid
+
+    def newest(self) -> Newest:
+        """The newest snapshot. Raises NotFound, saying what happened, if the directory no longer holds the
+        table that was opened; a snapshot that names the table saves the read of its schema."""
+        at, near = self.env.monotonic(), self.snapshots.last_newest
+        try:
+            snapshot = self.snapshots.latest(near=near)
+        except Corrupt:
+            self.require_same()
+            raise
+        if not self.is_named_by(snapshot):
+            self.require_same()
+        return Newest(snapshot, at, alone=snapshot is not None and snapshot.id == near)
 
     def with_schema(self, schema: TableSchema) -> Store:
         """The same table under another schema (time travel, dynamic options)."""

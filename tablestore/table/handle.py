@@ -60,9 +60,13 @@ class Handle:
     def require_present(self) -> None:
         """Raise InvalidRequest for a table of the past, which is read-only, NotFound where the table is gone
         or another one."""
+        self.require_not_past()
+        self.store.require_same()
+
+    def require_not_past(self) -> None:
+        """Raise InvalidRequest for a table of the past, which is read-only."""
         if self.at is not None:
             raise InvalidRequest(f"this is {self.name} at snapshot {self.at.id}: the past is read-only")
-        self.store.require_same()
 
     def require_current(self) -> None:
         """Raise CommitConflict if the table was altered: rows that are read to be written again need every

@@ -135,7 +135,8 @@ def commit_written(
     messages = target.prepare()
     if to is not None:
         return expired_after(table, to.commit(target, asked, messages))
-    asked = replace(asked, basis=_stricter(target.basis, asked.basis), compacted_from=target.compacted_from)
+    basis = _stricter(target.basis, asked.basis)
+    asked = replace(asked, basis=basis, compacted_from=target.compacted_from, newest=target.newest)
     return expired_after(table, finishing.commit(table.store, messages, asked))
 
 
@@ -146,7 +147,10 @@ def _stricter(routed: Basis | None, asked: Basis | None) -> Basis | None:
 
 def writer(table: Handle, asked: CommitRequest) -> Writer:
     """A writer whose rows are one commit."""
-    _require_rows_written(table, "a write")
+    if table.store.options.log_system is LogSystem.NONE:  # it looks itself whether the table is still there
+        table.require_not_past()
+    else:
+        _require_rows_written(table, "a write")
     return _checked_writer(table, asked)
 
 

@@ -128,7 +128,8 @@ class TableWrite:
         self._writers: dict[Place, BucketWriter] = {}
         self._ignore_live, self._produce = ignore_live, produce and not ignore_live
         self._failure: BaseException | None = None
-        self.snapshot = store.snapshots.latest()
+        self.newest = store.newest()
+        self.snapshot = self.newest.snapshot
         self.tee, self.files = None if tee is None else tee(self.snapshot), files
         reads_no_files = not files or ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
         reads_no_files = reads_no_files or (sequence_base is not None and not compact)

@@ -24,7 +24,7 @@ from tablestore.lsm.writing.stalls import Stall
 from tablestore.meta import positions
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
-from tablestore.meta.store import Store
+from tablestore.meta.store import Newest, Store
 from tablestore.write.commit import conflict_check, files_present, strict_mode, synced
 from tablestore.write.commit.changes import (
     SnapshotChanges,
@@ -39,6 +39,8 @@ from tablestore.write.commit.reused_id import reuses_id
 
 log = logging.getLogger(__name__)
 __all__ = ["CommitRequest", "Committed", "Committer"]
+_FRESH_SECONDS = 1.0
+"""So long what was seen of a table is taken to be so still; whether it was is looked at after publishing."""
 
 
 class _PublishedElsewhere(TablestoreError):
@@ -206,7 +208,8 @@ class Committer:
         changes: SnapshotChanges | None = None
         try:
             while True:
-                latest = self._newest(request if not tries else None)
+                newest = self._newest(request if not tries else None)
+                latest = newest.snapshot
                 if kind != COMPACT and self._overtaken(latest, request):
                     raise _PublishedElsewhere(
                         f"identifier {request.identifier} of {request.user} was published meanwhile"
@@ -223,7 +226,8 @@ class Committer:
                     )
                 self._require_strict_mode(kind, latest, changes, request.user)
                 snapshot = self._attempt(kind, latest, changes, following)
-                self._store.require_same()
+                if not (self._store.is_named_by(latest) and self._is_fresh(newest)):
+                    self._store.require_same()
                 files_present.require_present(self._store, changes)
                 if snapshot is not None and self._publish_durably(snapshot, latest, changes):
                     self._require_same_table(snapshot)
@@ -252,12 +256,18 @@ class Committer:
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
 
-    def _newest(self, request: CommitRequest | None) -> Snapshot | None:
+    def _newest(self, request: CommitRequest | None) -> Newest:
         """The newest snapshot, looked for after the one that this commit published or is made from. Raises
-        NotFound where the table is another one by now."""
-        made_from = None if request is None else request.compacted_from
+        NotFound where the table is another one by now.
+
+        What the writer saw a moment ago counts where nobody else commits: if somebody does, the id is taken.
+        """
+        seen, made_from = (None, None) if request is None else (request.newest, request.compacted_from)
+        if seen is not None and seen.alone and self._published is None and self._is_fresh(seen):
+            return seen
+        at = self._store.env.monotonic()
         try:
-            return self._store.snapshots.latest(near=self._published or made_from)
+            return Newest(self._store.snapshots.latest(near=self._published or made_from), at)
         except Corrupt:
             self._store.require_same()
             raise
@@ -288,6 +298,9 @@ class Committer:
         after = synced.before_publishing(self._store, latest, changes, self._writer.written)
         publish = self._store.snapshots.publish
         return publish(snapshot) if after is None else publish(snapshot, after=after)
+
+    def _is_fresh(self, newest: Newest) -> bool:
+        return self._store.env.monotonic() - newest.at < _FRESH_SECONDS
 
     def _millis_since(self, started: float) -> int:
         return int((self._store.env.monotonic() - started) * 1000)

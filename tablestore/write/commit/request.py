@@ -10,6 +10,7 @@ from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log.offsets import Offsets
 from tablestore.log.transaction_id import TransactionId
 from tablestore.lsm.writing.stalls import Stall
+from tablestore.meta.store import Newest
 from tablestore.write.retention.expiry_result import Expiry
 
 _LONG = 1 << 63
@@ -104,9 +105,9 @@ class LogRange:
 class CommitRequest:
     """Who commits, under which identifier, with which properties. `basis`: the snapshot that the rows were
     made from; `compacted_from`: id of the snapshot that compactions were made from, 0 for the empty table;
-    `handed_over`: the messages were made elsewhere and may come twice; `log`: where the rows are in the
-    table's log, if they are; `positions`: those of other streams, whose rows came by the log, as (identifier,
-    position) by user."""
+    `newest`: what the writer saw when it was opened; `handed_over`: the messages were made elsewhere and may
+    come twice; `log`: where the rows are in the table's log, if they are; `positions`: those of other
+    streams, whose rows came by the log, as (identifier, position) by user."""
 
     user: str
     identifier: int = BATCH_IDENTIFIER
@@ -115,6 +116,7 @@ class CommitRequest:
     watermark: int | None = None
     basis: Basis | None = None
     compacted_from: int | None = None
+    newest: Newest | None = None
     handed_over: bool = False
     log: LogRange | None = None
     positions: Mapping[str, tuple[int, str | None]] | None = None
