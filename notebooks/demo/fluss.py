@@ -1,8 +1,9 @@
 """A private Fluss: ZooKeeper, a coordinator and tablet servers in a temporary directory, on 127.0.0.1 only.
 
-`python -m notebooks.demo.fluss` runs one until Ctrl-C and prints its address. Its lake is one that takes
-every table and makes none (`fluss_lake/`), so that tables can be tiered from outside. Its jars come from
-Maven once for a machine.
+`python -m notebooks.demo.fluss` runs one until Ctrl-C and prints its address. The lake of a Fluss 0.7 is one
+that takes every table and makes none (`fluss_lake/`), so that tables can be tiered from outside; a Fluss 0.9
+has the Paimon of its own plugin, which makes a lake table with every table. Jars come from Maven once for a
+machine.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from notebooks.demo.jars import fetched_jars, jars_folder
+from notebooks.demo.jars import copy_jars, fetched_jars, jars_folder
 from notebooks.demo.ports import free_port, listens
 from notebooks.demo.private_servers import PrivateServers
 from tablestore.core.errors import TablestoreError, Unavailable, Unsupported
@@ -29,11 +30,21 @@ from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.messages import pb
 from tablestore.fluss.sign_in import MECHANISM, Credentials
 
-VERSION = "0.7.0"
-_NAME = f"fluss-{VERSION}"
-_ARTIFACTS = [f"com.alibaba.fluss:fluss-{part}:{VERSION}" for part in ("server", "client")]
+VERSION, NEWEST = "0.7.0", "0.9.1-incubating"
+_PACKAGES = {VERSION: "com.alibaba.fluss", NEWEST: "org.apache.fluss"}
+_PLUGIN = [  # fluss-lake-paimon has a parent that is not in Maven's store, so no pom can name it
+    f"org.apache.fluss:fluss-lake-paimon:{NEWEST}",
+    "org.apache.paimon:paimon-bundle:1.3.1",
+    "org.apache.flink:flink-shaded-hadoop-2-uber:2.8.3-10.0",
+]
 _LAKE = Path(__file__).parent / "fluss_lake" / "NoLakeStorage.java"
+_PLUGIN_JARS = ("fluss-lake-paimon", "paimon-bundle", "flink-shaded-hadoop")
 _SERVICE = "META-INF/services/com.alibaba.fluss.lake.lakestorage.LakeStoragePlugin"
+_JOB = [f"org.apache.fluss:fluss-flink-{part}:{NEWEST}" for part in ("1.20", "tiering")]
+_OF_JOB = [
+    *(f"org.apache.flink:flink-{part}:1.20.3" for part in ("clients", "connector-base")),
+    *(f"org.apache.logging.log4j:log4j-{part}:2.25.4" for part in ("slf4j-impl", "core", "1.2-api")),
+]
 _SETTINGS = {
     "default.bucket.number": 1,
     "default.replication.factor": 1,
@@ -56,45 +67,55 @@ _JAVA = [
     *("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/java.util=ALL-UNNAMED"),
 ]
 _PROGRAMS = {
-    "zookeeper": (
-        "-Xmx64m",
-        "com.alibaba.fluss.shaded.zookeeper3.org.apache.zookeeper.server.quorum.QuorumPeerMain",
-    ),
-    "coordinator": ("-Xmx192m", "com.alibaba.fluss.server.coordinator.CoordinatorServer"),
-    "tablet": ("-Xmx256m", "com.alibaba.fluss.server.tablet.TabletServer"),
+    "zookeeper": ("-Xmx64m", "shaded.zookeeper3.org.apache.zookeeper.server.quorum.QuorumPeerMain"),
+    "coordinator": ("-Xmx192m", "server.coordinator.CoordinatorServer"),
+    "tablet": ("-Xmx256m", "server.tablet.TabletServer"),
 }
-_LOGIN_MODULE = "com.alibaba.fluss.security.auth.sasl.plain.PlainLoginModule"
+_LOGIN_MODULE = "security.auth.sasl.plain.PlainLoginModule"
 _START_SECONDS, _KILLED_SECONDS = 180, 90
 
 
-def missing() -> str:
+def missing(version: str = VERSION) -> str:
     """What to install so that there can be a private Fluss; empty where it is there."""
     if any(available(name) is None for name in ("google.protobuf", "google_crc32c", "rocksdict")):
         return "the extra fluss is missing: pip install 'tablestore-workbench[fluss]'"
     if shutil.which("java") is None:
         return "java not found; on Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
-    if not is_fetched():
+    if not is_fetched(version):
         for program, package in (("javac", "openjdk-17-jdk-headless"), ("mvn", "maven")):
             if shutil.which(program) is None:
-                absent = f"the jars of Fluss {VERSION} are not there"
+                absent = f"the jars of Fluss {version} are not there"
                 return f"{absent}; on Debian and Ubuntu: apt-get install {package}"
     return ""
 
 
-def is_fetched() -> bool:
+def is_fetched(version: str = VERSION) -> bool:
     """Whether its jars are on this machine."""
-    return jars_folder(_NAME).exists()
+    return jars_folder(f"fluss-{version}").exists()
 
 
-def client_jars() -> Path:
+def client_jars(version: str = VERSION) -> Path:
     """The folder of the jars of Fluss's own client. Raises Unavailable where they cannot be had."""
-    return fetched_jars(_NAME, _ARTIFACTS, add=_add_lake)
+    artifacts = [f"{_PACKAGES[version]}:fluss-{part}:{version}" for part in ("server", "client")]
+    add = _add_lake if version == VERSION else partial(copy_jars, artifacts=_PLUGIN)
+    return fetched_jars(f"fluss-{version}", artifacts, add=add)
+
+
+def job_is_fetched() -> bool:
+    """Whether the jars of Fluss's own tiering job are on this machine."""
+    return jars_folder(f"flusstier-{NEWEST}").exists()
+
+
+def job_jars() -> Path:
+    """The folder of the jars of Fluss's own tiering job, but for the plugin. Raises Unavailable where they
+    cannot be had."""
+    return fetched_jars(f"flusstier-{NEWEST}", _OF_JOB, add=partial(copy_jars, artifacts=_JOB))
 
 
 class FlussCluster(PrivateServers):
-    """A private cluster, running when made; its servers `zookeeper`, `coordinator`, `tablet-0`, … can be
-    killed, stopped and started one by one. `close` (or the end of its `with` block) removes it with all it
-    holds.
+    """A private cluster of `version`, VERSION or NEWEST, running when made; its servers `zookeeper`,
+    `coordinator`, `tablet-0`, … can be killed, stopped and started one by one. `close` (or the end of its
+    `with` block) removes it with all it holds.
 
     `settings` are added to those of its servers. With `users`, passwords by name, it requires that clients
     sign in; its own servers do as the first of them. Not thread-safe. Raises Unsupported, with what to
@@ -107,16 +128,18 @@ class FlussCluster(PrivateServers):
         *,
         tablet_servers: int = 1,
         users: Mapping[str, str] | None = None,
+        version: str = VERSION,
     ) -> None:
-        if absent := missing():
+        if absent := missing(version):
             raise Unsupported("a private Fluss", absent)
-        self._jars = client_jars()
+        self._jars, self._package = client_jars(version), _PACKAGES[version]
         super().__init__("fluss")
         self._sign_in = Credentials(*next(iter(users.items()))) if users else None
         self._tablets = [f"tablet-{i}" for i in range(tablet_servers)]
         try:
             self._ports = {name: free_port() for name in ("zookeeper", "coordinator", *self._tablets)}
-            self._prepare({**_sign_in_settings(users or {}), **(settings or {})})
+            lake = {} if version == VERSION else self._plugin_settings()
+            self._prepare({**lake, **self._sign_in_settings(users or {}), **(settings or {})})
             self.start("zookeeper")
             for name in ("coordinator", *self._tablets):
                 self._begin(name)
@@ -136,6 +159,11 @@ class FlussCluster(PrivateServers):
         """Where its segments and snapshots are."""
         return self.folder / "remote"
 
+    @property
+    def warehouse(self) -> Path:
+        """Where the Paimon tables of its plugin are, `<database>.db/<table>`, in a cluster of NEWEST."""
+        return self.folder / "warehouse"
+
     def start(self, server: str) -> None:
         """Start a server that was stopped or killed; returns when it answers. ZooKeeper believes for some
         seconds that a server which was killed is alive: a coordinator does not start before, and a tablet
@@ -149,6 +177,18 @@ class FlussCluster(PrivateServers):
                 if self._processes[server].poll() is None or time.monotonic() > until:
                     raise
                 time.sleep(0.5)
+
+    def start_tiering_job(self) -> None:
+        """Start Fluss's own tiering service, the server `job`: it tiers all tables of a cluster of NEWEST
+        into the Paimon of the plugin. It ends when a row fails."""
+        plugin = [str(path) for path in self._jars.iterdir() if path.name.startswith(_PLUGIN_JARS)]
+        paths = ":".join([f"{job_jars()}/*", *plugin])
+        opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "nio", "util")]
+        java = [*_JAVA[:3], "-Xmx512m", "-XX:MaxDirectMemorySize=256m", *opens, "-cp", paths]
+        lake = {"fluss.bootstrap.servers": self.address, "datalake.format": "paimon"}
+        lake |= {**self._plugin_settings(), "fluss.tiering.poll.table.interval": "500ms"}
+        options = [text for key, value in lake.items() for text in (f"--{key}", value)]
+        self._launch("job", [*java, f"{self._package}.flink.tiering.FlussLakeTieringEntrypoint", *options])
 
     def stop(self, server: str) -> None:
         """End it by SIGTERM: it says goodbye."""
@@ -164,7 +204,7 @@ class FlussCluster(PrivateServers):
         place = self.folder / server
         config = [str(place / "zoo.cfg")] if server == "zookeeper" else ["--configDir", str(place)]
         java = [*_JAVA, memory, f"-Djava.io.tmpdir={place}", "-cp", f"{self._jars}/*"]
-        self._launch(server, [*java, program, *config])
+        self._launch(server, [*java, f"{self._package}.{program}", *config])
 
     def _until_answers(self, server: str) -> None:
         answers, name = partial(self._answers, server), f"{server} of Fluss"
@@ -209,22 +249,29 @@ class FlussCluster(PrivateServers):
             lines = [f"{key}: {value}\n" for key, value in {**shared, **own, **settings}.items()]
             (place / "server.yaml").write_text("".join(lines))
 
+    def _plugin_settings(self) -> dict[str, str]:
+        """The Paimon in which the plugin of the cluster makes its tables."""
+        return {
+            "datalake.paimon.metastore": "filesystem",
+            "datalake.paimon.warehouse": str(self.warehouse),
+        }
 
-def _sign_in_settings(users: Mapping[str, str]) -> dict[str, str]:
-    """What makes servers require one of these users, and sign in to each other as the first."""
-    if not users:
-        return {}
-    name, password = next(iter(users.items()))
-    accounts = " ".join(f'user_{user}="{secret}"' for user, secret in users.items())
-    return {
-        "security.protocol.map": "FLUSS:sasl",
-        "security.sasl.enabled.mechanisms": MECHANISM,
-        "security.sasl.plain.jaas.config": f"{_LOGIN_MODULE} required {accounts};",
-        "client.security.protocol": "sasl",
-        "client.security.sasl.mechanism": MECHANISM,
-        "client.security.sasl.username": name,
-        "client.security.sasl.password": password,
-    }
+    def _sign_in_settings(self, users: Mapping[str, str]) -> dict[str, str]:
+        """What makes servers require one of these users, and sign in to each other as the first."""
+        if not users:
+            return {}
+        name, password = next(iter(users.items()))
+        accounts = " ".join(f'user_{user}="{secret}"' for user, secret in users.items())
+        module = f"{self._package}.{_LOGIN_MODULE}"
+        return {
+            "security.protocol.map": "FLUSS:sasl",
+            "security.sasl.enabled.mechanisms": MECHANISM,
+            "security.sasl.plain.jaas.config": f"{module} required {accounts};",
+            "client.security.protocol": "sasl",
+            "client.security.sasl.mechanism": MECHANISM,
+            "client.security.sasl.username": name,
+            "client.security.sasl.password": password,
+        }
 
 
 def _add_lake(folder: Path) -> None:

@@ -23,6 +23,20 @@ def jars_folder(name: str) -> Path:
     return cache / "tablestore-workbench" / name
 
 
+def copy_jars(folder: Path, artifacts: Sequence[str]) -> None:
+    """Put the jars of these artifacts into a folder, without what they need. Raises Unavailable where Maven
+    does not bring them."""
+    for artifact in artifacts:
+        _run_maven("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}", what=artifact)
+
+
+def _run_maven(*arguments: str, what: str) -> None:
+    done = subprocess.run(["mvn", "-q", "-B", *arguments], capture_output=True, text=True, timeout=900)
+    if done.returncode:
+        problem = (done.stdout + done.stderr).strip()[-300:]
+        raise Unavailable(f"{what} could not be had from Maven: {problem}")
+
+
 def fetched_jars(
     name: str, artifacts: Sequence[str], *, add: Callable[[Path], None] = lambda folder: None
 ) -> Path:
@@ -42,11 +56,7 @@ def fetched_jars(
                 _POM.format("".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts))
             )
             goal = ["dependency:copy-dependencies", f"-DoutputDirectory={made}", "-DincludeScope=runtime"]
-            command = ["mvn", "-q", "-B", "-f", str(pom), *goal]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=900)
-            if done.returncode:
-                problem = (done.stdout + done.stderr).strip()[-300:]
-                raise Unavailable(f"{name} could not be had from Maven: {problem}")
+            _run_maven("-f", str(pom), *goal, what=name)
             add(made)
             made.rename(folder)
     return folder

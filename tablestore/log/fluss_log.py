@@ -222,10 +222,10 @@ def _numbered(offsets: Mapping[TableBucket, int]) -> dict[int, int]:
 
 def places_in_log(bucket: int, first: int, timestamp_ms: Milliseconds, count: int) -> dict[str, pa.Array]:
     """The columns that say where so many rows are in the log, the first at offset `first`: int32, int64 and
-    an instant in milliseconds, UTC."""
+    an instant in milliseconds, UTC. Rows of a snapshot of keys are at no place, −1 all of them."""
     return {
         BUCKET: pa.array(np.full(count, bucket, dtype=np.int32)),
-        OFFSET: pa.array(np.arange(first, first + count)),
+        OFFSET: pa.array(np.arange(first, first + count) if first >= 0 else np.full(count, -1)),
         TIMESTAMP: pa.array(np.full(count, timestamp_ms, dtype=np.int64)).cast(pa.timestamp("ms", "UTC")),
     }
 

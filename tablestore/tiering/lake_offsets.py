@@ -1,12 +1,12 @@
 """Offsets of a lake table as texts: the property that Fluss reads, and the position of the commit user.
 
-Up to Fluss 0.8 `fluss-offsets` is a JSON list with an object for each bucket: {"partition_id": 12, "bucket":
-0, "partition_name": "dt=2026-01-01", "offset": 1234}; in tables without partitions the two of them are absent.
-From 0.9 on it is the path of a file that the cluster has written, and our list is
-`tablestore.fluss-offsets`; Fluss's own service sets the path alone. The position has the same without names,
-for the case that another engine has expired every snapshot with the property. `tablestore.fluss-batches` is a
-JSON list of the batches of the log that hold the rows before the offsets, [partition_id, bucket, offset, first
-offset, timestamp, CRC]; of a bucket with another offset it says nothing.
+Up to Fluss 0.8 `fluss-offsets` is a JSON list with an object for each bucket: {"partition_id": 12,
+"bucket": 0, "partition_name": "dt=2026-01-01", "offset": 1234}, without the two of them in tables without
+partitions. From 0.9 on it is the path of a file that the cluster has written, and our list is
+`tablestore.fluss-offsets`; Fluss's own service sets the path alone. The position has the same without
+names, for the case that another engine has expired every snapshot with the property.
+`tablestore.fluss-batches` is a JSON list of the batches of the log that hold the rows before the offsets,
+[partition_id, bucket, offset, first offset, timestamp, CRC]; of a bucket with another offset it says nothing.
 """
 
 from __future__ import annotations

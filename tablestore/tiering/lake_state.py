@@ -40,7 +40,8 @@ def _offsets(cluster: TieringCluster, table: ClusterTable, lake: LakeState, path
             return registered.offsets
         text = (
             f"{table.path}: lake snapshot {lake.snapshot_id} is of Fluss's own tiering service, whose "
-            f"offsets are in {path}, which cannot be read here ({e}), and the cluster knows snapshot {at or 'none'}"
+            f"offsets are in {path}, which cannot be read here ({e}), and the cluster knows snapshot "
+            f"{at or 'none'}"
         )
         raise Unavailable(
             f"{text}; let that service tier the table once more, or run where remote.data.dir can be read"

@@ -15,7 +15,7 @@ from typing import Self
 import pyarrow as pa
 
 from notebooks.bench.tier_scale import is_led, with_leaders
-from notebooks.demo.fluss import FlussCluster
+from notebooks.demo.fluss import VERSION, FlussCluster
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.log_scan import LogScan
@@ -88,12 +88,13 @@ def fluss_cluster(
     *,
     tablet_servers: int = 1,
     users: Mapping[str, str] | None = None,
+    version: str = VERSION,
 ) -> Iterator[Fluss]:
     """It lives for a run; skips, with a reason, where there can be none. With `users` it requires that they
     sign in; here the first does, with the password of the environment."""
-    counterparts.need("Fluss")
+    counterparts.need("Fluss" if version == VERSION else "Fluss 0.9")
     user = f"{next(iter(users))}@" if users else ""
-    private = FlussCluster(settings, tablet_servers=tablet_servers, users=users)
+    private = FlussCluster(settings, tablet_servers=tablet_servers, users=users, version=version)
     with private, Cluster(f"{user}{private.address}") as cluster:
         yield Fluss(private, cluster, Admin(cluster))
 

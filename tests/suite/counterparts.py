@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,16 @@ COUNTERPARTS = (
     Counterpart("Flink", MAVEN_TOOLS, flink_env.is_made, flink_env.class_path, "250 MB from PyPI"),
     Counterpart("Kafka", MAVEN_TOOLS, kafka.is_fetched, kafka.fetch, "45 MB from Maven"),
     Counterpart("Fluss", MAVEN_TOOLS, fluss.is_fetched, fluss.client_jars, "150 MB from Maven"),
+    Counterpart(
+        "Fluss 0.9",
+        MAVEN_TOOLS,
+        partial(fluss.is_fetched, fluss.NEWEST),
+        partial(fluss.client_jars, fluss.NEWEST),
+        "250 MB from Maven",
+    ),
+    Counterpart(
+        "Fluss's tiering job", MAVEN_TOOLS, fluss.job_is_fetched, fluss.job_jars, "120 MB from Maven"
+    ),
     Counterpart(
         "Flink with Fluss's connector",
         MAVEN_TOOLS,

@@ -5,7 +5,9 @@
 
 A table that becomes Pending gets its next tiering epoch, so whoever had it before is fenced. Pending tables
 wait in the order in which they became late. New and Initialized (the coordinator was started) tables wait one
-freshness, or what is left of it where their last round is known. Pure but for `TieringEpochs`, which keeps
+freshness, or what is left of it where their last round is known. A table that failed is Pending again at
+once; if it fails again and again, after a pause that doubles, so that a client that asks at once does not
+read a whole log once a second. Pure but for `TieringEpochs`, which keeps
 the epochs; the time comes from the caller, in milliseconds of a clock that never goes back. Not thread-safe.
 """
 
@@ -37,13 +39,15 @@ log = logging.getLogger(__name__)
 Milliseconds = int
 TIMEOUT_MS = 120_000
 RETRY_MS = 1_000
-"""How long a table waits for its next epoch where the place that keeps them has failed."""
+"""How long a table waits for its next epoch where the place that keeps them has failed, and after its second
+failure in a row."""
+LONGEST_PAUSE_MS = 60_000
 _TRANSITIONS_KEPT = 1_000
 
 
 class TieringState(StrEnum):
     """Where a table is between two rounds. New, Initialized, Tiered and Failed are passed through at once,
-    except that a failed table waits where no epoch can be had."""
+    except that a failed table waits where no epoch can be had, and where it failed before, too."""
 
     NEW = "New"
     INITIALIZED = "Initialized"
@@ -110,6 +114,7 @@ class _Entry:
     tiered_ms: Milliseconds | None = None
     rounds: int = 0
     failures: int = 0
+    failures_in_a_row: int = 0
 
 
 class TableStates:
@@ -251,7 +256,7 @@ class TableStates:
     def _finished(self, entry: _Entry, now_ms: Milliseconds) -> str | None:
         if entry.state is TieringState.TIERING:  # a second one of the same round changes nothing
             entry.heartbeat_ms, entry.tiered_ms = None, now_ms
-            entry.rounds += 1
+            entry.rounds, entry.failures_in_a_row = entry.rounds + 1, 0
             self._become(entry, TieringState.TIERED, now_ms, "its service says so")
             self._schedule(entry, now_ms, now_ms + entry.table.freshness_ms, "its round is over")
         return None
@@ -273,8 +278,13 @@ class TableStates:
     def _fail(self, entry: _Entry, now_ms: Milliseconds, reason: str) -> None:
         entry.heartbeat_ms = None
         entry.failures += 1
+        entry.failures_in_a_row += 1
         self._become(entry, TieringState.FAILED, now_ms, reason)
-        self._to_pending(entry, now_ms, "again after a failure")
+        if entry.failures_in_a_row == 1:
+            self._to_pending(entry, now_ms, "again after a failure")
+            return
+        doubled = RETRY_MS << min(entry.failures_in_a_row - 2, 16)
+        self._wake(entry, now_ms + min(doubled, LONGEST_PAUSE_MS))
 
     def _to_pending(self, entry: _Entry, now_ms: Milliseconds, reason: str) -> None:
         """The table waits for a service, under an epoch that fences whoever had it; later if none can be

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tablestore.core.errors import NotFound, SchemaMismatch
 from tablestore.format import schema_change
 from tablestore.format.types.arrow_types import BIGINT, INT, TIMESTAMP_LTZ
-from tablestore.format.types.data_type import DataField
+from tablestore.format.types.data_type import DataField, DataType
 from tablestore.log.fluss_log import BUCKET, OFFSET, TIMESTAMP
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
@@ -104,4 +105,11 @@ def _fitted(found: Table, table: ClusterTable) -> Table:
 
 
 def _same_type(one: DataField, other: DataField) -> bool:
-    return one.type.as_nullable() == other.type.as_nullable()
+    return _shape(one.type.as_nullable()) == _shape(other.type.as_nullable())
+
+
+def _shape(kind: DataType) -> DataType:
+    """The type without what changes no value: ids of the fields of a ROW, which Fluss's plugin counts on from
+    those of the table, and the precision of a TIME, which that makes 0 and whose milliseconds it keeps."""
+    children = tuple(replace(f, id=0, description=None, type=_shape(f.type)) for f in kind.children)
+    return replace(kind, precision=0 if kind.root == "TIME" else kind.precision, children=children)

@@ -102,6 +102,23 @@ def test_a_failed_table_comes_back_in_the_same_request_under_the_next_epoch():
     assert states.tables()[0].failures == 1
 
 
+def test_a_table_that_fails_again_and_again_waits_longer_each_time():
+    states, now = machine(1), 1000
+    assert ask(states, now) == (1, 1)
+    for epoch, pause in enumerate((0, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000), 1):
+        assert errors(states.heartbeat(HeartbeatRequest(failed=at(1, epoch)), now)) == [None]
+        if pause:
+            assert state(states) is TieringState.FAILED
+            assert errors(states.heartbeat(HeartbeatRequest(tiering=at(1, epoch)), now)) == [NOT_TIERING]
+            assert ask(states, now + pause - 1) is None
+        now += pause
+        assert ask(states, now) == (1, epoch + 1)
+    states.heartbeat(HeartbeatRequest(finished=at(1, 10)), now)
+    assert ask(states, now + 1000) == (1, 11)  # a round that ends well is the end of it
+    states.heartbeat(HeartbeatRequest(failed=at(1, 11)), now + 1001)
+    assert ask(states, now + 1001) == (1, 12)
+
+
 def test_each_error_is_told_per_table():
     states = machine(1, 2)
     ask(states, 1000)

@@ -13,8 +13,8 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, SchemaMismatch, Unsupported
 from tablestore.format import hashing
-from tablestore.format.types.arrow_types import BIGINT, INT, STRING
-from tablestore.format.types.data_type import DataField
+from tablestore.format.types.arrow_types import BIGINT, INT, STRING, TIME, TIMESTAMP_LTZ
+from tablestore.format.types.data_type import DataField, DataType
 from tablestore.meta import tiered
 from tablestore.read.table_log import offsets_at
 from tablestore.tiering.cluster import ClusterTable, RowBatch
@@ -257,6 +257,38 @@ def test_partitions_are_named_as_fluss_names_them(lake: ts.Lake):
     committer.commit(committer.to_committable([writer.complete()]), commit)
     state = committer.state()
     assert (state.offsets, state.partition_names) == ({TieredBucket(12, 0): 1}, {12: "a/b=c"})
+
+
+def test_a_lake_table_as_the_plugin_of_fluss_makes_it_takes_rows(lake: ts.Lake):
+    """Its TIME has no fraction by name and has milliseconds, its ROW has other ids of fields, and rows of a
+    snapshot of keys are at no place in the log."""
+    row = DataType("ROW", children=(DataField(0, "a", INT), DataField(1, "b", STRING)))
+    fields = (DataField(0, "id", BIGINT.not_null()), DataField(1, "at", TIME(3)), DataField(2, "r", row))
+    theirs = DataType("ROW", children=(DataField(4, "a", INT), DataField(5, "b", STRING)))
+    columns = {"id": BIGINT.not_null(), "at": TIME(0), "r": theirs}
+    columns |= {"__bucket": INT, "__offset": BIGINT, "__timestamp": TIMESTAMP_LTZ(3)}
+    lake.create_table("db.k", schema=columns, primary_key=["id"], options={"bucket": 1})
+    source = ClusterTable("db.k", 4, fields, 1, primary_keys=("id",), bucket_keys=("id",))
+    factory = PaimonTieringFactory(lake)
+    factory.prepare(source)
+    split = TieringLogSplit(table_path="db.k", table_id=4, bucket=0, start=0, stop=3)
+    writer = factory.create_writer(source, split)
+    rows = pa.table(
+        {
+            "id": [1, 2, 3],
+            "at": pa.array([0, 45_296_789, None], pa.time32("ms")),
+            "r": [{"a": 1, "b": "x"}] * 3,
+        }
+    )
+    writer.write(RowBatch(rows.to_batches()[0], None, -1, -1))
+    committer = factory.create_committer(source)
+    commit = LakeCommit(committer.state(), 4, {B0: 3}, {})
+    committer.commit(committer.to_committable([writer.complete()]), commit)
+    found = lake.table("db.k").scan().to_arrow().sort_by("id")
+    assert found["at"].cast(pa.time32("ms")).to_pylist() == rows["at"].to_pylist()
+    assert found["r"].to_pylist() == rows["r"].to_pylist()
+    assert found["__offset"].to_pylist() == [-1] * 3
+    assert lake.table("db.k").check() == []
 
 
 def test_a_lake_table_that_is_another_one_is_refused_and_new_columns_are_added(lake: ts.Lake):
