@@ -188,7 +188,7 @@ class Task(View):
             "frame": {},
             "width": widths[0],
         }
-        listed = [option.id for option in asked.options] if asked.kind == "one" else []
+        listed: list[Any] = [option.id for option in asked.options] if asked.kind == "one" else []
         if asked.kind == "line" and asked.ruler:
             ruler = asked.ruler
             count = round((ruler.high - ruler.low) / ruler.step)
@@ -197,8 +197,8 @@ class Task(View):
         answers = [each for each, verdict in found if verdict.state == "right"] or [right]
         remarks = [[each, rich(verdict.remark)] for each, verdict in found if verdict.state == "wrong"]
         spec = {"kind": "task", "reply": "task", "widths": list(widths), "answers": answers}
-        spec |= {"remarks": remarks, "tries": TRIES}
-        return {**spec, "frames": frames, "words": {}, "state": state}
+        judged = {"remarks": remarks, "tries": TRIES}
+        return {**spec, **judged, "frames": frames, "words": {}, "state": state}
 
 
 def _for_page(verdict: Verdict | None) -> dict[str, Any]:
