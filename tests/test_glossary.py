@@ -18,7 +18,7 @@ committed committer compression compute confine constant contain container conte
 context continuous conversion convert corrupt credential
 cost count create creation cross damaged default delay dense diagnosis difference dir disable discard
 discovery distinct door draw duck duplicate duration dv empty enable encode env error estimate exist expect
-explicit extent fact fail failure family feed flat flow fold footer force format formatter found frame fs
+exit explicit extent fact fail failure family feed flat flow fold footer force format formatter found frame fs
 group guard handle header high hit hive hour identity ignore include ingest initial input inspect
 interval invalid io java jdbc latest layout leaf legacy like limit load local loop lost map mapping mark max
 meta metric millis min mismatch miss missing mode model modifiable multiplier n nested non normalize num

@@ -170,9 +170,10 @@ class Soak:
     def _restart_ended(self) -> None:
         """Start again what has ended by itself, as a supervisor does, and note it."""
         for name, code in self._services.ended().items():
-            words = self._services.output(name).strip()[-600:]
-            self.outcome.problems.append(f"{name} ended by itself with {code}: {words}")
-            self._tell(self.outcome.problems[-1])
+            text = f"{name} ended by itself with {code}: {self._services.output(name).strip()[-600:]}"
+            expected = code == ExitCode.FAILED  # what it needs was away, and it is to be started again
+            (self.outcome.notes if expected else self.outcome.problems).append(text)
+            self._tell(text)
             self._services.start(name)
 
     def _until(self, true: Callable[[], bool], seconds: float, words: str) -> None:

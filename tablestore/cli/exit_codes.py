@@ -1,6 +1,6 @@
 """The exit codes of all commands. Standard library only.
 
-A test compares them with the table in `notebooks/guide/running.md`.
+A test compares them with the table in `notebooks/guide/supervision.md`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from rich.console import Console
 from tablestore.cli.event_log import say_error, screen_for
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.core.errors import TablestoreError
+from tablestore.flow.job_errors import is_transient
 
 REFUSED, FAILED, INTERRUPTED = ExitCode.REFUSED, ExitCode.FAILED, ExitCode.INTERRUPTED
 
@@ -26,8 +27,9 @@ def run(command: str, work: Callable[[Console], int], log: str | None, *, interr
             screen.print(interrupted)
             return INTERRUPTED
         except (TablestoreError, OSError) as error:
-            say_error(screen, command, str(error))
-            return REFUSED
+            away = is_transient(error)  # a supervisor starts it again
+            say_error(screen, command, str(error), failed=away)
+            return FAILED if away else REFUSED
 
 
 @contextmanager

@@ -65,6 +65,18 @@ def test_what_is_refused_is_an_event_without_secrets(tmp_path: Path, capsys: pyt
     assert "very-secret" not in json.dumps(event)
 
 
+def test_a_server_that_is_away_is_no_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["--from", "mysql://me@127.0.0.1:1/shop", "--warehouse", str(tmp_path)]
+    password = tmp_path / "password"
+    password.write_text("very-secret")
+    arguments += ["--password-file", str(password), "--engine", "local", "--log", "json"]
+    assert cdc.main(cdc_options.parsed(arguments, Door())) == ExitCode.FAILED
+    (event,) = lines(capsys)
+    assert (event["event"], event["level"]) == ("failed", "error")
+    assert "127.0.0.1:1" in event["error"]
+    assert "very-secret" not in json.dumps(event)
+
+
 class EndedJob:
     """A capture that has ended, by an error where there is one."""
 

@@ -17,7 +17,7 @@ from tablestore.cli.door import Door
 from tablestore.cli.exit_codes import ExitCode
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "notebooks" / "guide" / "running.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "notebooks" / "guide" / "supervision.md").read_text(encoding="utf-8")
 COMMANDS = ("cdc", "tier", "maintain")
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import tablestore as ts
 from tablestore.cli.door import Door
-from tablestore.cli.running import REFUSED
+from tablestore.cli.running import FAILED, REFUSED
 from tablestore.cli.tier import command as tier
 from tablestore.cli.tier import options, serve
 from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
@@ -120,7 +120,7 @@ def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = tmp_path / "lake"
-    assert tier_verb("--from", "fluss://127.0.0.1:1", "--warehouse", str(lake), "--wait", "0s") == REFUSED
+    assert tier_verb("--from", "fluss://127.0.0.1:1", "--warehouse", str(lake), "--wait", "0s") == FAILED
     assert "tier:" in capsys.readouterr().err
     assert tier_verb("--from", "http://x", "--warehouse", str(lake)) == REFUSED
     assert not lake.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import ipywidgets
+import ipywidgets  # type: ignore[import-untyped]  # it has none
 
 from widgets.kit import static, svg
 from widgets.kit.page import PAGE_WIDTH, page
