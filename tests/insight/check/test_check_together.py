@@ -126,7 +126,6 @@ def damage(table: Table, rng: Random) -> dict[str, str]:
     return expected
 
 
-@pytest.mark.sample(4)
 def test_each_file_is_reported_as_if_it_were_alone(
     tmp_path: Path, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,7 @@ def test_who_commits_between_opening_and_commit_is_not_overwritten(
         chance = Random(seed)
         t = ts.connect(str(tmp_path / str(seed))).create_table("d.t", schema=SCHEMA, **KEYED)
         other, expected = ts.open(t.location), dict[int, int]()
-        for n in range(8):
+        for n in range(5):
             with t.writer() as writer:
                 for _ in range(chance.choice([0, 0, 1, 3])):
                     key = chance.randrange(20)
