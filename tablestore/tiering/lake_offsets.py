@@ -70,7 +70,7 @@ def parse_offsets_file(data: bytes, path: str) -> dict[TieredBucket, int]:
         read = json.loads(data)
         if read["version"] != 1:
             raise Corrupt(path, f"offsets of version {read['version']!r}, and this release reads version 1")
-        lists: dict[int | None, list[int]] = {None: read.get("bucket_offsets", [])}
+        lists: dict[int | None, Any] = {None: read.get("bucket_offsets", [])}
         lists |= {int(p["partition_id"]): p["bucket_offsets"] for p in read.get("partition_offsets", [])}
         for partition_id, listed in lists.items():
             for bucket, offset in enumerate(listed):
