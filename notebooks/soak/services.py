@@ -24,8 +24,10 @@ class Services(PrivateServers):
 
     stop_seconds = _STOP_SECONDS
 
-    def __init__(self) -> None:
+    def __init__(self, *, trusted: str) -> None:
+        """`trusted` is the host:port that the processes may send the password of a lake to."""
         super().__init__("soak")
+        self._trusted = trusted
         self._commands: dict[str, Sequence[str]] = {}
         self._health: dict[str, str] = {}
 
@@ -46,6 +48,7 @@ class Services(PrivateServers):
     def start(self, name: str) -> None:
         """Begin it."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+        environment["TABLESTORE_TRUSTED_SERVERS"] = self._trusted
         self._launch(name, self._commands[name], environment, folder=ROOT)
 
     def kill(self, name: str) -> None:
