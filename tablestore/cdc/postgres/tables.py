@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-import tablestore.format.types.data_type as t
+from tablestore.format.types import arrow_types as t
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.cdc.postgres.server import Connection

@@ -72,7 +72,7 @@ def _bytes(slices: Slices, c: int) -> pa.Array:
     offsets[c] += 2
     lengths[c] = np.where(lengths[c] < 0, lengths[c], lengths[c] - 2)
     found = replace(slices, offsets=offsets, lengths=lengths).binary(c)
-    valid, edges, digits = found.buffers()
+    _, edges, digits = found.buffers()
     places = np.frombuffer(edges, np.int32)[found.offset : found.offset + len(found) + 1]
     nibbles = _HEX[np.frombuffer(digits, np.uint8)[places[0] : places[-1]]]
     values = (nibbles[0::2] << 4) | nibbles[1::2]
