@@ -1,17 +1,17 @@
-"""PostgresDatabase: tables of a database as one capture source, their rows first, in chunks between which the log of
-all of them is followed.
+"""PostgresDatabase: tables of a database as one capture source, their rows first, in chunks between which
+the log of all of them is followed.
 
-A batch with chunks plans them first, and then takes the end of the log as its position P. It has the changes of all
-tables between the last position and P, and then the chunks, each read in a view that has all before P. What a view
-shows beyond P comes again in the next batch: the last image of a key wins, and rows are then those of its position.
+A batch with chunks plans them first, and then takes the end of the log as its position P. It has the changes
+of all tables between the last position and P, and then the chunks, each read in a view that has all before
+P. What a view shows beyond P comes again in the next batch: the last image of a key wins, and rows are then
+those of its position.
 
-The log says nothing of statements that alter tables. So a batch looks at the catalog in a view that has all before P.
-A table that is another there is altered first, by a batch of events alone. It is read again, unless it has only grown
-by columns that are NULL in its rows. Its changes count from its first chunk on.
+The log says nothing of statements that alter tables. So a batch looks at the catalog in a view that has all
+before P. A table that is another there is altered first, by a batch of events alone. It is read again,
+unless it has only grown by columns that are NULL in its rows. Its changes count from its first chunk on.
 
-The first batch only looks, and changes nothing on the server; the second makes the slot. The slot moves on where a
-batch begins: what is before it is committed, and noted.
-"""
+The first batch only looks, and changes nothing on the server; the second makes the slot. The slot moves on
+where a batch begins: what is before it is committed, and noted."""
 
 from __future__ import annotations
 
@@ -46,21 +46,23 @@ _IDLE_BYTES = 16 << 20  # of the log of others, after which the position moves o
 _TRIES = 20
 _CHANGED = f"""
     WITH messages AS MATERIALIZED (
-        SELECT get_byte(data, 0) AS code, encode(data, 'hex') AS text, length(data) AS size FROM (
-            SELECT CASE WHEN get_byte(data, 0) IN (73, 85, 68) THEN substring(data FROM 1 FOR 5) ELSE data END AS data
+        SELECT get_byte(data, 0) AS code, encode(data, 'hex') AS text FROM (
+            SELECT CASE WHEN get_byte(data, 0) IN (73, 85, 68)
+                THEN substring(data FROM 1 FOR 5) ELSE data END AS data
             FROM {PEEK}) m)
     SELECT 0, ('x' || substring(text FROM 3 FOR 8))::bit(32)::int8, count(*) FROM messages
         WHERE code IN (73, 85, 68) GROUP BY 2
     UNION ALL
-    SELECT 1, ('x' || substring(text FROM 19 FOR 16))::bit(64)::int8 / 1000000 + 946684800, count(*) FROM messages
-        WHERE code = 66 GROUP BY 2"""
+    SELECT 1, ('x' || substring(text FROM 19 FOR 16))::bit(64)::int8 / 1000000 + 946684800, count(*)
+        FROM messages WHERE code = 66 GROUP BY 2"""
 
 
 @dataclass(frozen=True)
 class PostgresDatabase:
-    """The tables of a database that are chosen, under the names of their schemas. `chunk_rows` to a chunk, up to
-    `chunks` of them in a batch, and about `log_bytes` of log. `bounded`: it ends once all rows are read and the log is
-    followed to where it ended then. `read_again`: tables that this run empties in the lake and reads once more."""
+    """The tables of a database that are chosen, under the names of their schemas. `chunk_rows` to a chunk,
+    up to `chunks` of them in a batch, and about `log_bytes` of log. `bounded`: it ends once all rows are
+    read and the log is followed to where it ended then. `read_again`: tables that this run empties in the
+    lake and reads once more."""
 
     address: Address
     patterns: Patterns
@@ -77,8 +79,8 @@ class PostgresDatabase:
     def open(
         cls, address: Address, patterns: Patterns, slot: Slot, *, env: Env = SYSTEM, **how: Any
     ) -> PostgresDatabase:
-        """Raises InvalidRequest with all that the server must be set to, NotFound for a table that is asked for by its
-        full name and is not there, and Unsupported where such a table cannot be captured."""
+        """Raises InvalidRequest with all that the server must be set to, NotFound for a table that is asked
+        for by its full name and is not there, and Unsupported where such a table cannot be captured."""
         source = cls(address, patterns, slot, run=env.uuid(), **how)
         with Connection.open(address) as connection:
             require_ready(connection, slot.publication, address.user)
@@ -118,7 +120,11 @@ class PostgresDatabase:
             name = SourceName(*item["table"])
             table = there.tables[name].table if item.get("shaped") else None
             event = TableEvent(
-                item["kind"], name, position, table and table.shape, reason=item.get("reason", "")
+                item["kind"],
+                name,
+                position,
+                None if table is None else table.shape,
+                reason=item.get("reason", ""),
             )
             found.append(
                 replace(
@@ -156,7 +162,8 @@ class PostgresDatabase:
         there = PgOffset.from_json(end)
         facts = there.facts
         states = ((n, p.state) for n, p in there.tables.items())
-        reading, held = [], []
+        reading: list[SourceName] = []
+        held: list[SourceName] = []
         for name, state in states:
             if state in (READING, HELD):
                 (reading if state == READING else held).append(name)
@@ -181,8 +188,8 @@ class PostgresDatabase:
             table = progress.table
             if table is not None and table.identity == DEFAULT and any(c.kind in long for c in table.columns):
                 words[name] = (
-                    "REPLICA IDENTITY DEFAULT: long values that an update leaves alone are not in the log, and are read "
-                    "from the table"
+                    "REPLICA IDENTITY DEFAULT: long values that an update leaves alone are not in the log, "
+                    "and are read from the table"
                 )
         return words
 

@@ -1,9 +1,10 @@
 """Where a capture of a database of PostgreSQL stands, as a JSON object.
 
-    {"v": 1, "kind": "postgres", "position": LSN as a number or null, "server": system/timeline, "looked": bool,
-     "settled": bool, "run": run, "ended": run, "target": LSN or null,
+    {"v": 1, "kind": "postgres", "position": LSN as a number or null, "server": system/timeline,
+     "looked": bool, "settled": bool, "run": run, "ended": run, "target": LSN or null,
      "tables": [[schema, table, {"state": …, "key": K, "bounds": [b1 … bn], "table": definition}], …],
-     "events": [what the batch before this offset does to tables], "changed": [numbers of tables], "facts": {…}}
+     "events": [what the batch before this offset does to tables], "changed": [numbers of tables],
+     "facts": {what planning it found}}
 
 All that a batch needs is in the offsets on both sides of it.
 """
@@ -25,8 +26,8 @@ VERSION, KIND = 1, "postgres"
 
 @dataclass(frozen=True, slots=True)
 class PgProgress:
-    """How far a table is: in READING rows up to `key` are read; `bounds` are those of the chunks of the batch that
-    ends here. `table`: its definition, None for one that never was captured."""
+    """How far a table is: in READING rows up to `key` are read; `bounds` are those of the chunks of the
+    batch that ends here. `table`: its definition, None for one that never was captured."""
 
     state: str
     table: PgTable | None = None
@@ -54,8 +55,9 @@ class PgProgress:
 
 @dataclass(frozen=True)
 class PgOffset:
-    """An offset in parts. `looked`: the first look at the tables is over; `position` is None until the slot is there.
-    Not `settled`: rows were read ahead of it. `run` planned it, `ended` ended here, `target` is where it stops."""
+    """An offset in parts. `looked`: the first look at the tables is over; `position` is None until the slot
+    is there. Not `settled`: rows were read ahead of it. `run` planned it, `ended` ended here, `target` is
+    where it stops."""
 
     position: int | None = None
     server: str = ""
@@ -74,7 +76,8 @@ class PgOffset:
         return [name for name, progress in self.tables.items() if progress.captured]
 
     def moved_on(self, *, settled: bool) -> dict[SourceName, PgProgress]:
-        """The tables behind the batch that ends here; those whose rows are all read follow the log once `settled`."""
+        """The tables behind the batch that ends here; those whose rows are all read follow the log once
+        `settled`."""
         return {
             name: replace(
                 progress,

@@ -6,12 +6,12 @@
        row = columns 2, of each: n (NULL) | u (unchanged, and not sent) | t length 4, text
     C, Y, O, M say nothing here; T is seen by the storage of the table, which is another behind it
 
-A transaction counts from the LSN of its commit, which is not before the start and is before the end. Rows of one
-table keep their order; those of two tables do not.
-"""
+A transaction counts from the LSN of its commit, which is not before the start and is before the end. Rows of
+one table keep their order; those of two tables do not."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,15 +55,14 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Rows of one table with columns of its relation: `kinds` (int8), `keys_only` where nothing but the key was sent,
-    `seconds` after 1970 of their commit. Of an update with both images the old one is right before the new one. A
-    length is NULL or UNCHANGED where there is no value."""
+    """Rows of one table with columns of its relation: `kinds` (int8), `keys_only` where nothing but the key
+    was sent, `seconds` after 1970 of their commit. Of an update with both images the old one is right before
+    the new one. A length is NULL or UNCHANGED where there is no value."""
 
     relation: Relation
     slices: Slices
-    kinds: npt.NDArray[np.int8]
-    keys_only: npt.NDArray[np.bool_]
-    seconds: npt.NDArray[np.int64]
+    kinds: Ints
+    seconds: Ints
 
 
 @dataclass
@@ -104,7 +103,7 @@ class Decoder:
             mine = numbers == number
             told = np.flatnonzero(mine & (codes == _RELATION))
             edges = [0, *told.tolist(), len(rows)]
-            for begin, stop in zip(edges[:-1], edges[1:], strict=True):
+            for begin, stop in itertools.pairwise(edges):
                 if begin in told:
                     self._relations[number] = Relation.parse(rows[begin][6:])
                 places = np.flatnonzero(mine[begin:stop] & changes[begin:stop]) + begin
@@ -138,10 +137,9 @@ class Decoder:
         for c in range(columns):
             same = whole[lengths[c, whole] == UNCHANGED]
             offsets[c, same], lengths[c, same] = offsets[c, same - 1], lengths[c, same - 1]
-        keys_only = tags == _KEY
-        moved = np.flatnonzero(keys_only & (kinds == UPDATE_BEFORE))
+        moved = np.flatnonzero((tags == _KEY) & (kinds == UPDATE_BEFORE))
         kinds[moved], kinds[moved + 1] = DELETE, INSERT
-        return Images(relation, Slices(data, count, offsets, lengths), kinds, keys_only, seconds[messages])
+        return Images(relation, Slices(data, count, offsets, lengths), kinds, seconds[messages])
 
 
 def _numbers(data: Ints, places: Ints, size: int) -> npt.NDArray[np.int64]:
@@ -153,7 +151,8 @@ def _numbers(data: Ints, places: Ints, size: int) -> npt.NDArray[np.int64]:
 def cut_images(
     data: Any, starts: Any, columns: Any, offsets: Any, lengths: Any, kinds: Any, tags: Any, messages: Any
 ) -> Any:
-    """How many rows there are in I, U and D messages; −1 for one that does not lie so. For Python and numba."""
+    """How many rows there are in I, U and D messages; −1 for one that does not lie so. For Python and
+    numba."""
     row = 0
     for m in range(len(starts)):
         code = data[starts[m]]

@@ -1,9 +1,8 @@
-"""Pieces of a batch of tables of PostgreSQL: a stretch of the log, and ranges of the keys of a table. The last image
-of a key wins.
+"""Pieces of a batch of tables of PostgreSQL: a stretch of the log, and ranges of the keys of a table. The
+last image of a key wins.
 
-An image without a value that an update left alone is passed over, and its row is read as it is now: in a view that
-has the whole stretch. Where it is gone, its deletion is in the log.
-"""
+An image without a value that an update left alone is passed over, and its row is read as it is now: in a
+view that has the whole stretch. Where it is gone, its deletion is in the log."""
 
 from __future__ import annotations
 
@@ -56,7 +55,8 @@ class LogPiece:
         return {table.source: table.shape for table in self.definitions}
 
     def read(self) -> Iterator[TableRows | BadRow]:
-        """Changes in the order of the log: +I, +U and −D. Raises NotFound where the slot does not have them."""
+        """Changes in the order of the log: +I, +U and −D. Raises NotFound where the slot does not have
+        them."""
         by_number = {table.number: table for table in self.definitions}
         unchanged: dict[int, list[pa.Table]] = {}
         seconds = 0
@@ -126,7 +126,8 @@ class ChunkPiece:
         return {self.definition.source: self.definition.shape}
 
     def read(self) -> Iterator[TableRows | BadRow]:
-        """All rows as +I; none of a table that was altered since the chunk was planned: it is read again then."""
+        """All rows as +I; none of a table that was altered since the chunk was planned: it is read again
+        then."""
         where, values = range_of(self.definition, self.low, self.high)
 
         def rows() -> Iterator[Slices]:
@@ -153,15 +154,16 @@ def rows_now(
     address: Address, table: PgTable, where: str, values: Sequence[Any], patience_seconds: float
 ) -> Iterator[Slices]:
     """Rows of a table in a view that has all that is in the log; none where the table is another by now."""
-    with Connection.open(address) as connection, contextlib.suppress(NotFound):
-        with connection.view(patience_seconds, table.spelled):
-            now = tables_now(connection, "", lambda name: name == table.source, refuse=False).get(
-                table.source
-            )
-            if not isinstance(now, PgTable) or not now.includes(table):
-                return
-            query = f"SELECT {table.selected} FROM ONLY {table.spelled} WHERE {where}"
-            yield from copied_rows(connection.copied(query, values), len(table.columns))
+    with (
+        Connection.open(address) as connection,
+        contextlib.suppress(NotFound),
+        connection.view(patience_seconds, table.spelled),
+    ):
+        now = tables_now(connection, "", lambda name: name == table.source, refuse=False).get(table.source)
+        if not isinstance(now, PgTable) or not now.includes(table):
+            return
+        query = f"SELECT {table.selected} FROM ONLY {table.spelled} WHERE {where}"
+        yield from copied_rows(connection.copied(query, values), len(table.columns))
 
 
 def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds: float) -> Iterator[T]:
@@ -183,7 +185,8 @@ def _in_columns(images: Images, table: PgTable) -> Slices:
     for name, *its in images.relation.columns:
         if known.get(name) != tuple(its):
             raise InvalidRequest(
-                f"{table.source}: column {name!r} in the log is none of the table, which was altered and altered back: "
+                f"{table.source}: column {name!r} in the log is none of the table, which was altered "
+                f"and altered back: "
                 f"read_again='{table.source}' (--read-again) reads it anew"
             )
     slices = images.slices
@@ -221,7 +224,8 @@ def _changes(
         for row in np.flatnonzero(mask & kept).tolist():
             text = slices.taken(np.arange(slices.rows) == row).binary(place)[0].as_py()
             shown = json.dumps(rows.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
-            reason = f"column {name!r}: {text.decode()[:80] if text else None!r} is no value of {table.columns[place].type}"
+            value = text.decode()[:80] if text else None
+            reason = f"column {name!r}: {value!r} is no value of {table.columns[place].type}"
             when = None if seconds is None else int(seconds[row])
             yield BadRow(
                 table.source, at, int(kinds[row]), reason, shown, when, unheld=bool(kinds[row] == DELETE)

@@ -1,5 +1,5 @@
-"""Connections to PostgreSQL: where a server is, a session whose text is always spelled alike, and errors by what the
-caller does next.
+"""Connections to PostgreSQL: where a server is, a session whose text is always spelled alike, and errors by
+what the caller does next.
 
 psycopg carries connection, authentication and TLS. A password is never in an address.
 """
@@ -40,7 +40,8 @@ _SESSION = {
 }
 _RUNNING = """
     SELECT l.transactionid::text, l.pid FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
-    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND l.pid <> pg_backend_pid()
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
+    AND l.pid <> pg_backend_pid()
     AND coalesce(a.state, '?') NOT IN ('idle in transaction', 'idle in transaction (aborted)')
     UNION ALL SELECT transaction::text, 0 FROM pg_prepared_xacts"""
 
@@ -52,8 +53,8 @@ def parse_address(
     tls: str | None = None,
     tls_ca: str | None = None,
 ) -> Address:
-    """The server and database of postgresql://user@host:port/database; raises InvalidRequest, without showing the
-    text, for one that holds a password or names no database."""
+    """The server and database of postgresql://user@host:port/database; raises InvalidRequest, without
+    showing the text, for one that holds a password or names no database."""
     _, _, rest = url.partition("://")
     try:
         address = Address.parse(f"mysql://{rest}", password_file=password_file, tls=tls, tls_ca=tls_ca)
@@ -72,8 +73,8 @@ def title_of(address: Address) -> str:
 
 @dataclass
 class Connection:
-    """One open connection, each statement its own transaction unless it says otherwise; a context manager, which
-    closes it. It belongs to one thread."""
+    """One open connection, each statement its own transaction unless it says otherwise; a context manager,
+    which closes it. It belongs to one thread."""
 
     address: Address
     raw: Any = field(repr=False)
@@ -120,8 +121,8 @@ class Connection:
             self.raw.execute(statement, values or None)
 
     def copied(self, query: str, values: Sequence[Any] = ()) -> Iterator[bytes]:
-        """The rows of a query as COPY's binary format has them, one each: int16 columns, then of each its length
-        int32 (−1: NULL) and its bytes; big-endian."""
+        """The rows of a query as COPY's binary format has them, one each: int16 columns, then of each its
+        length int32 (−1: NULL) and its bytes; big-endian."""
         with own_errors(self.address), self.raw.cursor() as cursor:
             statement = f"COPY ({query}) TO STDOUT (FORMAT binary)"
             with cursor.copy(statement, tuple(values)) as copy:
@@ -139,17 +140,18 @@ class Connection:
     def require_all_seen(self, patience_seconds: float) -> None:
         """Wait until whatever was in the log before this call is seen by each statement after it.
 
-        A transaction is in the log before others see it, and holds the lock of its number until they do. One that
-        is idle has not begun to commit. Raises Unavailable with the process ids of those that do not end.
-        """
+        A transaction is in the log before others see it, and holds the lock of its number until they do. One
+        that is idle has not begun to commit. Raises Unavailable with the process ids of those that do not
+        end."""
         end = SYSTEM.monotonic() + patience_seconds
         running = dict(self.rows(_RUNNING))
         while running:
             if SYSTEM.monotonic() > end:
                 pids = ", ".join(str(pid) for pid in running.values())
                 raise Unavailable(
-                    f"{title_of(self.address)}: transactions of processes {pids} (0: prepared) are still open: "
-                    "end them; GRANT pg_read_all_stats to the role, so that idle ones are not waited for"
+                    f"{title_of(self.address)}: transactions of processes {pids} (0: prepared) are still "
+                    "open: end them; GRANT pg_read_all_stats to the role, so that idle ones are not waited "
+                    "for"
                 )
             SYSTEM.sleep(0.005)
             now = dict(self.rows(_RUNNING))
@@ -157,8 +159,8 @@ class Connection:
 
     @contextlib.contextmanager
     def view(self, patience_seconds: float, *locked: str) -> Iterator[None]:
-        """A read view while the block runs: it has all that was in the log before, and a crash takes nothing of it
-        back. The tables `locked` have the columns that the view says."""
+        """A read view while the block runs: it has all that was in the log before, and a crash takes nothing
+        of it back. The tables `locked` have the columns that the view says."""
         self.require_all_seen(patience_seconds)
         self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:

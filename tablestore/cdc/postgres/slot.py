@@ -1,8 +1,8 @@
 """The replication slot of a capture: what the server must be set to, where the slot is, and how it moves on.
 
-A slot keeps the log from its place on. It moves only to where a batch is committed and noted, so a batch that is
-repeated finds all of its log. One that is behind that place, after a crash of the server, gives transactions again.
-"""
+A slot keeps the log from its place on. It moves only to where a batch is committed and noted, so a batch
+that is repeated finds all of its log. One that is behind that place, after a crash of the server, gives
+transactions again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _SLOT = """
     SELECT plugin, database, coalesce(wal_status, 'lost'), (confirmed_flush_lsn - '0/0'::pg_lsn)::int8,
         (pg_current_wal_lsn() - restart_lsn)::int8 FROM pg_replication_slots WHERE slot_name = %s"""
 _SERVER = """
-    SELECT s.system_identifier::text || '/' || c.timeline_id FROM pg_control_system() s, pg_control_checkpoint() c"""
+    SELECT s.system_identifier::text || '/' || c.timeline_id
+    FROM pg_control_system() s, pg_control_checkpoint() c"""
 
 
 def lsn_text(position: int) -> str:
@@ -81,24 +82,27 @@ class Slot:
             connection.run("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", self.name)
         elif there[0][:2] != ("pgoutput", connection.address.database):
             raise InvalidRequest(
-                f"replication slot {self.name!r} is of plugin {there[0][0]} and database {there[0][1]}: name another in slot="
+                f"replication slot {self.name!r} is of plugin {there[0][0]} and database {there[0][1]}: "
+                "name another in slot="
             )
 
     def require(self, connection: Connection, position: int) -> int:
-        """The bytes of log that the slot keeps. Raises NotFound where it does not have the log from a place on."""
+        """The bytes of log that the slot keeps. Raises NotFound where it does not have the log from a place
+        on."""
         there = connection.rows(_SLOT, self.name)
         if not there:
             raise NotFound(f"replication slot {self.name!r} is gone, and with it changes: {_AGAIN}")
         _, _, status, confirmed, kept = there[0]
         if status == LOST or confirmed is None:
             raise NotFound(
-                f"replication slot {self.name!r} is lost: more log than max_slot_wal_keep_size was written while nobody "
-                f"read it: {_AGAIN}"
+                f"replication slot {self.name!r} is lost: more log than max_slot_wal_keep_size was written "
+                f"while nobody read it: {_AGAIN}"
             )
         if confirmed > position:
             raise NotFound(
-                f"replication slot {self.name!r} is at {lsn_text(confirmed)}, beyond {lsn_text(position)}, to which this "
-                f"capture has come: somebody moved it, or made it anew, and changes between are gone: {_AGAIN}"
+                f"replication slot {self.name!r} is at {lsn_text(confirmed)}, beyond {lsn_text(position)}, "
+                "to which this capture has come: somebody moved it, or made it anew, and changes between are "
+                f"gone: {_AGAIN}"
             )
         return int(kept or 0)
 

@@ -1,5 +1,5 @@
-"""Tables of PostgreSQL as its catalog has them: columns with their types here, key, replica identity; and why one
-cannot be captured."""
+"""Tables of PostgreSQL as its catalog has them: columns with their types here, key, replica identity; and
+why one cannot be captured."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.format.types import arrow_types as t
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.cdc.postgres.server import Connection
+from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType
 
 DEFAULT, FULL, NOTHING, INDEX = "d", "f", "n", "i"
@@ -29,7 +29,18 @@ _FIXED: Mapping[str, DataType] = {
     "date": t.DATE,
     "money": t.DECIMAL(19, 2),
 }
-_CAST_ALIKE = ("int2", "int4", "int8", "oid", "float4", "float8", "bytea", "date", "timestamp", "timestamptz")
+_CAST_ALIKE: tuple[str, ...] = (
+    "int2",
+    "int4",
+    "int8",
+    "oid",
+    "float4",
+    "float8",
+    "bytea",
+    "date",
+    "timestamp",
+    "timestamptz",
+)
 _CAST_ALIKE += ("numeric", "text", "varchar", "uuid", "json", "jsonb", "interval")
 _ORDERED = (
     "int2",
@@ -53,9 +64,9 @@ def quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PgColumn:
-    """A column: `number` stays as long as it lives, `type_number` and `modifier` are those of the log. `kind` is the
-    name of its type, of a domain that of its base; empty for types that are not built in. `spelled` is its type in a
-    statement. `fills`: rows from before it was added have a value of it."""
+    """A column: `number` stays as long as it lives, `type_number` and `modifier` are those of the log.
+    `kind` is the name of its type, of a domain that of its base; empty for types that are not built in.
+    `spelled` is its type in a statement. `fills`: rows from before it was added have a value of it."""
 
     name: str
     number: int
@@ -87,7 +98,7 @@ class PgColumn:
         name = quoted(self.name)
         if self.kind in _CAST_ALIKE:
             return f"{name}::text"
-        return f"CASE WHEN num_nulls({name}) = 0 THEN format('%%s', {name}) END"
+        return f"CASE WHEN num_nulls({name}) = 0 THEN concat({name}) END"
 
 
 @dataclass(frozen=True)
@@ -164,16 +175,18 @@ class PgTable:
 _TABLES = """
     SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition,
         c.relreplident::text, coalesce(pg_relation_filenode(c.oid), 0)::int8,
-        has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'), greatest(c.reltuples, 0)::int8
+        has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND NOT starts_with(n.nspname, 'pg_')"""
+    WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
+    AND NOT starts_with(n.nspname, 'pg_')"""
 _COLUMNS = """
     WITH RECURSIVE base(number, type, modifier) AS (
         SELECT oid, oid, -1 FROM pg_type WHERE typtype <> 'd'
         UNION ALL SELECT d.oid, b.type, CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE b.modifier END
         FROM pg_type d JOIN base b ON d.typbasetype = b.number WHERE d.typtype = 'd')
     SELECT a.attrelid::int8, a.attname, a.attnum, a.atttypid::int8, a.atttypmod,
-        CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typcategory <> 'A' THEN t.typname ELSE '' END,
+        CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typcategory <> 'A'
+            THEN t.typname ELSE '' END,
         CASE WHEN b.modifier >= 0 THEN b.modifier ELSE a.atttypmod END,
         format_type(a.atttypid, a.atttypmod), a.atthasmissing
     FROM pg_attribute a JOIN base b ON b.number = a.atttypid JOIN pg_type t ON t.oid = b.type
@@ -193,7 +206,8 @@ _PUBLISHED = """
 def tables_now(
     connection: Connection, publication: str, choose: Callable[[SourceName], bool], *, refuse: bool = True
 ) -> dict[SourceName, PgTable | str]:
-    """The chosen tables; if `refuse`, of one that cannot be captured the reason, with the statement that mends it."""
+    """The chosen tables; if `refuse`, of one that cannot be captured the reason, with the statement that
+    mends it."""
     found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES)}
     chosen = {name: row for name, row in sorted(found.items()) if choose(name)}
     numbers = [row[0] for row in chosen.values()]
@@ -208,7 +222,7 @@ def tables_now(
             identity[number] = tuple(names)
     published = {SourceName(row[0], row[1]): row[2:] for row in connection.rows(_PUBLISHED, publication)}
     tables: dict[SourceName, PgTable | str] = {}
-    for name, (number, *_, replica, storage, readable, _rows) in chosen.items():
+    for name, (number, *_, replica, storage, readable) in chosen.items():
         its = tuple(columns.get(number, ()))
         table = PgTable(name.database, name.table, number, storage, replica, its, primary.get(number, ()))
         reason = _refusal(
@@ -237,16 +251,21 @@ def _refusal(
     if not {*table.primary_key} <= {c.name for c in table.columns}:
         return "a generated column is in its primary key, and the log does not have it"
     if table.identity == NOTHING:
-        return f"its REPLICA IDENTITY is NOTHING, so deletions have no key: ALTER TABLE {spelled} REPLICA IDENTITY DEFAULT"
+        return (
+            "its REPLICA IDENTITY is NOTHING, so deletions have no key: "
+            f"ALTER TABLE {spelled} REPLICA IDENTITY DEFAULT"
+        )
     if table.identity == INDEX and {*(identity or ())} != {*table.primary_key}:
         return (
             "its REPLICA IDENTITY is an index that is not its primary key: "
             f"ALTER TABLE {spelled} REPLICA IDENTITY DEFAULT"
         )
     if not readable:
-        return f"the role may not read it: GRANT USAGE ON SCHEMA {quoted(table.schema_name)}; GRANT SELECT ON {spelled}"
+        schema = quoted(table.schema_name)
+        return f"the role may not read it: GRANT USAGE ON SCHEMA {schema}; GRANT SELECT ON {spelled}"
+    change = f"ALTER PUBLICATION {quoted(publication)}"
     if published is None:
-        return f"it is not in the publication: ALTER PUBLICATION {quoted(publication)} ADD TABLE {spelled}"
+        return f"it is not in the publication: {change} ADD TABLE {spelled}"
     if published[0] or not {c.name for c in table.columns} <= {*published[1]}:
-        return f"the publication leaves out rows or columns of it: ALTER PUBLICATION {quoted(publication)} SET TABLE …"
+        return f"the publication leaves out rows or columns of it: {change} SET TABLE …"
     return ""

@@ -1,8 +1,7 @@
 """Values of PostgreSQL's text, by columns: as the server writes each type → Arrow.
 
-Numbers and dates are read by compiled loops where numba is installed, else by Arrow's casts. A value that its type
-here does not have (infinity, a year BC) is NULL, and its row is marked.
-"""
+Numbers and dates are read by compiled loops where numba is installed, else by Arrow's casts. A value that
+its type here does not have (infinity, a year BC) is NULL, and its row is marked."""
 
 from __future__ import annotations
 

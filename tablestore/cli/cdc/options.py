@@ -1,5 +1,5 @@
-"""`cdc`: capture tables of MySQL, MariaDB, PostgreSQL or of topics of change events into a lake: what is there,
-then each change.
+"""`cdc`: capture tables of MySQL, MariaDB, PostgreSQL or of topics of change events into a lake: what is
+there, then each change.
 
     PROGRAM cdc --from mysql://user@host:3306/shop --tables 'shop.*' --warehouse lake --into ods
 
