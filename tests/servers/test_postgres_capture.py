@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 import tablestore as ts
+from tablestore.cdc.capture.opening import rules_of, source_address
+from tablestore.cdc.capture.preview import preview
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tests.servers.postgres_database import Database, database
 
-
-class Database:
-    """A database of its own, with a publication of all its tables."""
-
-    def __init__(self, server: str, name: str) -> None:
-        self.server, self.name = server, name
-        self.url = server.rpartition("/")[0] + f"/{name}"
-        self.connection: Any = psycopg.connect(self.url, autocommit=True)
-
-    def run(self, *statements: str) -> None:
-        for statement in statements:
-            self.connection.execute(statement)
-
-    def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        return sorted(self.connection.execute(statement).fetchall(), key=repr)
-
-    def slots(self) -> list[str]:
-        found = self.rows(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{self.name}'")
-        return [name for (name,) in found]
-
-
-@pytest.fixture
-def database(postgres: str, request: pytest.FixtureRequest) -> Iterator[Database]:
-    name = f"capture_{random.SystemRandom().randrange(1 << 40):x}"
-    with psycopg.connect(postgres, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-        found = Database(postgres, name)
-        found.run("SET synchronous_commit = on", "CREATE PUBLICATION tablestore FOR ALL TABLES")
-        yield found
-        for slot in found.slots():
-            admin.execute(f"SELECT pg_drop_replication_slot('{slot}')")
-        found.connection.close()
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+__all__ = ["database"]
 
 
 def captured(database: Database, path: Path, **how: Any) -> Any:
@@ -151,8 +120,6 @@ def test_all_kinds_of_values_are_alike_in_chunks_and_in_the_log(database: Databa
 
 
 def _utc(value: Any) -> Any:
-    import datetime as dt
-
     return value.astimezone(dt.UTC) if getattr(value, "tzinfo", None) else value
 
 
@@ -260,9 +227,6 @@ def test_a_slot_that_is_lost_or_moved_is_an_error_and_reading_again_mends_it(
 def test_the_plan_says_which_tables_are_left_out_and_changes_nothing(
     database: Database, tmp_path: Path
 ) -> None:
-    from tablestore.cdc.capture.opening import rules_of, source_address
-    from tablestore.cdc.capture.preview import preview
-
     database.run(
         "CREATE TABLE long (id int PRIMARY KEY, x text)",
         "CREATE TABLE keyless (id int)",
@@ -301,5 +265,7 @@ def test_what_a_server_must_be_set_to_is_said_at_once(database: Database, tmp_pa
         captured(database, tmp_path, tables="public.nowhere")
     with pytest.raises(Unsupported, match="primary_keys"):
         captured(database, tmp_path, primary_keys={"public.t": ["id"]})
+    with pytest.raises(Unsupported, match="changelog-producer"):
+        captured(database, tmp_path, options={"changelog-producer": "input"})
     with pytest.raises(InvalidRequest, match="password"):
         ts.connect(str(tmp_path)).ingest("postgresql://me:secret@localhost/x")

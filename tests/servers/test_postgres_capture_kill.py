@@ -7,61 +7,15 @@ import random
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
-import tablestore as ts
-from tests.cdc.mysql.test_capture_kill import USER, await_batches, require_each_batch_once, running
-from tests.servers.test_postgres_capture import Database, database
+from tests.cdc.mysql.test_capture_kill import await_batches, require_each_batch_once, running
+from tests.servers.postgres_database import KEYS, Database, database, run, started, write
 
 __all__ = ["database"]
 pytestmark = pytest.mark.large
-KILLS, WRITERS, KEYS = 3, 3, 400
-
-
-def started(path: Path, url: str, **how: Any) -> Any:
-    how = {"into": "ods", "name": USER, "interval": "10ms", "chunk_rows": 40, "chunks": 2, **how}
-    lake, options = ts.connect(str(path / "lake")), {"bucket": 1}
-    checkpoint = str(path / "checkpoint")
-    return lake.ingest(url, engine="local", processes=2, checkpoint=checkpoint, options=options, **how)
-
-
-def run(path: Path, url: str) -> None:
-    """Capture until this process is killed."""
-    started(path, url).wait()
-
-
-def write(url: str, seed: int, stopping: threading.Event) -> None:
-    """Transactions of a few statements: rows that come, change, move to another key and go; some roll
-    back."""
-    r = random.Random(seed)
-    with psycopg.connect(url) as connection:
-        connection.execute("SET synchronous_commit = " + r.choice(["on", "off"]))
-        connection.commit()
-        while not stopping.is_set():
-            try:
-                for _ in range(r.randint(1, 4)):
-                    connection.execute(statement(r))
-                connection.rollback() if r.random() < 0.1 else connection.commit()
-            except (psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected):
-                connection.rollback()
-            time.sleep(0.002)
-
-
-def statement(r: random.Random) -> str:
-    table, key, other = r.choice(["a", "b"]), r.randrange(KEYS), r.randrange(KEYS)
-    return r.choice(
-        [
-            f"INSERT INTO {table} VALUES ({key}, {other}, repeat('{other}-', 1200)) "
-            f"ON CONFLICT (id) DO UPDATE SET n = {table}.n + 1",
-            f"UPDATE {table} SET n = n + 1 WHERE id BETWEEN {key} AND {key + 5}",
-            f"UPDATE {table} SET long = repeat('{other}+', 1200), n = {other} WHERE id = {key}",
-            f"UPDATE {table} SET id = {other} WHERE id = {key}",
-            f"DELETE FROM {table} WHERE id = {key}",
-        ]
-    )
+KILLS, WRITERS = 3, 3
 
 
 def test_after_a_kill_at_any_moment_the_lake_holds_what_the_server_holds(
@@ -74,7 +28,8 @@ def test_after_a_kill_at_any_moment_the_lake_holds_what_the_server_holds(
                 f"DROP TABLE IF EXISTS {table}",
                 f"CREATE TABLE {table} (id int PRIMARY KEY, n int, long text)",
                 f"ALTER TABLE {table} ALTER long SET STORAGE EXTERNAL",
-                f"INSERT INTO {table} SELECT i, 0, repeat(i || '*', 1200) FROM generate_series(1, {KEYS}, 2) i",
+                f"INSERT INTO {table} SELECT i, 0, repeat(i || '*', 1200) "
+                f"FROM generate_series(1, {KEYS}, 2) i",
             )
         stopping = threading.Event()
         writers = [

@@ -159,7 +159,7 @@ _OF_DATABASES = ("chunk_rows", "chunks", "log_bytes", "tasks", "patience_seconds
 
 @dataclass(frozen=True)
 class PostgresAddress:
-    """A database of PostgreSQL; what `names` call a database are its schemas."""
+    """A database of PostgreSQL. Its schemas are the databases of its tables."""
 
     address: Address
     tables: Tables
@@ -191,8 +191,12 @@ class PostgresAddress:
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> PostgresDatabase:
         if rules.keyless == APPEND:
             raise Unsupported("keyless='append' of PostgreSQL", "ALTER TABLE … ADD PRIMARY KEY")
-        if _keys(rules):
-            raise Unsupported("primary_keys of PostgreSQL", "tables have the keys that they have there")
+        if rules.primary_keys or rules.partition_by:
+            why = "an update does not have its old values in the log: tables have the keys of the source"
+            raise Unsupported("primary_keys and partition_by of PostgreSQL", why)
+        if dict(rules.options).get("changelog-producer") == "input":
+            why = "deletions have only a key in the log: changelog-producer = 'lookup' finds the rows"
+            raise Unsupported("changelog-producer = 'input' of PostgreSQL", why)
         how = dict(self.settings)
         publication = how.pop("publication", "tablestore")
         slot = Slot(how.pop("slot", None) or _slot_name(self.address.database, checkpoint), publication)

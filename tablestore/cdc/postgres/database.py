@@ -119,13 +119,8 @@ class PostgresDatabase:
         for item in there.events:
             name = SourceName(*item["table"])
             table = there.tables[name].table if item.get("shaped") else None
-            event = TableEvent(
-                item["kind"],
-                name,
-                position,
-                None if table is None else table.shape,
-                reason=item.get("reason", ""),
-            )
+            shape = None if table is None else table.shape
+            event = TableEvent(item["kind"], name, position, shape, reason=item.get("reason", ""))
             found.append(
                 replace(
                     event, read_again=item.get("read_again", False), renamed_columns=item.get("renamed", {})

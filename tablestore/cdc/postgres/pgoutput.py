@@ -55,9 +55,9 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Rows of one table with columns of its relation: `kinds` (int8), `keys_only` where nothing but the key
-    was sent, `seconds` after 1970 of their commit. Of an update with both images the old one is right before
-    the new one. A length is NULL or UNCHANGED where there is no value."""
+    """Rows of one table with columns of its relation, their `kinds` (int8), and `seconds` after 1970 of their
+    commit. Of an update with both images the old one is right before the new one. A length is NULL or
+    UNCHANGED where there is no value."""
 
     relation: Relation
     slices: Slices
@@ -101,10 +101,10 @@ class Decoder:
             if number not in self.tables:
                 continue
             mine = numbers == number
-            told = np.flatnonzero(mine & (codes == _RELATION))
-            edges = [0, *told.tolist(), len(rows)]
+            shapes = np.flatnonzero(mine & (codes == _RELATION))
+            edges = [0, *shapes.tolist(), len(rows)]
             for begin, stop in itertools.pairwise(edges):
-                if begin in told:
+                if begin in shapes:
                     self._relations[number] = Relation.parse(rows[begin][6:])
                 places = np.flatnonzero(mine[begin:stop] & changes[begin:stop]) + begin
                 if len(places):
