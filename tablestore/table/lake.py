@@ -109,8 +109,8 @@ class Lake(LakeCatalog):
         `url` is mysql://user@host/database (or mariadb://), also with `.table` behind it or without a
         database, postgresql://user@host/database, kafka://host:9092/topic, or a change directory.
         The password is in the environment variable TABLESTORE_SOURCE_PASSWORD or in `password_file`.
-        `tables` and `exclude` are patterns of `database.table`: "shop.*". Rows go `into` a database, under the same names with `prefix` and
-        `suffix`, or into one table `database.table` (of an address that names a table: the table); by default
+        `tables` and `exclude` are patterns of `database.table`: "shop.*". Rows go `into` a database, under
+        the same names with `prefix` and `suffix`, or into one table `database.table` (of an address that names a table: the table); by default
         into databases of the same names. With `merge_shards` tables whose targets are the same become one.
 
         Of the tables that are made: `type_mapping` has Paimon's words, "tinyint1-to-bool", "to-string", …;
