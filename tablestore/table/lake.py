@@ -111,8 +111,8 @@ class Lake(LakeCatalog):
         The password is in the environment variable TABLESTORE_SOURCE_PASSWORD or in `password_file`.
         `tables` and `exclude` are patterns of `database.table`: "shop.*". Rows go `into` a database, under
         the same names with `prefix` and `suffix`, or into one table `database.table` (of an address that
-        names a table: the table); by default into databases of the same names. With `merge_shards` tables whose targets are
-        the same become one.
+        names a table: the table); by default into databases of the same names. With
+        `merge_shards` tables whose targets are the same become one.
 
         Of the tables that are made: `type_mapping` has Paimon's words, "tinyint1-to-bool", "to-string", …;
         `primary_keys` and `partition_by` are columns, or {pattern: columns}, where "*" among keys is the key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +270,23 @@ def test_what_a_server_must_be_set_to_is_said_at_once(database: Database, tmp_pa
         captured(database, tmp_path, options={"changelog-producer": "input"})
     with pytest.raises(InvalidRequest, match="password"):
         ts.connect(str(tmp_path)).ingest("postgresql://me:secret@localhost/x")
+
+
+def test_the_command_says_its_plan_and_captures(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY, x text)", "INSERT INTO t VALUES (1, 'a')")
+    command = [sys.executable, "-P", "-m", "notebooks.cli", "cdc", "--from", database.url]
+    command += ["--slot", database.name, "--into", "ods", "--warehouse", str(tmp_path / "lake")]
+
+    def out(*more: str) -> str:
+        done = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    plan = out("--plan")
+    assert "ods.t" in plan
+    assert "REPLICA IDENTITY DEFAULT" in plan
+    assert database.slots() == []
+    out("--once", "--engine", "local")
+    assert database.slots() == [database.name]
+    rows = ts.connect(str(tmp_path / "lake")).table("ods.t").scan().to_arrow()
+    assert rows.to_pylist() == [{"id": 1, "x": "a"}]
