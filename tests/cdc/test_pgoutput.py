@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tablestore.cdc.postgres import pgoutput
-from tablestore.cdc.postgres.pgoutput import Decoder, Images, Relation
+from tablestore.cdc.postgres.pgoutput import Images, PostgresLog, Relation
 from tablestore.core.errors import Corrupt
 
 TABLE = 7
@@ -43,7 +43,7 @@ def change(kind: bytes, *rows: tuple[bytes, bytes], table: int = TABLE) -> bytes
 
 def decoded(messages: list[bytes], start: int = 0, end: int = 1 << 40) -> list[tuple[Any, ...]]:
     """(kind, second after 2000, values) of all rows."""
-    decoder = Decoder(start, end, frozenset([TABLE]))
+    decoder = PostgresLog(start, end, frozenset([TABLE]))
     return [one for images in decoder.images(bytes(6) + m for m in messages) for one in _rows(images)]
 
 

@@ -33,11 +33,11 @@ from tablestore.cdc.capture.source import (
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.database_offset import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.mysql.server import patiently
-from tablestore.cdc.postgres.offset import PgOffset, PgProgress
+from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pieces import ChunkPiece, LogPiece, range_of
 from tablestore.cdc.postgres.server import Connection, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text, require_ready, server_of
-from tablestore.cdc.postgres.tables import DEFAULT, PgTable, quoted, tables_now
+from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, quoted, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.flow.source import Offset
@@ -94,16 +94,16 @@ class PostgresDatabase:
         return source
 
     def initial(self) -> Offset:
-        return PgOffset().to_json()
+        return PostgresOffset().to_json()
 
     def next(self, start: Offset) -> Offset:
         """Events of tables; or chunks, and the log up to its end or about so many bytes."""
         if self.ended(start):
             return start
 
-        def planned() -> PgOffset | None:
+        def planned() -> PostgresOffset | None:
             with Connection.open(self.address) as connection:
-                return self._next(connection, PgOffset.from_json(start))
+                return self._next(connection, PostgresOffset.from_json(start))
 
         there = patiently(planned, what=title_of(self.address), patience_seconds=self.patience_seconds)
         return start if there is None else there.to_json()
@@ -113,7 +113,7 @@ class PostgresDatabase:
         return self.bounded and offset.get("ended") == self.run
 
     def events(self, start: Offset, end: Offset) -> list[TableEvent]:
-        there = PgOffset.from_json(end)
+        there = PostgresOffset.from_json(end)
         position = lsn_text(there.position or 0)
         found = []
         for item in there.events:
@@ -130,7 +130,7 @@ class PostgresDatabase:
 
     def pieces(self, start: Offset, end: Offset) -> list[LogPiece | ChunkPiece]:
         """A piece of the log, then one for each chunk."""
-        here, there = PgOffset.from_json(start), PgOffset.from_json(end)
+        here, there = PostgresOffset.from_json(start), PostgresOffset.from_json(end)
         if there.events or there.position is None:
             return []
         pieces: list[LogPiece | ChunkPiece] = []
@@ -154,7 +154,7 @@ class PostgresDatabase:
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
-        there = PgOffset.from_json(end)
+        there = PostgresOffset.from_json(end)
         facts = there.facts
         states = ((n, p.state) for n, p in there.tables.items())
         reading: list[SourceName] = []
@@ -179,7 +179,7 @@ class PostgresDatabase:
         """In words, what the replica identity of tables means for their changes."""
         long = ("text", "varchar", "bytea", "json", "jsonb", "numeric", "")
         words = {}
-        for name, progress in PgOffset.from_json(end).tables.items():
+        for name, progress in PostgresOffset.from_json(end).tables.items():
             table = progress.table
             if table is not None and table.identity == DEFAULT and any(c.kind in long for c in table.columns):
                 words[name] = (
@@ -188,10 +188,10 @@ class PostgresDatabase:
                 )
         return words
 
-    def _tables(self, connection: Connection) -> dict[SourceName, PgTable | str]:
+    def _tables(self, connection: Connection) -> dict[SourceName, PostgresTable | str]:
         return tables_now(connection, self.slot.publication, self.patterns.choose)
 
-    def _next(self, connection: Connection, here: PgOffset) -> PgOffset | None:
+    def _next(self, connection: Connection, here: PostgresOffset) -> PostgresOffset | None:
         facts = {"planned": SYSTEM.now_ms() / 1000}
         here = replace(here, events=(), changed=(), facts=facts, ended="")
         require_ready(connection, self.slot.publication, self.address.user)
@@ -214,14 +214,14 @@ class PostgresDatabase:
         self.slot.move(connection, here.position)
         return self._followed(connection, here)
 
-    def _read_again(self, here: PgOffset) -> dict[SourceName, str]:
+    def _read_again(self, here: PostgresOffset) -> dict[SourceName, str]:
         return {
             name: "it is read again, as asked for"
             for name, progress in here.tables.items()
             if progress.state != GONE and self.read_again.match(name)
         }
 
-    def _followed(self, connection: Connection, here: PgOffset) -> PgOffset | None:
+    def _followed(self, connection: Connection, here: PostgresOffset) -> PostgresOffset | None:
         """Chunks, and the log up to where a batch may end; or events, where tables are others."""
         for _ in range(_TRIES):
             tables = self._tables(connection)
@@ -253,7 +253,7 @@ class PostgresDatabase:
         return None if quiet else there
 
     def _changes(
-        self, connection: Connection, here: PgOffset, start: int, end: int
+        self, connection: Connection, here: PostgresOffset, start: int, end: int
     ) -> tuple[tuple[int, ...], list[list[int]]]:
         """(numbers of captured tables with changes between two places, transactions by their seconds)."""
         if start >= end:
@@ -263,9 +263,11 @@ class PostgresDatabase:
         changed = tuple(number for what, number, _ in found if what == 0 and number in mine)
         return changed, [[second, count] for what, second, count in found if what == 1]
 
-    def _planned_chunks(self, connection: Connection, here: PgOffset) -> dict[SourceName, PgProgress]:
+    def _planned_chunks(
+        self, connection: Connection, here: PostgresOffset
+    ) -> dict[SourceName, PostgresProgress]:
         """Tables whose next rows a batch reads, and what their chunks are."""
-        plan: dict[SourceName, PgProgress] = {}
+        plan: dict[SourceName, PostgresProgress] = {}
         left = self.chunks
         for name, progress in here.tables.items():
             if left <= 0:
@@ -286,8 +288,11 @@ class PostgresDatabase:
         return plan
 
     def _with_events(
-        self, here: PgOffset, now: Mapping[SourceName, PgTable | str], again: Mapping[SourceName, str]
-    ) -> PgOffset | None:
+        self,
+        here: PostgresOffset,
+        now: Mapping[SourceName, PostgresTable | str],
+        again: Mapping[SourceName, str],
+    ) -> PostgresOffset | None:
         """A batch that brings tables to what the catalog says; None where they are so."""
         tables, events = dict(here.tables), []
 
@@ -298,17 +303,17 @@ class PostgresDatabase:
             before, table = tables.get(name), now.get(name)
             if table is None:
                 if before is not None and before.state != GONE:
-                    tables[name] = PgProgress(GONE, before.table)
+                    tables[name] = PostgresProgress(GONE, before.table)
                     note(DROPPED, name, "it is gone, or not chosen: its rows stay as they are")
             elif isinstance(table, str):
                 if before is not None and before.captured:
                     tables[name] = replace(before, state=HELD, key=None, bounds=())
                     note(PAUSED, name, f"{table}; its rows stay as they are, and are read again then")
                 elif before is None or before.state == GONE:
-                    tables[name] = PgProgress(UNUSABLE)
+                    tables[name] = PostgresProgress(UNUSABLE)
                     note(SKIPPED, name, table)
             elif before is None or not before.captured:
-                tables[name] = PgProgress(READING, table)
+                tables[name] = PostgresProgress(READING, table)
                 note(CAPTURED, name, shaped=True)
                 if before is not None and before.table is not None:
                     note(EMPTIED, name, "a table of this name was captured before")
@@ -319,13 +324,13 @@ class PostgresDatabase:
                     note(ALTERED, name, reason, shaped=True, read_again=bool(reason), renamed=renamed)
                 if reason:
                     note(EMPTIED, name, reason)
-                tables[name] = PgProgress(READING, table) if reason else replace(before, table=table)
+                tables[name] = PostgresProgress(READING, table) if reason else replace(before, table=table)
         if tables == here.tables and here.looked:
             return None
         return replace(here, tables=dict(sorted(tables.items())), events=tuple(events), looked=True)
 
 
-def _why_again(before: PgProgress, table: PgTable) -> str:
+def _why_again(before: PostgresProgress, table: PostgresTable) -> str:
     """Why a table that is another than before is read again; empty where its rows are known."""
     assert before.table is not None
     if before.table.number != table.number:
@@ -339,7 +344,7 @@ def _why_again(before: PgProgress, table: PgTable) -> str:
     return ""
 
 
-def _next_bound(connection: Connection, table: PgTable, low: str | None, rows: int) -> str | None:
+def _next_bound(connection: Connection, table: PostgresTable, low: str | None, rows: int) -> str | None:
     """The key of the row that ends a range of so many above `low`; None if no row is behind it."""
     column = table.chunk_key
     if column is None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql.database_offset import FOLLOWED, READING, SETTLING
-from tablestore.cdc.postgres.tables import PgTable
+from tablestore.cdc.postgres.tables import PostgresTable
 from tablestore.core.errors import InvalidRequest
 from tablestore.flow.source import Offset
 
@@ -25,12 +25,12 @@ VERSION, KIND = 1, "postgres"
 
 
 @dataclass(frozen=True, slots=True)
-class PgProgress:
+class PostgresProgress:
     """How far a table is: in READING rows up to `key` are read; `bounds` are those of the chunks of the
     batch that ends here. `table`: its definition, None for one that never was captured."""
 
     state: str
-    table: PgTable | None = None
+    table: PostgresTable | None = None
     key: str | None = None
     bounds: tuple[str, ...] = ()
 
@@ -48,13 +48,13 @@ class PgProgress:
         return {"state": self.state, "key": self.key, "bounds": list(self.bounds), "table": table}
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> PgProgress:
-        table = None if item["table"] is None else PgTable.from_json(item["table"])
+    def from_json(cls, item: Mapping[str, Any]) -> PostgresProgress:
+        table = None if item["table"] is None else PostgresTable.from_json(item["table"])
         return cls(item["state"], table, item["key"], tuple(item["bounds"]))
 
 
 @dataclass(frozen=True)
-class PgOffset:
+class PostgresOffset:
     """An offset in parts. `looked`: the first look at the tables is over; `position` is None until the slot
     is there. Not `settled`: rows were read ahead of it. `run` planned it, `ended` ended here, `target` is
     where it stops."""
@@ -66,7 +66,7 @@ class PgOffset:
     run: str = ""
     ended: str = ""
     target: int | None = None
-    tables: Mapping[SourceName, PgProgress] = field(default_factory=dict)
+    tables: Mapping[SourceName, PostgresProgress] = field(default_factory=dict)
     events: tuple[Mapping[str, Any], ...] = ()
     changed: tuple[int, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class PgOffset:
     def captured(self) -> list[SourceName]:
         return [name for name, progress in self.tables.items() if progress.captured]
 
-    def moved_on(self, *, settled: bool) -> dict[SourceName, PgProgress]:
+    def moved_on(self, *, settled: bool) -> dict[SourceName, PostgresProgress]:
         """The tables behind the batch that ends here; those whose rows are all read follow the log once
         `settled`."""
         return {
@@ -105,10 +105,10 @@ class PgOffset:
         }
 
     @classmethod
-    def from_json(cls, offset: Offset) -> PgOffset:
+    def from_json(cls, offset: Offset) -> PostgresOffset:
         if offset.get("v") != VERSION or offset.get("kind") != KIND:
             raise InvalidRequest(f"{str(offset)[:200]} is no offset of a database of PostgreSQL")
-        tables = {SourceName(s, n): PgProgress.from_json(item) for s, n, item in offset["tables"]}
+        tables = {SourceName(s, n): PostgresProgress.from_json(item) for s, n, item in offset["tables"]}
         names = ("position", "server", "looked", "settled", "run", "ended", "target", "facts")
         parts = {name: offset[name] for name in names}
         return cls(**parts, tables=tables, events=tuple(offset["events"]), changed=tuple(offset["changed"]))

@@ -66,7 +66,7 @@ class Images:
 
 
 @dataclass
-class Decoder:
+class PostgresLog:
     """Decodes the messages between two LSNs, for tables that are asked for by their numbers."""
 
     start: int

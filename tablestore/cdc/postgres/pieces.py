@@ -23,10 +23,10 @@ from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.row_keys import keyed
 from tablestore.cdc.mysql.server import patiently
 from tablestore.cdc.mysql.slices import Slices
-from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Decoder, Images, copied_rows
+from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog, copied_rows
 from tablestore.cdc.postgres.server import Connection, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text
-from tablestore.cdc.postgres.tables import PgTable, quoted, tables_now
+from tablestore.cdc.postgres.tables import PostgresTable, quoted, tables_now
 from tablestore.cdc.postgres.values import Mask, columns_of
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -41,7 +41,7 @@ class LogPiece:
 
     address: Address
     slot: Slot
-    definitions: tuple[PgTable, ...]
+    definitions: tuple[PostgresTable, ...]
     start: int
     end: int
     patience_seconds: float
@@ -79,11 +79,11 @@ class LogPiece:
     def _images(self) -> Iterator[Images]:
         with Connection.open(self.address) as connection:
             self.slot.require(connection, self.start)
-            decoder = Decoder(self.start, self.end, frozenset(table.number for table in self.definitions))
+            decoder = PostgresLog(self.start, self.end, frozenset(table.number for table in self.definitions))
             values = (self.slot.name, lsn_text(self.end), self.slot.publication)
             yield from decoder.images(connection.copied(f"SELECT data FROM {PEEK}", values))
 
-    def _looked_up(self, table: PgTable, keys: pa.Table, seconds: int) -> Iterator[TableRows | BadRow]:
+    def _looked_up(self, table: PostgresTable, keys: pa.Table, seconds: int) -> Iterator[TableRows | BadRow]:
         """The rows of these keys as they are now."""
         keys = keys.group_by(keys.column_names).aggregate([])
         names = [quoted(name) for name in table.primary_key]
@@ -110,7 +110,7 @@ class ChunkPiece:
     `position`."""
 
     address: Address
-    definition: PgTable
+    definition: PostgresTable
     low: str | None
     high: str | None
     last: bool
@@ -138,7 +138,7 @@ class ChunkPiece:
             yield from _changes(self.definition, slices, kinds, None, self.position)
 
 
-def range_of(table: PgTable, low: str | None, high: str | None) -> tuple[str, list[str]]:
+def range_of(table: PostgresTable, low: str | None, high: str | None) -> tuple[str, list[str]]:
     """The condition of a range of keys, and its values; the server alone compares keys."""
     column = table.chunk_key
     ends = [(">", low), ("<=", high)] if column is not None else []
@@ -151,7 +151,7 @@ def range_of(table: PgTable, low: str | None, high: str | None) -> tuple[str, li
 
 
 def rows_now(
-    address: Address, table: PgTable, where: str, values: Sequence[Any], patience_seconds: float
+    address: Address, table: PostgresTable, where: str, values: Sequence[Any], patience_seconds: float
 ) -> Iterator[Slices]:
     """Rows of a table in a view that has all that is in the log; none where the table is another by now."""
     with (
@@ -160,7 +160,7 @@ def rows_now(
         connection.view(patience_seconds, table.spelled),
     ):
         now = tables_now(connection, "", lambda name: name == table.source, refuse=False).get(table.source)
-        if not isinstance(now, PgTable) or not now.includes(table):
+        if not isinstance(now, PostgresTable) or not now.includes(table):
             return
         query = f"SELECT {table.selected} FROM ONLY {table.spelled} WHERE {where}"
         yield from copied_rows(connection.copied(query, values), len(table.columns))
@@ -177,7 +177,7 @@ def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds
     yield from patiently(begun, what=title_of(address), patience_seconds=seconds)
 
 
-def _in_columns(images: Images, table: PgTable) -> Slices:
+def _in_columns(images: Images, table: PostgresTable) -> Slices:
     """The images with the columns of the definition, by their names; those added later are NULL. Raises
     InvalidRequest for a column that the definition does not have so."""
     places = {name: i for i, (name, _, _) in enumerate(images.relation.columns)}
@@ -199,7 +199,7 @@ def _in_columns(images: Images, table: PgTable) -> Slices:
     return Slices(slices.data, slices.rows, offsets, lengths)
 
 
-def _key_texts(slices: Slices, table: PgTable) -> pa.Table:
+def _key_texts(slices: Slices, table: PostgresTable) -> pa.Table:
     """The keys of rows as the server writes them."""
     places = {c.name: i for i, c in enumerate(table.columns)}
     texts = [slices.binary(places[name]).cast(pa.string()) for name in table.primary_key]
@@ -207,7 +207,7 @@ def _key_texts(slices: Slices, table: PgTable) -> pa.Table:
 
 
 def _changes(
-    table: PgTable, slices: Slices, kinds: Any, seconds: Any, position: int
+    table: PostgresTable, slices: Slices, kinds: Any, seconds: Any, position: int
 ) -> Iterator[TableRows | BadRow]:
     """Rows as changes by key, and apart from them those with a value that no column here has."""
     rows, bad = columns_of(slices, table.columns, table.schema)

@@ -63,7 +63,7 @@ def quoted(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PgColumn:
+class PostgresColumn:
     """A column: `number` stays as long as it lives, `type_number` and `modifier` are those of the log.
     `kind` is the name of its type, of a domain that of its base; empty for types that are not built in.
     `spelled` is its type in a statement. `fills`: rows from before it was added have a value of it."""
@@ -102,7 +102,7 @@ class PgColumn:
 
 
 @dataclass(frozen=True)
-class PgTable:
+class PostgresTable:
     """A table that can be captured. `storage` is another number once its rows were rewritten or truncated;
     `identity` is its replica identity."""
 
@@ -111,7 +111,7 @@ class PgTable:
     number: int
     storage: int
     identity: str
-    columns: tuple[PgColumn, ...]
+    columns: tuple[PostgresColumn, ...]
     primary_key: tuple[str, ...]
 
     @property
@@ -134,7 +134,7 @@ class PgTable:
         return self.shape.schema
 
     @property
-    def chunk_key(self) -> PgColumn | None:
+    def chunk_key(self) -> PostgresColumn | None:
         """The column by which it is read in ranges; None: only whole."""
         column = next(c for c in self.columns if c.name == self.primary_key[0])
         return column if column.kind in _ORDERED else None
@@ -143,7 +143,7 @@ class PgTable:
     def selected(self) -> str:
         return ", ".join(c.selected for c in self.columns)
 
-    def includes(self, before: PgTable) -> bool:
+    def includes(self, before: PostgresTable) -> bool:
         """Whether it has all columns of what it was before, as they were."""
         mine = {(c.name, c.number, c.type_number, c.modifier) for c in self.columns}
         same = (self.number, self.source, self.primary_key) == (
@@ -153,13 +153,13 @@ class PgTable:
         )
         return same and mine >= {(c.name, c.number, c.type_number, c.modifier) for c in before.columns}
 
-    def only_grown(self, before: PgTable) -> bool:
+    def only_grown(self, before: PostgresTable) -> bool:
         """Whether its rows are those of before, with columns more that are NULL in them."""
         known = {c.number for c in before.columns}
         added = [c for c in self.columns if c.number not in known]
         return self.includes(before) and self.storage == before.storage and not any(c.fills for c in added)
 
-    def renamed_columns(self, before: PgTable) -> dict[str, str]:
+    def renamed_columns(self, before: PostgresTable) -> dict[str, str]:
         old = {c.number: c.name for c in before.columns}
         return {old[c.number]: c.name for c in self.columns if old.get(c.number, c.name) != c.name}
 
@@ -167,8 +167,8 @@ class PgTable:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> PgTable:
-        columns = tuple(PgColumn(**column) for column in item["columns"])
+    def from_json(cls, item: Mapping[str, Any]) -> PostgresTable:
+        columns = tuple(PostgresColumn(**column) for column in item["columns"])
         return cls(**{**item, "columns": columns, "primary_key": tuple(item["primary_key"])})
 
 
@@ -205,15 +205,15 @@ _PUBLISHED = """
 
 def tables_now(
     connection: Connection, publication: str, choose: Callable[[SourceName], bool], *, refuse: bool = True
-) -> dict[SourceName, PgTable | str]:
+) -> dict[SourceName, PostgresTable | str]:
     """The chosen tables; if `refuse`, of one that cannot be captured the reason, with the statement that
     mends it."""
     found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES)}
     chosen = {name: row for name, row in sorted(found.items()) if choose(name)}
     numbers = [row[0] for row in chosen.values()]
-    columns: dict[int, list[PgColumn]] = {}
+    columns: dict[int, list[PostgresColumn]] = {}
     for number, *column in connection.rows(_COLUMNS, numbers):
-        columns.setdefault(number, []).append(PgColumn(*column))
+        columns.setdefault(number, []).append(PostgresColumn(*column))
     primary, identity = {}, {}
     for number, is_primary, is_identity, names in connection.rows(_KEYS, numbers):
         if is_primary:
@@ -221,10 +221,12 @@ def tables_now(
         if is_identity:
             identity[number] = tuple(names)
     published = {SourceName(row[0], row[1]): row[2:] for row in connection.rows(_PUBLISHED, publication)}
-    tables: dict[SourceName, PgTable | str] = {}
+    tables: dict[SourceName, PostgresTable | str] = {}
     for name, (number, *_, replica, storage, readable) in chosen.items():
         its = tuple(columns.get(number, ()))
-        table = PgTable(name.database, name.table, number, storage, replica, its, primary.get(number, ()))
+        table = PostgresTable(
+            name.database, name.table, number, storage, replica, its, primary.get(number, ())
+        )
         reason = _refusal(
             table, chosen[name], identity.get(number), publication, published.get(name), readable
         )
@@ -233,7 +235,7 @@ def tables_now(
 
 
 def _refusal(
-    table: PgTable,
+    table: PostgresTable,
     row: tuple[Any, ...],
     identity: tuple[str, ...] | None,
     publication: str,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tablestore.cdc.mysql import text_digits
 from tablestore.cdc.mysql.slices import Slices
-from tablestore.cdc.postgres.tables import PgColumn
+from tablestore.cdc.postgres.tables import PostgresColumn
 
 Mask = npt.NDArray[np.bool_]
 _WRITTEN = {
@@ -27,7 +27,9 @@ _HEX = np.zeros(256, np.uint8)
 _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
-def column(slices: Slices, c: int, source: PgColumn, type_: pa.DataType) -> tuple[pa.Array, Mask | None]:
+def column(
+    slices: Slices, c: int, source: PostgresColumn, type_: pa.DataType
+) -> tuple[pa.Array, Mask | None]:
     """(column c as `type_`, the rows whose value it does not have; None: no row)."""
     kind = source.kind
     if kind == "bytea":
@@ -81,7 +83,7 @@ def _bytes(slices: Slices, c: int) -> pa.Array:
 
 
 def columns_of(
-    slices: Slices, columns: tuple[PgColumn, ...], schema: pa.Schema
+    slices: Slices, columns: tuple[PostgresColumn, ...], schema: pa.Schema
 ) -> tuple[pa.RecordBatch, dict[str, Mask]]:
     """(all columns of the rows, by column the rows whose value it does not have)."""
     arrays, bad = [], {}
