@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tablestore.cdc.postgres import pgoutput
-from tablestore.cdc.postgres.pgoutput import Images, PostgresLog, Relation
+from tablestore.cdc.postgres.pgoutput import Images, LogTable, PostgresLog
 from tablestore.core.errors import Corrupt
 
 TABLE = 7
@@ -116,4 +116,4 @@ def test_a_message_that_does_not_lie_as_its_relation_is_an_error() -> None:
 
 
 def test_a_relation_has_names_types_and_modifiers() -> None:
-    assert Relation.parse(relation("id", "ä")) == Relation(TABLE, (("id", 25, -1), ("ä", 25, -1)))
+    assert LogTable.parse(relation("id", "ä")) == LogTable(TABLE, (("id", 25, -1), ("ä", 25, -1)))

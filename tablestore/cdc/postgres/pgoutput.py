@@ -32,14 +32,14 @@ Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class LogTable:
     """A table as its rows lie in the log: names, type numbers and modifiers of its columns."""
 
     number: int
     columns: tuple[tuple[str, int, int], ...]
 
     @classmethod
-    def parse(cls, message: bytes) -> Relation:
+    def parse(cls, message: bytes) -> LogTable:
         number = int.from_bytes(message[1:5], "big")
         at = message.index(0, message.index(0, 5) + 1) + 2  # behind both names and the identity
         columns = []
@@ -59,7 +59,7 @@ class Images:
     commit. Of an update with both images the old one is right before the new one. A length is NULL or
     UNCHANGED where there is no value."""
 
-    relation: Relation
+    relation: LogTable
     slices: Slices
     kinds: Ints
     seconds: Ints
@@ -72,7 +72,7 @@ class PostgresLog:
     start: int
     end: int
     tables: frozenset[int]
-    _relations: dict[int, Relation] = field(default_factory=dict)
+    _relations: dict[int, LogTable] = field(default_factory=dict)
     _counted: bool = False  # whether the transaction that is open counts
     _seconds: int = 0
 
@@ -105,7 +105,7 @@ class PostgresLog:
             edges = [0, *shapes.tolist(), len(rows)]
             for begin, stop in itertools.pairwise(edges):
                 if begin in shapes:
-                    self._relations[number] = Relation.parse(rows[begin][6:])
+                    self._relations[number] = LogTable.parse(rows[begin][6:])
                 places = np.flatnonzero(mine[begin:stop] & changes[begin:stop]) + begin
                 if len(places):
                     yield self._cut(data, starts[places], seconds[places], self._relations[number])
@@ -120,7 +120,7 @@ class PostgresLog:
         self._counted, self._seconds = bool(counts[-1]), int(at[-1])
         return counts[place], at[place]
 
-    def _cut(self, data: Ints, starts: Ints, seconds: Ints, relation: Relation) -> Images:
+    def _cut(self, data: Ints, starts: Ints, seconds: Ints, relation: LogTable) -> Images:
         columns, capacity = len(relation.columns), 2 * len(starts)
         offsets = np.zeros((columns, capacity), np.int64)
         lengths = np.zeros((columns, capacity), np.int64)
