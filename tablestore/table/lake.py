@@ -107,11 +107,12 @@ class Lake(LakeCatalog):
         their columns, each transaction exactly once; gives the job, which runs on.
 
         `url` is mysql://user@host/database (or mariadb://), also with `.table` behind it or without a
-        database, kafka://host:9092/topic, or a change directory. The password is in the environment variable
-        TABLESTORE_SOURCE_PASSWORD or in `password_file`. `tables` and `exclude` are patterns of
-        `database.table`: "shop.*". Rows go `into` a database, under the same names with `prefix` and
-        `suffix`, or into one table `database.table` (of an address that names a table: the table); by default
-        into databases of the same names. With `merge_shards` tables whose targets are the same become one.
+        database, postgresql://user@host/database, kafka://host:9092/topic, or a change directory.
+        The password is in the environment variable TABLESTORE_SOURCE_PASSWORD or in `password_file`.
+        `tables` and `exclude` are patterns of `database.table`: "shop.*". Rows go `into` a database, under
+        the same names with `prefix` and `suffix`, or into one table `database.table` (of an address that
+        names a table: the table); by default into databases of the same names. With
+        `merge_shards` tables whose targets are the same become one.
 
         Of the tables that are made: `type_mapping` has Paimon's words, "tinyint1-to-bool", "to-string", …;
         `primary_keys` and `partition_by` are columns, or {pattern: columns}, where "*" among keys is the key
@@ -132,8 +133,9 @@ class Lake(LakeCatalog):
         checkpoint, so that either goes on from the other's. `on_batch(report)` is called after each batch.
         `source` are arguments of the kind of source: `password_file`, `tls`, `tls_ca`, `chunk_rows`,
         `chunks`, `log_bytes`, `left_out` ({pattern: columns}), `zero_dates` ("null" or "fail"), `read_again`
-        (patterns of tables that are emptied and read once more) of databases; `chunks`, `log_bytes` of
-        directories; `format`, `format_options`, `properties`, `columns`, `start` of topics.
+        (patterns of tables that are emptied and read once more) of databases; of PostgreSQL also
+        `publication` and `slot`, but not the two before; `chunks`, `log_bytes` of directories;
+        `format`, `format_options`, `properties`, `columns`, `start` of topics.
 
         The job has `wait()`, `stop()`, `pause()`, `resume()`, `running`, `progress()` (of the batch under
         way), `reports()` (of those that are done), `freshness()`. Raises InvalidRequest with what the server

@@ -35,12 +35,19 @@ def postgres() -> Iterator[str]:
         )
         command = [*user, f"{programs}/postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port)]
         command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=64MB"]
+        command += ["-c", "wal_level=logical", "-c", "max_replication_slots=40"]
         command += ["-c", "dynamic_shared_memory_type=mmap"]  # in its folder, which ends with it
-        with running(command, ready=lambda: listens(port), log=folder.with_suffix(".log")):
+        with running(command, ready=lambda: _answers(programs, port), log=folder.with_suffix(".log")):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         folder.with_suffix(".log").unlink(missing_ok=True)
+
+
+def _answers(programs: str | None, port: int) -> bool:
+    """Whether connections are taken: the port is open before that."""
+    command = [f"{programs}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+    return listens(port) and subprocess.run(command, check=False).returncode == 0
 
 
 def _programs() -> str | None:

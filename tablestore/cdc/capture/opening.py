@@ -1,6 +1,7 @@
 """Sources by their address: which tables it names, and the `CaptureSource` of them.
 
     mysql://user@host:3306/database, …/database.table, … alone with tables=    (mariadb:// is the same)
+    postgresql://user@host:5432/database                     its tables are schema.table
     kafka://host:9092/topic
     a path, file:///path, s3://bucket/path                   a change directory, with its table in tables=
 
@@ -10,6 +11,7 @@ beside it are the other arguments of `lake.ingest`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +30,9 @@ from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
+from tablestore.cdc.postgres import server as postgres_server
+from tablestore.cdc.postgres.database import PostgresDatabase
+from tablestore.cdc.postgres.slot import Slot
 from tablestore.cdc.source import ChangeDirectory
 from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
@@ -153,6 +158,58 @@ _OF_DATABASES = ("chunk_rows", "chunks", "log_bytes", "tasks", "patience_seconds
 
 
 @dataclass(frozen=True)
+class PostgresAddress:
+    """A database of PostgreSQL. Its schemas are the databases of its tables."""
+
+    address: Address
+    tables: Tables
+    settings: Mapping[str, Any]
+    database: str = "public"
+    one_table: bool = False
+
+    @classmethod
+    def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> PostgresAddress:
+        names = ("password_file", "tls", "tls_ca", "read_again", "publication", "slot")
+        numbers = ("chunk_rows", "chunks", "log_bytes", "patience_seconds")
+        _require_known(settings, names, numbers)
+        given = {k: v for k, v in settings.items() if v is not None}
+        security = {k: _text(k, given[k]) for k in ("password_file", "tls", "tls_ca") if given.get(k)}
+        how: dict[str, Any] = {k: _positive(k, given[k]) for k in numbers if k in given}
+        how |= {k: _text(k, given[k]) for k in ("publication", "slot") if k in given}
+        if given.get("read_again"):
+            how["read_again"] = Patterns.of(given["read_again"], database=cls.database)
+        return cls(postgres_server.parse_address(url, **security), tables or "*", how)
+
+    @property
+    def title(self) -> str:
+        return postgres_server.title_of(self.address)
+
+    @property
+    def variables(self) -> Sequence[str]:
+        return self.address.variables
+
+    def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> PostgresDatabase:
+        if rules.keyless == APPEND:
+            raise Unsupported("keyless='append' of PostgreSQL", "ALTER TABLE … ADD PRIMARY KEY")
+        if rules.primary_keys or rules.partition_by:
+            why = "an update does not have its old values in the log: tables have the keys of the source"
+            raise Unsupported("primary_keys and partition_by of PostgreSQL", why)
+        if dict(rules.options).get("changelog-producer") == "input":
+            why = "deletions have only a key in the log: changelog-producer = 'lookup' finds the rows"
+            raise Unsupported("changelog-producer = 'input' of PostgreSQL", why)
+        how = dict(self.settings)
+        publication = how.pop("publication", "tablestore")
+        slot = Slot(how.pop("slot", None) or _slot_name(self.address.database, checkpoint), publication)
+        return PostgresDatabase.open(self.address, rules.patterns, slot, bounded=not follow, **how)
+
+
+def _slot_name(database: str, checkpoint: str) -> str:
+    """A name of a replication slot that no other capture of a server has."""
+    digest = hashlib.sha256(f"{database} {checkpoint}".encode()).hexdigest()[:16]
+    return f"tablestore_{digest}"
+
+
+@dataclass(frozen=True)
 class TopicsAddress:
     """Topics of Kafka."""
 
@@ -233,6 +290,7 @@ class DirectoryAddress:
 SOURCES: Mapping[str, Callable[[str, Tables, Mapping[str, Any]], SourceAddress]] = {
     "mysql": MysqlAddress.of,
     "mariadb": MysqlAddress.of,
+    **dict.fromkeys(postgres_server.SCHEMES, PostgresAddress.of),
     "kafka": TopicsAddress.of,
     "file": DirectoryAddress.of,
     "": DirectoryAddress.of,

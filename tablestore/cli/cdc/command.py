@@ -35,6 +35,8 @@ SOURCE = (
     "format",
     "start",
     "zero_dates",
+    "publication",
+    "slot",
 )
 KEPT = 2_000  # reports that a picture is made of
 _LOOK_SECONDS = 0.25

@@ -1,5 +1,5 @@
-"""`cdc`: capture tables of MySQL, MariaDB or of topics of change events into a lake: what is there, then each
-change.
+"""`cdc`: capture tables of MySQL, MariaDB, PostgreSQL or of topics of change events into a lake: what is
+there, then each change.
 
     PROGRAM cdc --from mysql://user@host:3306/shop --tables 'shop.*' --warehouse lake --into ods
 
@@ -56,7 +56,8 @@ def _source_options(p: Any) -> None:
         dest="source",
         required=True,
         metavar="URL",
-        help="mysql://user@host:3306/database, …/database.table, or kafka://host:9092/topic",
+        help="mysql://user@host:3306/database, …/database.table, postgresql://user@host:5432/database, or "
+        "kafka://host:9092/topic",
     )
     p.add_argument(
         "--tables",
@@ -87,6 +88,10 @@ def _source_options(p: Any) -> None:
         choices=ZERO_DATES,
         help=f"what becomes of a date as 0000-00-00 (default {ZERO_DATES[0]})",
     )
+    p.add_argument(
+        "--publication", metavar="NAME", help="of PostgreSQL: which tables are published (default tablestore)"
+    )
+    p.add_argument("--slot", metavar="NAME", help="of PostgreSQL: the replication slot of this capture")
     p.add_argument("--password-file", metavar="FILE", help="read again for each connection")
     p.add_argument("--tls", choices=TLS_MODES, help="whether connections are encrypted, and who is trusted")
     p.add_argument("--tls-ca", metavar="FILE", help="certificates of authorities that are trusted")

@@ -1,0 +1,233 @@
+"""Messages of the plugin pgoutput, version 1 → row images by columns. All numbers are big-endian.
+
+    B  commit LSN 8, microseconds since 2000 8, transaction 4
+    R  table 4, schema NUL, name NUL, identity 1, columns 2, of each: flags 1, name NUL, type 4, modifier 4
+    I  table 4, N row            D  table 4, K or O row            U  table 4, [K or O row,] N row
+       row = columns 2, of each: n (NULL) | u (unchanged, and not sent) | t length 4, text
+    C, Y, O, M say nothing here; T is seen by the storage of the table, which is another behind it
+
+A transaction counts from the LSN of its commit, which is not before the start and is before the end. Rows of
+one table keep their order; those of two tables do not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tablestore.cdc.mysql.slices import PADDING, Slices, compiled
+from tablestore.core.errors import Corrupt
+from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+
+NULL, UNCHANGED = -1, -2
+_BEGIN, _DELETE, _INSERT, _RELATION, _UPDATE = b"BDIRU"
+_KEY, _OLD, _NEW = b"KON"
+_EPOCH_SECONDS = 946_684_800  # 2000 after 1970
+_BLOCK_BYTES = 8 << 20
+Ints = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LogTable:
+    """A table as its rows lie in the log: names, type numbers and modifiers of its columns."""
+
+    number: int
+    columns: tuple[tuple[str, int, int], ...]
+
+    @classmethod
+    def parse(cls, message: bytes) -> LogTable:
+        number = int.from_bytes(message[1:5], "big")
+        at = message.index(0, message.index(0, 5) + 1) + 2  # behind both names and the identity
+        columns = []
+        count, at = int.from_bytes(message[at : at + 2], "big"), at + 2
+        for _ in range(count):
+            end = message.index(0, at + 1)
+            kind = int.from_bytes(message[end + 1 : end + 5], "big")
+            modifier = int.from_bytes(message[end + 5 : end + 9], "big", signed=True)
+            columns.append((message[at + 1 : end].decode(), kind, modifier))
+            at = end + 9
+        return cls(number, tuple(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Rows of one table with columns of its relation, their `kinds` (int8), and `seconds` after 1970 of their
+    commit. Of an update with both images the old one is right before the new one. A length is NULL or
+    UNCHANGED where there is no value."""
+
+    relation: LogTable
+    slices: Slices
+    kinds: Ints
+    seconds: Ints
+
+
+@dataclass
+class PostgresLog:
+    """Decodes the messages between two LSNs, for tables that are asked for by their numbers."""
+
+    start: int
+    end: int
+    tables: frozenset[int]
+    _relations: dict[int, LogTable] = field(default_factory=dict)
+    _counted: bool = False  # whether the transaction that is open counts
+    _seconds: int = 0
+
+    def images(self, rows: Iterable[bytes]) -> Iterator[Images]:
+        """The images in `rows`, each a message behind 6 bytes, in blocks of some MB."""
+        block: list[bytes] = []
+        size = 0
+        for row in rows:
+            block.append(row)
+            size += len(row)
+            if size > _BLOCK_BYTES:
+                yield from self._of_block(block)
+                block, size = [], 0
+        if block:
+            yield from self._of_block(block)
+
+    def _of_block(self, rows: list[bytes]) -> Iterator[Images]:
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        starts = np.cumsum(lengths) - lengths + 6
+        data = np.frombuffer(b"".join(rows) + bytes(PADDING), np.uint8)
+        codes = data[starts]
+        counted, seconds = self._transactions(data, starts, codes)
+        changes = np.isin(codes, (_INSERT, _UPDATE, _DELETE)) & counted
+        numbers = np.where(changes | (codes == _RELATION), _numbers(data, starts + 1, 4), -1)
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            if number not in self.tables:
+                continue
+            mine = numbers == number
+            shapes = np.flatnonzero(mine & (codes == _RELATION))
+            edges = [0, *shapes.tolist(), len(rows)]
+            for begin, stop in itertools.pairwise(edges):
+                if begin in shapes:
+                    self._relations[number] = LogTable.parse(rows[begin][6:])
+                places = np.flatnonzero(mine[begin:stop] & changes[begin:stop]) + begin
+                if len(places):
+                    yield self._cut(data, starts[places], seconds[places], self._relations[number])
+
+    def _transactions(self, data: Ints, starts: Ints, codes: Ints) -> tuple[Ints, Ints]:
+        """(whether each message is of a transaction that counts, the second of its commit)."""
+        begins = np.flatnonzero(codes == _BEGIN)
+        commits = _numbers(data, starts[begins] + 1, 8)
+        counts = np.r_[self._counted, (commits >= self.start) & (commits < self.end)]
+        at = np.r_[self._seconds, _numbers(data, starts[begins] + 9, 8) // 1_000_000 + _EPOCH_SECONDS]
+        place = np.cumsum(codes == _BEGIN)
+        self._counted, self._seconds = bool(counts[-1]), int(at[-1])
+        return counts[place], at[place]
+
+    def _cut(self, data: Ints, starts: Ints, seconds: Ints, relation: LogTable) -> Images:
+        columns, capacity = len(relation.columns), 2 * len(starts)
+        offsets = np.zeros((columns, capacity), np.int64)
+        lengths = np.zeros((columns, capacity), np.int64)
+        kinds, tags, messages = (np.zeros(capacity, kind) for kind in (np.int8, np.uint8, np.int64))
+        count = int(compiled(cut_images)(data, starts, columns, offsets, lengths, kinds, tags, messages))
+        if count < 0:
+            raise Corrupt(
+                "the log", f"a message of table {relation.number} does not lie as its relation says"
+            )
+        offsets, lengths = offsets[:, :count], lengths[:, :count]
+        kinds, tags, messages = kinds[:count], tags[:count], messages[:count]
+        after = np.flatnonzero(kinds == UPDATE_AFTER)
+        whole = after[(after > 0) & (kinds[after - 1] == UPDATE_BEFORE) & (tags[after - 1] == _OLD)]
+        for c in range(columns):
+            same = whole[lengths[c, whole] == UNCHANGED]
+            offsets[c, same], lengths[c, same] = offsets[c, same - 1], lengths[c, same - 1]
+        moved = np.flatnonzero((tags == _KEY) & (kinds == UPDATE_BEFORE))
+        kinds[moved], kinds[moved + 1] = DELETE, INSERT
+        return Images(relation, Slices(data, count, offsets, lengths), kinds, seconds[messages])
+
+
+def _numbers(data: Ints, places: Ints, size: int) -> npt.NDArray[np.int64]:
+    """The big-endian numbers of `size` bytes at places of the data."""
+    everywhere = np.ndarray((len(data) - size + 1,), f">u{size}", data, strides=(1,))
+    return everywhere[places].astype(np.int64)
+
+
+def cut_images(
+    data: Any, starts: Any, columns: Any, offsets: Any, lengths: Any, kinds: Any, tags: Any, messages: Any
+) -> Any:
+    """How many rows there are in I, U and D messages; −1 for one that does not lie so. For Python and
+    numba."""
+    row = 0
+    for m in range(len(starts)):
+        code = data[starts[m]]
+        at = starts[m] + 5
+        while True:
+            tag = data[at]
+            if data[at + 1] * 256 + data[at + 2] != columns:
+                return -1
+            at += 3
+            for c in range(columns):
+                what = data[at]
+                at += 1
+                offsets[c, row] = at
+                if what == 110:
+                    lengths[c, row] = -1
+                elif what == 117:
+                    lengths[c, row] = -2
+                elif what == 116:
+                    n = 0
+                    for i in range(4):
+                        n = n * 256 + data[at + i]
+                    offsets[c, row] = at + 4
+                    lengths[c, row] = n
+                    at += 4 + n
+                else:
+                    return -1
+            tags[row] = tag
+            messages[row] = m
+            if code == 73:
+                kinds[row] = 0
+            elif code == 68:
+                kinds[row] = 3
+            else:
+                kinds[row] = 2 if tag == 78 else 1
+            row += 1
+            if code != 85 or tag == 78:
+                break
+    return row
+
+
+def copied_rows(rows: Iterable[bytes], columns: int) -> Iterator[Slices]:
+    """Rows of a COPY in its binary format, cut into values, in blocks of some MB."""
+    block: list[bytes] = []
+    size = 0
+    for row in rows:
+        block.append(row)
+        size += len(row)
+        if size > _BLOCK_BYTES:
+            yield _copied(block, columns)
+            block, size = [], 0
+    if block:
+        yield _copied(block, columns)
+
+
+def _copied(rows: list[bytes], columns: int) -> Slices:
+    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+    data = np.frombuffer(b"".join(rows) + bytes(PADDING), np.uint8)
+    offsets = np.zeros((columns, len(rows)), np.int64)
+    lengths = np.zeros((columns, len(rows)), np.int64)
+    compiled(cut_copied)(data, np.cumsum(sizes) - sizes + 2, columns, offsets, lengths)
+    return Slices(data, len(rows), offsets, lengths)
+
+
+def cut_copied(data: Any, starts: Any, columns: Any, offsets: Any, lengths: Any) -> None:
+    """Where the values of each row lie: length 4 (−1: NULL), bytes. For Python and numba."""
+    for row in range(len(starts)):
+        at = starts[row]
+        for c in range(columns):
+            n = 0
+            for i in range(4):
+                n = n * 256 + data[at + i]
+            at += 4
+            offsets[c, row] = at
+            if n == 0xFFFFFFFF:
+                lengths[c, row] = -1
+            else:
+                lengths[c, row] = n
+                at += n

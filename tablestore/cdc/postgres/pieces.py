@@ -1,0 +1,239 @@
+"""Pieces of a batch of tables of PostgreSQL: a stretch of the log, and ranges of the keys of a table. The
+last image of a key wins.
+
+An image without a value that an update left alone is passed over, and its row is read as it is now: in a
+view that has the whole stretch. Where it is gone, its deletion is in the log."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
+from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.mysql.row_keys import keyed
+from tablestore.cdc.mysql.server import patiently
+from tablestore.cdc.mysql.slices import Slices
+from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog, copied_rows
+from tablestore.cdc.postgres.server import Connection, title_of
+from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text
+from tablestore.cdc.postgres.tables import PostgresTable, quoted, tables_now
+from tablestore.cdc.postgres.values import Mask, columns_of
+from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+
+T = TypeVar("T")
+_LOOKED_UP = 5_000  # rows in a statement
+
+
+@dataclass(frozen=True)
+class LogPiece:
+    """The changes of tables in transactions whose commits are at `start` or later, and before `end`."""
+
+    address: Address
+    slot: Slot
+    definitions: tuple[PostgresTable, ...]
+    start: int
+    end: int
+    patience_seconds: float
+
+    @property
+    def chunk(self) -> ChunkFacts | None:
+        return None
+
+    @cached_property
+    def tables(self) -> Mapping[SourceName, TableShape]:
+        return {table.source: table.shape for table in self.definitions}
+
+    def read(self) -> Iterator[TableRows | BadRow]:
+        """Changes in the order of the log: +I, +U and −D. Raises NotFound where the slot does not have
+        them."""
+        by_number = {table.number: table for table in self.definitions}
+        unchanged: dict[int, list[pa.Table]] = {}
+        seconds = 0
+        for images in patiently_begun(self._images, self.address, self.patience_seconds):
+            table = by_number[images.relation.number]
+            seconds = int(images.seconds.max())
+            slices = _in_columns(images, table)
+            absent = (slices.lengths == UNCHANGED).any(axis=0) & ~np.isin(
+                images.kinds, (DELETE, UPDATE_BEFORE)
+            )
+            if absent.any():
+                unchanged.setdefault(table.number, []).append(_key_texts(slices.taken(absent), table))
+            there = ~absent
+            if there.any():
+                kinds = images.kinds[there]
+                yield from _changes(table, slices.taken(there), kinds, images.seconds[there], self.end)
+        for number, keys in unchanged.items():
+            yield from self._looked_up(by_number[number], pa.concat_tables(keys), seconds)
+
+    def _images(self) -> Iterator[Images]:
+        with Connection.open(self.address) as connection:
+            self.slot.require(connection, self.start)
+            decoder = PostgresLog(self.start, self.end, frozenset(table.number for table in self.definitions))
+            values = (self.slot.name, lsn_text(self.end), self.slot.publication)
+            yield from decoder.images(connection.copied(f"SELECT data FROM {PEEK}", values))
+
+    def _looked_up(self, table: PostgresTable, keys: pa.Table, seconds: int) -> Iterator[TableRows | BadRow]:
+        """The rows of these keys as they are now."""
+        keys = keys.group_by(keys.column_names).aggregate([])
+        names = [quoted(name) for name in table.primary_key]
+        of = {c.name: c for c in table.columns}
+        casts = ", ".join(f"x{i}::{of[name].spelled}" for i, name in enumerate(table.primary_key))
+        texts = ", ".join(["%s::text[]"] * len(names))
+        aliases = ", ".join(f"x{i}" for i in range(len(names)))
+        where = f"({', '.join(names)}) IN (SELECT {casts} FROM unnest({texts}) AS x({aliases}))"
+        for begin in range(0, len(keys), _LOOKED_UP):
+            part = keys.slice(begin, _LOOKED_UP)
+            values = [part.column(i).to_pylist() for i in range(len(names))]
+
+            def rows(values: Sequence[Any] = values) -> Iterator[Slices]:
+                return rows_now(self.address, table, where, values, self.patience_seconds)
+
+            for slices in patiently_begun(rows, self.address, self.patience_seconds):
+                kinds = np.full(slices.rows, UPDATE_AFTER, np.int8)
+                yield from _changes(table, slices, kinds, np.full(slices.rows, seconds), self.end)
+
+
+@dataclass(frozen=True)
+class ChunkPiece:
+    """The rows of a range of keys, above `low` and not above `high`, in a view that has all of the log before
+    `position`."""
+
+    address: Address
+    definition: PostgresTable
+    low: str | None
+    high: str | None
+    last: bool
+    position: int
+    patience_seconds: float
+
+    @property
+    def chunk(self) -> ChunkFacts | None:
+        return ChunkFacts(self.definition.source, self.low, self.high, self.last)
+
+    @cached_property
+    def tables(self) -> Mapping[SourceName, TableShape]:
+        return {self.definition.source: self.definition.shape}
+
+    def read(self) -> Iterator[TableRows | BadRow]:
+        """All rows as +I; none of a table that was altered since the chunk was planned: it is read again
+        then."""
+        where, values = range_of(self.definition, self.low, self.high)
+
+        def rows() -> Iterator[Slices]:
+            return rows_now(self.address, self.definition, where, values, self.patience_seconds)
+
+        for slices in patiently_begun(rows, self.address, self.patience_seconds):
+            kinds = np.full(slices.rows, INSERT, np.int8)
+            yield from _changes(self.definition, slices, kinds, None, self.position)
+
+
+def range_of(table: PostgresTable, low: str | None, high: str | None) -> tuple[str, list[str]]:
+    """The condition of a range of keys, and its values; the server alone compares keys."""
+    column = table.chunk_key
+    ends = [(">", low), ("<=", high)] if column is not None else []
+    parts = [
+        f"{quoted(column.name)} {sign} %s::{column.spelled}"
+        for sign, end in ends
+        if end is not None and column
+    ]
+    return " AND ".join(parts) or "true", [end for _, end in ends if end is not None]
+
+
+def rows_now(
+    address: Address, table: PostgresTable, where: str, values: Sequence[Any], patience_seconds: float
+) -> Iterator[Slices]:
+    """Rows of a table in a view that has all that is in the log; none where the table is another by now."""
+    with (
+        Connection.open(address) as connection,
+        contextlib.suppress(NotFound),
+        connection.view(patience_seconds, table.spelled),
+    ):
+        now = tables_now(connection, "", lambda name: name == table.source, refuse=False).get(table.source)
+        if not isinstance(now, PostgresTable) or not now.includes(table):
+            return
+        query = f"SELECT {table.selected} FROM ONLY {table.spelled} WHERE {where}"
+        yield from copied_rows(connection.copied(query, values), len(table.columns))
+
+
+def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds: float) -> Iterator[T]:
+    """What the action gives; until the first is there, what may pass is tried again."""
+
+    def begun() -> Iterator[T]:
+        items = action()
+        first = next(items, None)
+        return chain([] if first is None else [first], items)
+
+    yield from patiently(begun, what=title_of(address), patience_seconds=seconds)
+
+
+def _in_columns(images: Images, table: PostgresTable) -> Slices:
+    """The images with the columns of the definition, by their names; those added later are NULL. Raises
+    InvalidRequest for a column that the definition does not have so."""
+    places = {name: i for i, (name, _, _) in enumerate(images.relation.columns)}
+    known = {c.name: (c.type_number, c.modifier) for c in table.columns}
+    for name, *its in images.relation.columns:
+        if known.get(name) != tuple(its):
+            raise InvalidRequest(
+                f"{table.source}: column {name!r} in the log is none of the table, which was altered "
+                f"and altered back: "
+                f"read_again='{table.source}' (--read-again) reads it anew"
+            )
+    slices = images.slices
+    offsets = np.zeros((len(table.columns), slices.rows), np.int64)
+    lengths = np.full((len(table.columns), slices.rows), NULL, np.int64)
+    for i, column in enumerate(table.columns):
+        if column.name in places:
+            offsets[i] = slices.offsets[places[column.name]]
+            lengths[i] = slices.lengths[places[column.name]]
+    return Slices(slices.data, slices.rows, offsets, lengths)
+
+
+def _key_texts(slices: Slices, table: PostgresTable) -> pa.Table:
+    """The keys of rows as the server writes them."""
+    places = {c.name: i for i, c in enumerate(table.columns)}
+    texts = [slices.binary(places[name]).cast(pa.string()) for name in table.primary_key]
+    return pa.table(texts, names=list(table.primary_key))
+
+
+def _changes(
+    table: PostgresTable, slices: Slices, kinds: Any, seconds: Any, position: int
+) -> Iterator[TableRows | BadRow]:
+    """Rows as changes by key, and apart from them those with a value that no column here has."""
+    rows, bad = columns_of(slices, table.columns, table.schema)
+    kinds = keyed([rows.column(name) for name in table.primary_key], kinds)
+    kept: Mask = kinds != UPDATE_BEFORE
+    for name in table.primary_key:
+        bad[name] = bad.get(name, np.zeros(len(kinds), np.bool_)) | rows.column(name).is_null().to_numpy(
+            zero_copy_only=False
+        )
+    wrong = {n: m & kept & ((kinds != DELETE) | (n in table.primary_key)) for n, m in bad.items()}
+    at = lsn_text(position)
+    for name, mask in wrong.items():
+        place = next(i for i, c in enumerate(table.columns) if c.name == name)
+        for row in np.flatnonzero(mask & kept).tolist():
+            text = slices.taken(np.arange(slices.rows) == row).binary(place)[0].as_py()
+            shown = json.dumps(rows.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
+            value = text.decode()[:80] if text else None
+            reason = f"column {name!r}: {value!r} is no value of {table.columns[place].type}"
+            when = None if seconds is None else int(seconds[row])
+            yield BadRow(
+                table.source, at, int(kinds[row]), reason, shown, when, unheld=bool(kinds[row] == DELETE)
+            )
+        kept = kept & ~mask
+    if not kept.all():
+        rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+        seconds = None if seconds is None else seconds[kept]
+    if rows.num_rows:
+        when = None if seconds is None else pa.array(seconds, pa.int64())
+        yield TableRows(table.source, rows, pa.array(kinds, pa.int8()), when, at)

@@ -1,0 +1,203 @@
+"""Connections to PostgreSQL: where a server is, a session whose text is always spelled alike, and errors by
+what the caller does next.
+
+psycopg carries connection, authentication and TLS. A password is never in an address.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from tablestore.cdc.mysql.address import OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY, Address
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
+from tablestore.core.extras import required
+
+SCHEMES = ("postgresql", "postgres")
+_FORM = "postgresql://user@host:5432/database, with ?tls=verify-identity&tls_ca=/path if wanted"
+_SSL = {
+    OFF: "disable",
+    PREFERRED: "prefer",
+    REQUIRED: "require",
+    VERIFY_CA: "verify-ca",
+    VERIFY_IDENTITY: "verify-full",
+}
+_SESSION = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "IntervalStyle": "iso_8601",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "lc_monetary": "C",
+    "statement_timeout": "0",
+    "lock_timeout": "60s",
+    "idle_in_transaction_session_timeout": "0",
+    "search_path": "pg_catalog",
+}
+_RUNNING = """
+    SELECT l.transactionid::text, l.pid FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
+    AND l.pid <> pg_backend_pid()
+    AND coalesce(a.state, '?') NOT IN ('idle in transaction', 'idle in transaction (aborted)')
+    UNION ALL SELECT transaction::text, 0 FROM pg_prepared_xacts"""
+
+
+def parse_address(
+    url: str,
+    *,
+    password_file: str | None = None,
+    tls: str | None = None,
+    tls_ca: str | None = None,
+) -> Address:
+    """The server and database of postgresql://user@host:port/database; raises InvalidRequest, without
+    showing the text, for one that holds a password or names no database."""
+    _, _, rest = url.partition("://")
+    try:
+        address = Address.parse(f"mysql://{rest}", password_file=password_file, tls=tls, tls_ca=tls_ca)
+    except InvalidRequest as e:
+        problem = str(e).partition("; write mysql:")
+        raise InvalidRequest(problem[0] + (f"; write {_FORM}" if problem[1] else "")) from None
+    if not address.database or "/" in address.database:
+        raise InvalidRequest(f"the address of the source names no database; write {_FORM}")
+    return address if urlsplit(url).port else replace(address, port=5432)
+
+
+def title_of(address: Address) -> str:
+    """The address in words, without secrets."""
+    return str(address).replace("mysql://", "postgresql://", 1)
+
+
+@dataclass
+class Connection:
+    """One open connection, each statement its own transaction unless it says otherwise; a context manager,
+    which closes it. It belongs to one thread."""
+
+    address: Address
+    raw: Any = field(repr=False)
+
+    @classmethod
+    def open(cls, address: Address) -> Self:
+        """Raises InvalidRequest for a wrong password or right, Unavailable without a server."""
+        psycopg = required("psycopg", by="a PostgreSQL source")
+        options = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
+        more = {"sslrootcert": address.tls_ca} if address.tls_ca else {}
+        with own_errors(address):
+            raw = psycopg.connect(
+                host=address.host,
+                port=address.port,
+                user=address.user,
+                password=address.password() or None,
+                dbname=address.database,
+                sslmode=_SSL[address.tls],
+                connect_timeout=int(address.connect_seconds),
+                client_encoding="UTF8",
+                application_name="tablestore",
+                options=options,
+                autocommit=True,
+                prepare_threshold=None,
+                **more,
+            )
+        return cls(address, raw)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.suppress(Exception):
+            self.raw.close()
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a small result."""
+        with own_errors(self.address):
+            return list(self.raw.execute(statement, values or None).fetchall())
+
+    def run(self, statement: str, *values: Any) -> None:
+        """A statement whose result does not matter."""
+        with own_errors(self.address):
+            self.raw.execute(statement, values or None)
+
+    def copied(self, query: str, values: Sequence[Any] = ()) -> Iterator[bytes]:
+        """The rows of a query as COPY's binary format has them, one each: int16 columns, then of each its
+        length int32 (−1: NULL) and its bytes; big-endian."""
+        with own_errors(self.address), self.raw.cursor() as cursor:
+            statement = f"COPY ({query}) TO STDOUT (FORMAT binary)"
+            with cursor.copy(statement, tuple(values)) as copy:
+                header = 19
+                for block in copy:
+                    row = bytes(block[header:])
+                    header = 0
+                    if len(row) > 2:
+                        yield row
+
+    def log_end(self) -> int:
+        """The end of the log that is on disk, as bytes from its beginning."""
+        return int(self.rows("SELECT (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8")[0][0])
+
+    def require_all_seen(self, patience_seconds: float) -> None:
+        """Wait until whatever was in the log before this call is seen by each statement after it.
+
+        A transaction is in the log before others see it, and holds the lock of its number until they do. One
+        that is idle has not begun to commit. Raises Unavailable with the process ids of those that do not
+        end."""
+        end = SYSTEM.monotonic() + patience_seconds
+        running = dict(self.rows(_RUNNING))
+        while running:
+            if SYSTEM.monotonic() > end:
+                pids = ", ".join(str(pid) for pid in running.values())
+                raise Unavailable(
+                    f"{title_of(self.address)}: transactions of processes {pids} (0: prepared) are still "
+                    "open: end them; GRANT pg_read_all_stats to the role, so that idle ones are not waited "
+                    "for"
+                )
+            SYSTEM.sleep(0.005)
+            now = dict(self.rows(_RUNNING))
+            running = {number: pid for number, pid in running.items() if number in now}
+
+    @contextlib.contextmanager
+    def view(self, patience_seconds: float, *locked: str) -> Iterator[None]:
+        """A read view while the block runs: it has all that was in the log before, and a crash takes nothing
+        of it back. The tables `locked` have the columns that the view says."""
+        self.require_all_seen(patience_seconds)
+        self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            for name in locked:
+                self.run(f"LOCK TABLE ONLY {name} IN ACCESS SHARE MODE")
+            self.run("SELECT 1")  # the view begins here
+            if locked:
+                with Connection.open(self.address) as other:
+                    # Commits without waiting for the disk are seen, and on disk behind this one.
+                    other.run("SET synchronous_commit = on")
+                    other.run("SELECT pg_logical_emit_message(true, 'tablestore', '')")
+            yield
+        finally:
+            with contextlib.suppress(TablestoreError):
+                self.run("ROLLBACK")
+
+
+@contextlib.contextmanager
+def own_errors(address: Address) -> Iterator[None]:
+    """Errors of the client and of the server as ours, by what the caller does next."""
+    psycopg = required("psycopg", by="a PostgreSQL source")
+    try:
+        yield
+    except psycopg.Error as e:
+        raise _error(address, e) from None
+
+
+def _error(address: Address, error: Any) -> TablestoreError:
+    code, text = error.sqlstate or "", f"{title_of(address)}: {str(error).strip()}"
+    if code.startswith("28") or "password authentication failed" in text or "no password supplied" in text:
+        return InvalidRequest(f"{text}; the password comes from {address.place_of_password}")
+    if code == "42501":
+        return InvalidRequest(
+            f"{text}; ALTER ROLE {address.user} REPLICATION; GRANT SELECT ON … TO {address.user}"
+        )
+    if code in ("42P01", "3D000", "3F000", "42703", "42704"):  # no table, database, schema, column, object
+        return NotFound(text)
+    if not code or code[:2] in ("08", "53", "57", "40", "58") or code in ("55006", "55P03"):
+        return Unavailable(text)  # connection, resources, shutdown, rollback, system; in use, locked
+    return InvalidRequest(text)

@@ -1,0 +1,273 @@
+"""Tables of PostgreSQL as its catalog has them: columns with their types here, key, replica identity; and
+why one cannot be captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.source import ShapeColumn, TableShape
+from tablestore.cdc.postgres.server import Connection
+from tablestore.format.types import arrow_types as t
+from tablestore.format.types.data_type import DataType
+
+DEFAULT, FULL, NOTHING, INDEX = "d", "f", "n", "i"
+_FIXED: Mapping[str, DataType] = {
+    "bool": t.BOOLEAN,
+    "int2": t.SMALLINT,
+    "int4": t.INT,
+    "int8": t.BIGINT,
+    "oid": t.BIGINT,
+    "float4": t.FLOAT,
+    "float8": t.DOUBLE,
+    "bytea": t.BYTES,
+    "date": t.DATE,
+    "money": t.DECIMAL(19, 2),
+}
+_CAST_ALIKE: tuple[str, ...] = (
+    "int2",
+    "int4",
+    "int8",
+    "oid",
+    "float4",
+    "float8",
+    "bytea",
+    "date",
+    "timestamp",
+    "timestamptz",
+)
+_CAST_ALIKE += ("numeric", "text", "varchar", "uuid", "json", "jsonb", "interval")
+_ORDERED = (
+    "int2",
+    "int4",
+    "int8",
+    "numeric",
+    "text",
+    "varchar",
+    "bpchar",
+    "uuid",
+    "date",
+    "timestamp",
+    "timestamptz",
+)
+
+
+def quoted(name: str) -> str:
+    """A name in a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresColumn:
+    """A column: `number` stays as long as it lives, `type_number` and `modifier` are those of the log.
+    `kind` is the name of its type, of a domain that of its base; empty for types that are not built in.
+    `spelled` is its type in a statement. `fills`: rows from before it was added have a value of it."""
+
+    name: str
+    number: int
+    type_number: int
+    modifier: int
+    kind: str
+    base_modifier: int
+    spelled: str
+    fills: bool = False
+
+    @property
+    def type(self) -> DataType:
+        """Its type here, nullable; STRING for what has no other."""
+        if self.kind in _FIXED:
+            return _FIXED[self.kind]
+        modifier = self.base_modifier - 4
+        if self.kind == "numeric" and self.base_modifier >= 4:
+            digits, scale = modifier >> 16 & 0xFFFF, modifier & 0x7FF
+            scale = scale - 0x800 if scale >= 0x400 else scale
+            return t.DECIMAL(digits, scale) if digits <= 38 and 0 <= scale <= digits else t.STRING
+        if self.kind in ("timestamp", "timestamptz"):
+            digits = self.base_modifier if self.base_modifier >= 0 else 6
+            return t.TIMESTAMP(digits) if self.kind == "timestamp" else t.TIMESTAMP_LTZ(digits)
+        return t.STRING
+
+    @property
+    def selected(self) -> str:
+        """The expression that gives its value as the log spells it."""
+        name = quoted(self.name)
+        if self.kind in _CAST_ALIKE:
+            return f"{name}::text"
+        return f"CASE WHEN num_nulls({name}) = 0 THEN concat({name}) END"
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """A table that can be captured. `storage` is another number once its rows were rewritten or truncated;
+    `identity` is its replica identity."""
+
+    schema_name: str
+    name: str
+    number: int
+    storage: int
+    identity: str
+    columns: tuple[PostgresColumn, ...]
+    primary_key: tuple[str, ...]
+
+    @property
+    def source(self) -> SourceName:
+        return SourceName(self.schema_name, self.name)
+
+    @property
+    def spelled(self) -> str:
+        return f"{quoted(self.schema_name)}.{quoted(self.name)}"
+
+    @cached_property
+    def shape(self) -> TableShape:
+        """What others see of it: columns of the key are NOT NULL."""
+        key = self.primary_key
+        typed = ((c, c.type.not_null() if c.name in key else c.type) for c in self.columns)
+        return TableShape(tuple(ShapeColumn(c.name, kind, c.spelled) for c, kind in typed), key)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.shape.schema
+
+    @property
+    def chunk_key(self) -> PostgresColumn | None:
+        """The column by which it is read in ranges; None: only whole."""
+        column = next(c for c in self.columns if c.name == self.primary_key[0])
+        return column if column.kind in _ORDERED else None
+
+    @property
+    def selected(self) -> str:
+        return ", ".join(c.selected for c in self.columns)
+
+    def includes(self, before: PostgresTable) -> bool:
+        """Whether it has all columns of what it was before, as they were."""
+        mine = {(c.name, c.number, c.type_number, c.modifier) for c in self.columns}
+        same = (self.number, self.source, self.primary_key) == (
+            before.number,
+            before.source,
+            before.primary_key,
+        )
+        return same and mine >= {(c.name, c.number, c.type_number, c.modifier) for c in before.columns}
+
+    def only_grown(self, before: PostgresTable) -> bool:
+        """Whether its rows are those of before, with columns more that are NULL in them."""
+        known = {c.number for c in before.columns}
+        added = [c for c in self.columns if c.number not in known]
+        return self.includes(before) and self.storage == before.storage and not any(c.fills for c in added)
+
+    def renamed_columns(self, before: PostgresTable) -> dict[str, str]:
+        old = {c.number: c.name for c in before.columns}
+        return {old[c.number]: c.name for c in self.columns if old.get(c.number, c.name) != c.name}
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> PostgresTable:
+        columns = tuple(PostgresColumn(**column) for column in item["columns"])
+        return cls(**{**item, "columns": columns, "primary_key": tuple(item["primary_key"])})
+
+
+_TABLES = """
+    SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition,
+        c.relreplident::text, coalesce(pg_relation_filenode(c.oid), 0)::int8,
+        has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
+    AND NOT starts_with(n.nspname, 'pg_')"""
+_COLUMNS = """
+    WITH RECURSIVE base(number, type, modifier) AS (
+        SELECT oid, oid, -1 FROM pg_type WHERE typtype <> 'd'
+        UNION ALL SELECT d.oid, b.type, CASE WHEN d.typtypmod >= 0 THEN d.typtypmod ELSE b.modifier END
+        FROM pg_type d JOIN base b ON d.typbasetype = b.number WHERE d.typtype = 'd')
+    SELECT a.attrelid::int8, a.attname, a.attnum, a.atttypid::int8, a.atttypmod,
+        CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace AND t.typcategory <> 'A'
+            THEN t.typname ELSE '' END,
+        CASE WHEN b.modifier >= 0 THEN b.modifier ELSE a.atttypmod END,
+        format_type(a.atttypid, a.atttypmod), a.atthasmissing
+    FROM pg_attribute a JOIN base b ON b.number = a.atttypid JOIN pg_type t ON t.oid = b.type
+    WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+    ORDER BY a.attrelid, a.attnum"""
+_KEYS = """
+    SELECT i.indrelid::int8, i.indisprimary, i.indisreplident, array_agg(a.attname::text ORDER BY k.place)
+    FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(number, place)
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+    WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND k.place <= i.indnkeyatts
+    GROUP BY i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident"""
+_PUBLISHED = """
+    SELECT schemaname, tablename, rowfilter IS NOT NULL, attnames::text[] FROM pg_publication_tables
+    WHERE pubname = %s"""
+
+
+def tables_now(
+    connection: Connection, publication: str, choose: Callable[[SourceName], bool], *, refuse: bool = True
+) -> dict[SourceName, PostgresTable | str]:
+    """The chosen tables; if `refuse`, of one that cannot be captured the reason, with the statement that
+    mends it."""
+    found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES)}
+    chosen = {name: row for name, row in sorted(found.items()) if choose(name)}
+    numbers = [row[0] for row in chosen.values()]
+    columns: dict[int, list[PostgresColumn]] = {}
+    for number, *column in connection.rows(_COLUMNS, numbers):
+        columns.setdefault(number, []).append(PostgresColumn(*column))
+    primary, identity = {}, {}
+    for number, is_primary, is_identity, names in connection.rows(_KEYS, numbers):
+        if is_primary:
+            primary[number] = tuple(names)
+        if is_identity:
+            identity[number] = tuple(names)
+    published = {SourceName(row[0], row[1]): row[2:] for row in connection.rows(_PUBLISHED, publication)}
+    tables: dict[SourceName, PostgresTable | str] = {}
+    for name, (number, *_, replica, storage, readable) in chosen.items():
+        its = tuple(columns.get(number, ()))
+        table = PostgresTable(
+            name.database, name.table, number, storage, replica, its, primary.get(number, ())
+        )
+        reason = _refusal(
+            table, chosen[name], identity.get(number), publication, published.get(name), readable
+        )
+        tables[name] = (reason if refuse else "") or table
+    return tables
+
+
+def _refusal(
+    table: PostgresTable,
+    row: tuple[Any, ...],
+    identity: tuple[str, ...] | None,
+    publication: str,
+    published: tuple[Any, ...] | None,
+    readable: bool,
+) -> str:
+    """Why a table cannot be captured; empty if it can."""
+    spelled = table.spelled
+    if row[3] == "p" or row[5]:
+        return "partitioned tables and their partitions of PostgreSQL are not captured"
+    if row[4] == "u":
+        return f"it is UNLOGGED, so its changes are in no log: ALTER TABLE {spelled} SET LOGGED"
+    if not table.primary_key:
+        return f"it has no primary key: ALTER TABLE {spelled} ADD PRIMARY KEY (…)"
+    if not {*table.primary_key} <= {c.name for c in table.columns}:
+        return "a generated column is in its primary key, and the log does not have it"
+    if table.identity == NOTHING:
+        return (
+            "its REPLICA IDENTITY is NOTHING, so deletions have no key: "
+            f"ALTER TABLE {spelled} REPLICA IDENTITY DEFAULT"
+        )
+    if table.identity == INDEX and {*(identity or ())} != {*table.primary_key}:
+        return (
+            "its REPLICA IDENTITY is an index that is not its primary key: "
+            f"ALTER TABLE {spelled} REPLICA IDENTITY DEFAULT"
+        )
+    if not readable:
+        schema = quoted(table.schema_name)
+        return f"the role may not read it: GRANT USAGE ON SCHEMA {schema}; GRANT SELECT ON {spelled}"
+    change = f"ALTER PUBLICATION {quoted(publication)}"
+    if published is None:
+        return f"it is not in the publication: {change} ADD TABLE {spelled}"
+    if published[0] or not {c.name for c in table.columns} <= {*published[1]}:
+        return f"the publication leaves out rows or columns of it: {change} SET TABLE …"
+    return ""
