@@ -1,5 +1,5 @@
 """Snapshots that took the id of an older one after it had expired, and whose commit was killed before it
-could look (`write/commit/reused_id.py`).
+could look (`write/commit/committer.py`).
 
 Nobody was promised their rows, and what they were made from is partly gone. They stand below EARLIEST, behind
 a gap (FORMAT.md 7.2). Expiry removes them; the files that only they name are orphans then.

@@ -249,26 +249,26 @@ class Cells:
         text = context.full_text[start:]
         if not context.full_text.startswith(_CELL):
             text = text.partition("\n")[0]
-        found = complete(text, at - start, self._names)
-        made = [SimpleNamespace(text=one.text, type=one.kind) for one in found.candidates]
-        return _completion(made, text[found.start : at - start])
+        completion = complete(text, at - start, self._names)
+        items = [SimpleNamespace(text=c.text, type=c.kind) for c in completion.candidates]
+        return _completion(items, text[completion.start : at - start])
 
     def _named(self, before: str) -> dict[str, Any] | None:
         """Names of tables and lakes where the text before the cursor asks for one, else None."""
-        if found := _COCKPIT.search(before):
-            tables = complete(f"DESCRIBE {found[1]}", len("DESCRIBE ") + len(found[1]), self._names)
-            typed = f"DESCRIBE {found[1]}"[tables.start :]
-            stored = [one.text for one in tables.candidates if one.kind in ("catalog", "database", "table")]
-            held = self._variables(Table | Lake, found[1]) if typed == found[1] else []
+        if match := _COCKPIT.search(before):
+            tables = complete(f"DESCRIBE {match[1]}", len("DESCRIBE ") + len(match[1]), self._names)
+            typed = f"DESCRIBE {match[1]}"[tables.start :]
+            stored = [c.text for c in tables.candidates if c.kind in ("catalog", "database", "table")]
+            held = self._variables(Table | Lake, match[1]) if typed == match[1] else []
             return _completed([*held, *stored], typed)
-        if found := _LAKE.search(before):
-            return _completed(self._variables(Lake | Session, found[1]), found[1], suppress=False)
-        found = _OF_LAKE.search(before)
-        lake = self._shell.user_ns.get(found[1]) if found else None
-        if found is None or not isinstance(lake, Lake):
+        if match := _LAKE.search(before):
+            return _completed(self._variables(Lake | Session, match[1]), match[1], suppress=False)
+        match = _OF_LAKE.search(before)
+        lake = self._shell.user_ns.get(match[1]) if match else None
+        if match is None or not isinstance(lake, Lake):
             return None
         with suppress(TablestoreError, OSError):
-            return _completed([name for name in lake.tables() if name.startswith(found[2])], found[2])
+            return _completed([name for name in lake.tables() if name.startswith(match[2])], match[2])
         return None
 
     def _variables(self, kind: Any, typed: str) -> list[str]:
@@ -366,8 +366,8 @@ _OPTIONS = {
 
 def _completed(names: Iterable[str], typed: str, *, suppress: bool = True) -> dict[str, Any]:
     """Names as completions of what is typed."""
-    made = [SimpleNamespace(text=name, type="instance") for name in dict.fromkeys(names)]
-    return _completion(made, typed, suppress=suppress)
+    items = [SimpleNamespace(text=name, type="instance") for name in dict.fromkeys(names)]
+    return _completion(items, typed, suppress=suppress)
 
 
 def _completion(made: list[SimpleNamespace], typed: str, *, suppress: bool = True) -> dict[str, Any]:

@@ -84,11 +84,6 @@ def start_of(tree: exp.Expression | None, default: int = 0) -> int:
     return min(places, default=default)
 
 
-def end_of(tree: exp.Expression, default: int = 0) -> int:
-    """One behind its last character; the same caveats."""
-    return max((node.meta["end"] + 1 for node in tree.walk() if "end" in node.meta), default=default)
-
-
 def near(name: str, existing: list[str]) -> str:
     """`; did you mean …?` for a name among those there are, else nothing."""
     close = get_close_matches(name.upper(), [e.upper() for e in existing], n=2, cutoff=0.6)

@@ -31,10 +31,6 @@ def require_writable(schema: TableSchema, options: TableOptions, *, roots: Itera
         to_arrow(f.type)
     require_storable(schema, options)
     ExternalPaths.of(options).require(roots)
-    _require_keys(schema, options)
-
-
-def _require_keys(schema: TableSchema, options: TableOptions) -> None:
     require_buckets(schema, options)
     validate(schema, options)
     require_changelog(schema, options)
@@ -59,7 +55,18 @@ def require_buckets(schema: TableSchema, options: TableOptions) -> None:
     if options.bucket == DYNAMIC_BUCKET and given:
         raise InvalidOption("option 'bucket-key' needs a number of buckets in 'bucket'")
     if given or keyed:
-        _require_bucket_keys(schema, keyed=keyed)
+        for key in schema.bucket_keys:
+            if keyed and key not in schema.trimmed_primary_keys:
+                raise InvalidOption(
+                    f"option 'bucket-key' names {key!r}; "
+                    "it must be part of the primary key and no partition column"
+                )
+            if key not in schema.by_name or key in schema.partition_keys:
+                raise InvalidOption(
+                    f"option 'bucket-key' names {key!r}; it must be a column and no partition column"
+                )
+            if schema.by_name[key].type.children:
+                raise InvalidOption(f"option 'bucket-key' names {key!r}, whose type is nested")
     if options.row_tracking and (keyed or options.bucket != DYNAMIC_BUCKET):
         raise InvalidOption("option 'row-tracking.enabled' is for tables without primary key and buckets")
     if keyed and not key_is_global(schema) and options.sequence_field:
@@ -67,21 +74,6 @@ def require_buckets(schema: TableSchema, options: TableOptions) -> None:
         raise InvalidOption(
             f"option 'sequence.field' needs all partition columns in the primary key: {missing}"
         )
-
-
-def _require_bucket_keys(schema: TableSchema, *, keyed: bool) -> None:
-    for key in schema.bucket_keys:
-        if keyed and key not in schema.trimmed_primary_keys:
-            raise InvalidOption(
-                f"option 'bucket-key' names {key!r}; "
-                "it must be part of the primary key and no partition column"
-            )
-        if key not in schema.by_name or key in schema.partition_keys:
-            raise InvalidOption(
-                f"option 'bucket-key' names {key!r}; it must be a column and no partition column"
-            )
-        if schema.by_name[key].type.children:
-            raise InvalidOption(f"option 'bucket-key' names {key!r}, whose type is nested")
 
 
 def warning_of(schema: TableSchema, options: TableOptions) -> str | None:

@@ -10,7 +10,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import compaction_task
 from tablestore.format.compaction_task import CompactionTask
 from tablestore.format.deletion_vector import index_file
-from tablestore.lsm.compaction import CompactionOptions, full
+from tablestore.lsm.compaction import full
 from tablestore.lsm.compaction.recording import planned
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file
@@ -20,7 +20,7 @@ TASK = CompactionTask(b"p", 2, 4, FILES, (index_file("index-1", 17, ()),), full=
 
 
 def test_a_task_comes_back_from_its_bytes() -> None:
-    record = planned(full(Levels.of(FILES, 6), CompactionOptions()), strategy="append", bucket=2)
+    record = planned(full(Levels.of(FILES, 6)), strategy="append", bucket=2)
     for task in (TASK, replace(TASK, planned=record, full=False), CompactionTask(b"", 0, 1, ())):
         assert compaction_task.decode(compaction_task.encode(task)) == task
     assert TASK.size == 33

@@ -12,8 +12,8 @@ from tablestore.core.options.environment import value_of
 from tablestore.sql import Session
 from tablestore.sql.concealment import concealed, secret_parts
 from tablestore.sql.problems import pointed
-from tablestore.sql.streaming.job import Job
 from tablestore.sql.streaming.job_directory import JobDirectories
+from tablestore.sql.streaming.jobs import Job
 
 SECRET = "hunter2-and-more"
 CATALOG = "CREATE CATALOG c WITH ('type' = 'paimon', 'warehouse' = '{lake}', "

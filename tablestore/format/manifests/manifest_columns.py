@@ -156,11 +156,6 @@ def started() -> bool:
     return "polars" in sys.modules
 
 
-def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
-    """The manifests a list names, in order; long lists are decoded by columns. Raises Corrupt."""
-    return decode_lists([(path, data)])[0]
-
-
 def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMeta]]:
     """The manifests of each (path, bytes) of a list; many or long ones are decoded by columns. Raises Corrupt
     naming the file."""

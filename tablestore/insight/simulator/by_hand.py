@@ -43,7 +43,7 @@ def chosen(buckets: int, partition: str | None, bucket: int | Iterable[int] | No
 
 def planned(number: int, bucket: SimBucket, *, full: bool, weight: float) -> Pick:
     """The next pick in a bucket, by its rules or (`full`) of everything, with what it would give."""
-    decision = full_compaction(bucket.levels, bucket.options) if full else bucket.loop.decide()
+    decision = full_compaction(bucket.levels) if full else bucket.loop.decide()
     found = bucket.try_out(decision)
     if found is None or decision.unit is None:
         return Pick("", number, decision)

@@ -157,10 +157,6 @@ class WhatIf:
         return rich.card("what-if", self)
 
 
-def _same(found: Difference) -> bool:
-    return found.before == found.after
-
-
 def _instead(found: Difference, form: str, noun: str) -> str:
     """`11 times instead of 33`, `33 times as before`."""
     before, after = (form.format(value or 0) for value in (found.before, found.after))

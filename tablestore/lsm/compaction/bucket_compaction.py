@@ -28,7 +28,7 @@ def decide(bucket: Bucket, *, full: bool, now_ms: int) -> Decision:
         return pick(bucket.levels, options, PickContext.at(now_ms, bucket.levels))
     deletions, must_rewrite = BucketDeletions.of(bucket), expired_files(bucket, bucket.files)
     must_rewrite |= deletions.names() if deletions is not None else frozenset()
-    return full_compaction(bucket.levels, options, must_rewrite=lambda f: f.file_name in must_rewrite)
+    return full_compaction(bucket.levels, must_rewrite=lambda f: f.file_name in must_rewrite)
 
 
 def compact_bucket(

@@ -76,7 +76,7 @@ class CompactionLoop:
 
     def fully(self, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision | None:
         """The decision that compacted everything to the oldest level; None when nothing needed it."""
-        decision = full(self.levels, self.options, must_rewrite=must_rewrite)
+        decision = full(self.levels, must_rewrite=must_rewrite)
         return decision if self._done(decision) else None
 
     def _done(self, decision: Decision) -> bool:

@@ -75,7 +75,6 @@ def quiet(levels: Levels, options: CompactionOptions) -> bool:
 
 def full(
     levels: Levels,
-    options: CompactionOptions,
     *,
     must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False,
 ) -> Decision:

@@ -85,7 +85,16 @@ class PartialUpdate:
                     f"'fields.<sequence column>.sequence-group' = '{field.name},…'"
                 )
             functions[field.name] = aggregator(field, name, schema.options)
-        _refuse_conflicts(options, groups)
+        removing = "partial-update.remove-record-on-delete"
+        clashes = {
+            ("ignore-delete", removing): options.ignore_delete and options.partial_update_removes,
+            ("ignore-delete", "partial-update.remove-record-on-sequence-group"): options.ignore_delete
+            and bool(options.partial_update_removing_groups),
+            ("fields.….sequence-group", removing): bool(groups) and options.partial_update_removes,
+        }
+        for (option, other), both in clashes.items():
+            if both:
+                raise InvalidOption(f"options {option!r} and {other!r} exclude each other")
         removes = options.partial_update_removes
         return cls(schema, groups, functions, options.ignore_delete, removes, sequence, tolerant)
 
@@ -371,16 +380,3 @@ def _columns(schema: TableSchema, key: str, text: str) -> tuple[str, ...]:
         if name in schema.primary_keys:
             raise InvalidOption(f"option {key!r} names {name!r}: primary keys cannot be in a sequence group")
     return names
-
-
-def _refuse_conflicts(options: TableOptions, groups: tuple[SequenceGroup, ...]) -> None:
-    removing = "partial-update.remove-record-on-delete"
-    clashes = {
-        ("ignore-delete", removing): options.ignore_delete and options.partial_update_removes,
-        ("ignore-delete", "partial-update.remove-record-on-sequence-group"): options.ignore_delete
-        and bool(options.partial_update_removing_groups),
-        ("fields.….sequence-group", removing): bool(groups) and options.partial_update_removes,
-    }
-    for (option, other), both in clashes.items():
-        if both:
-            raise InvalidOption(f"options {option!r} and {other!r} exclude each other")

@@ -238,7 +238,11 @@ def _file_changes(
     for batch in tolerated(store, *place, rows):
         kept = batch if only is None else batch.filter(evaluate.mask(only, batch))
         if kept.num_rows:
-            yield _with_kinds(kept, names, schema)
+            if KIND in kept.schema.names:
+                kinds = rowkind.texts(kept.column(KIND))
+            else:
+                kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), kept.num_rows)
+            yield pa.RecordBatch.from_arrays([kinds, *(kept.column(n) for n in names)], schema=schema)
 
 
 def _kept(store: Store, entries: Sequence[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
@@ -247,14 +251,6 @@ def _kept(store: Store, entries: Sequence[ManifestEntry], filters: Filters) -> l
         store.schema, store.options, filters, store.partition_values, store.schema_of, independent=True
     )
     return [v.entry for v in pruner.prune(entries) if v.kept]
-
-
-def _with_kinds(rows: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-    if KIND in rows.schema.names:
-        kinds = rowkind.texts(rows.column(KIND))
-    else:
-        kinds = pa.repeat(pa.scalar(rowkind.TEXTS[rowkind.INSERT]), rows.num_rows)
-    return pa.RecordBatch.from_arrays([kinds, *(rows.column(n) for n in names)], schema=schema)
 
 
 def present(batch: pa.RecordBatch) -> pa.RecordBatch:

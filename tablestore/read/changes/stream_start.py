@@ -49,10 +49,6 @@ def _asked(store: Store, start: Start, until: int | None) -> StreamStart:
     if start.lstrip().startswith("{"):
         cursor = Cursor.parse(start)
         return StreamStart(cursor.snapshot, after=cursor.after)
-    return _named(store, start, until)
-
-
-def _named(store: Store, start: str, until: int | None) -> StreamStart:
     latest = store.snapshots.latest_id()
     if start == "latest-full":
         if latest is None:

@@ -152,7 +152,6 @@ def plan_parts(
     *,
     columns: Sequence[str] | None = None,
     made_since: int | None = None,
-    partition: PartitionFilter | None = None,
 ) -> Iterator[Plan]:
     """The plan of a batch read in parts, none of which holds all files of a large table. No partition is in
     two parts, and they come in the order of partitions; a table of few files, or a filter that names few
@@ -168,13 +167,13 @@ def plan_parts(
         manifests = store.manifests.manifests(snapshot) if snapshot else []
         chosen = _matching(store, filters, manifests)
         if named or sum(m.num_added + m.num_deleted for m in chosen) <= partition_sweep.PART_ENTRIES:
-            yield plan(store, snapshot, where, columns=columns, made_since=made_since, partition=partition)
+            yield plan(store, snapshot, where, columns=columns, made_since=made_since)
             return
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
         pruner, skipped = _pruner(store, filters), len(manifests) - len(chosen)
         types = [f.type for f in store.schema.partition_fields]
         for part in partition_sweep.live_parts(store.manifests, chosen, types):
-            entries = _narrowed(part, bucket=None, partition=partition, made_since=made_since)
+            entries = _narrowed(part, bucket=None, partition=None, made_since=made_since)
             planned = Plan(store, snapshot, bound, (), entries, pruner, 0, len(manifests), skipped)
             yield _with_splits(planned, entries, deletions)
 

@@ -133,11 +133,6 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
             self.fail(f"{what} is expected")
         return str(self._prev.text)
 
-    def integer(self, what: str = "a whole number") -> int:
-        if not self._match(TokenType.NUMBER) or not self._prev.text.isdecimal():
-            self.fail(f"{what} is expected")
-        return int(self._prev.text)
-
     def listed(self, one: Callable[[], T], *, empty: bool = False) -> list[T]:
         """`(one, one, …)`; `()` only with `empty`."""
         self.expect("(")

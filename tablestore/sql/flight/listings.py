@@ -97,16 +97,16 @@ def primary_keys(lake: Lake, asked: Any) -> pa.Table:
 
 def server_info(asked: Any, *, version: str, read_only: bool) -> pa.Table:
     """Name and version of the server, and whether it takes statements that change something."""
-    known: dict[int, tuple[int, Any]] = {
+    infos: dict[int, tuple[int, Any]] = {
         _SERVER_NAME: (0, "tablestore"),
         _SERVER_VERSION: (0, version),
         _ARROW_VERSION: (0, pa.__version__),
         _READ_ONLY: (1, read_only),
     }
-    wanted = [number for number in (asked.info or known) if number in known]
-    kinds = [known[number][0] for number in wanted]
+    wanted = [number for number in (asked.info or infos) if number in infos]
+    kinds = [infos[number][0] for number in wanted]
     places = [kinds[:place].count(kind) for place, kind in enumerate(kinds)]
-    of_kind = [[known[n][1] for n in wanted if known[n][0] == kind] for kind in range(_INFO_VALUE.num_fields)]
+    of_kind = [[infos[n][1] for n in wanted if infos[n][0] == kind] for kind in range(_INFO_VALUE.num_fields)]
     values = pa.UnionArray.from_dense(
         pa.array(kinds, pa.int8()),
         pa.array(places, pa.int32()),

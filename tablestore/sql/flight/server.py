@@ -1,15 +1,19 @@
 """FlightSqlServer: SQL over the tables of a lake for clients of Arrow Flight SQL: ADBC, JDBC, Arrow.
 
-Source: the Flight SQL protocol of Apache Arrow. It listens on 127.0.0.1 alone and asks for a token.
+Source: the Flight SQL protocol of Apache Arrow. It listens on 127.0.0.1 alone and asks for a token,
+which a client shows as `Bearer TOKEN` or as the password of any user.
 Statements see a lake, and no file beside it; unless it may write, none changes anything. Each runs in a
 session of its own: there are no transactions, no SET and no USE from one statement to the next.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -21,7 +25,6 @@ from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
 from tablestore.sql.flight import listings
 from tablestore.sql.flight.messages import new, packed, unpacked
-from tablestore.sql.flight.sign_in import sign_in
 from tablestore.sql.flight.statements import Statements
 from tablestore.sql.opening import sql_session
 from tablestore.table.lake import Lake
@@ -166,8 +169,8 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         if name == "CommandStatementQuery":
             handle, schema = self._statements.ask(asked.query)
         elif name == "CommandPreparedStatementQuery":
-            known = self._statements.prepared(asked.prepared_statement_handle)
-            handle, schema = self._statements.ask(known.text, known.parameters)
+            statement = self._statements.prepared(asked.prepared_statement_handle)
+            handle, schema = self._statements.ask(statement.text, statement.parameters)
         else:
             return self._listing_schema(name, asked), command
         return schema, packed("TicketStatementQuery", statement_handle=handle)
@@ -192,8 +195,8 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
 
     def _changed(self, handle: bytes, reader: Any) -> int:
         """Carry a prepared statement out, once for each row of values; how many rows were written."""
-        known = self._statements.prepared(handle)
-        counts = [self._statements.change(known.text, row) for row in _parameters(reader) or [[]]]
+        statement = self._statements.prepared(handle)
+        counts = [self._statements.change(statement.text, row) for row in _parameters(reader) or [[]]]
         return -1 if -1 in counts else sum(counts)
 
 
@@ -230,3 +233,61 @@ def _errors() -> Iterator[None]:
     except Exception as e:
         log.exception("a call of Flight SQL failed")
         raise flight.FlightInternalError(f"the server failed: {type(e).__name__}") from None
+
+
+_HEADER = "authorization"
+
+
+def sign_in(token: str) -> dict[str, Any]:
+    """Arguments of a server of Flight that asks for a token."""
+    return {"auth_handler": _Handshake(), "middleware": {"token": _TokenRequired(token)}}
+
+
+class _Handshake(flight.ServerAuthHandler):  # type: ignore[misc]  # pyarrow.flight has no types
+    """Lets the handshake of user and password pass: the header was looked at before."""
+
+    def authenticate(self, outgoing: Any, incoming: Any) -> None:
+        """Nothing more is asked."""
+
+    def is_valid(self, token: bytes) -> str:
+        """Any: the header was looked at before."""
+        return ""
+
+
+class _Answer(flight.ServerMiddleware):  # type: ignore[misc]  # pyarrow.flight has no types
+    """Gives a client that came with a password what it shows from then on."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def sending_headers(self) -> dict[str, str]:
+        return {_HEADER: f"Bearer {self._token}"}
+
+
+class _TokenRequired(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow.flight has no types
+    """Refuses each call without the token."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = token
+
+    def start_call(self, info: Any, headers: Mapping[str, Sequence[str]]) -> _Answer | None:
+        """Raises FlightUnauthenticatedError."""
+        del info
+        written = next((values[0] for name, values in headers.items() if name.lower() == _HEADER), "")
+        kind, _, value = written.partition(" ")
+        given = _password(value) if kind.lower() == "basic" else value
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            raise flight.FlightUnauthenticatedError(
+                "the token of this server is missing: it is what the server printed as it started; give it "
+                "as a password, or as the header authorization: Bearer TOKEN"
+            )
+        return _Answer(self._token) if kind.lower() == "basic" else None
+
+
+def _password(encoded: str) -> str:
+    """The password of `user:password` in Base64, padded or not; empty where it is none."""
+    try:
+        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

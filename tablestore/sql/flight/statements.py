@@ -112,17 +112,17 @@ class Statements:
 
     def bind(self, handle: bytes, parameters: list[Any]) -> None:
         """Set the values of a prepared statement. Raises NotFound."""
-        known = self.prepared(handle)
+        statement = self.prepared(handle)
         with self._lock:
-            self._prepared[handle] = PreparedStatement(known.text, known.reads, parameters)
+            self._prepared[handle] = PreparedStatement(statement.text, statement.reads, parameters)
 
     def prepared(self, handle: bytes) -> PreparedStatement:
         """The prepared statement of a handle. Raises NotFound."""
         with self._lock:
-            known = self._prepared.get(handle)
-        if known is None:
+            statement = self._prepared.get(handle)
+        if statement is None:
             raise NotFound("no such prepared statement: it was closed, or too many came after it")
-        return known
+        return statement
 
     def close(self, handle: bytes) -> None:
         """Forget a prepared statement."""

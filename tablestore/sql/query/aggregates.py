@@ -51,7 +51,7 @@ def rendered(node: exp.Expr, render: Render, numbers: Arithmetic) -> str | None:
     if isinstance(inner, exp.Avg):
         return _average(node, inner, t, argument, render, numbers)
     if isinstance(inner, _SPREADS):
-        return _spread(node, inner, t, argument, render, numbers)
+        return _spread(node, inner, t, render, numbers)
     return None
 
 
@@ -79,15 +79,6 @@ def _roomy(inner: exp.Expr, argument: DataType, numbers: Arithmetic) -> Any:
     return value
 
 
-def _end(node: exp.Expr, inner: exp.Expr, render: Render) -> str:
-    """The first or last value that is not NULL."""
-    name = "any_value" if isinstance(inner, exp.FirstValue) else "last"
-    tests = [f"({render(inner.this)}) IS NOT NULL"]
-    if isinstance(node, exp.Filter):
-        tests.append(render(node.expression.this))
-    return f"{name}({render(inner.this)}) FILTER (WHERE {' AND '.join(tests)})"
-
-
 def _average(
     node: exp.Expr, inner: exp.Expr, t: DataType, argument: DataType, render: Render, numbers: Arithmetic
 ) -> str | None:
@@ -101,9 +92,7 @@ def _average(
     return numbers.mean(summed, Operand(count, DataType("BIGINT")), t, short=short)
 
 
-def _spread(
-    node: exp.Expr, inner: exp.Expr, t: DataType, argument: DataType, render: Render, numbers: Arithmetic
-) -> str | None:
+def _spread(node: exp.Expr, inner: exp.Expr, t: DataType, render: Render, numbers: Arithmetic) -> str | None:
     """A variance or deviation from sums and squares, computed in the types that Flink computes them in."""
     kind = numbers.type_name(t)
     if t.root in FLOATS or isinstance(inner.this, exp.Distinct):

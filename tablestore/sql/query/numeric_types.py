@@ -110,7 +110,14 @@ def _wider(a: DataType, b: DataType) -> DataType | None:
     if a.as_nullable() == b.as_nullable():
         return a if a.nullable else b
     if a.root in NUMBERS and b.root in NUMBERS:
-        return _wider_number(a, b, nullable)
+        if a.root in WHOLE and b.root in WHOLE:
+            return DataType(max(a.root, b.root, key=WHOLE.index), nullable)
+        if a.root in FLOATS or b.root in FLOATS:
+            single = {a.root, b.root} <= {"FLOAT", *WHOLE}
+            return DataType("FLOAT" if single else "DOUBLE", nullable)
+        (p1, s1), (p2, s2) = digits(a), digits(b)
+        scale = max(s1, s2)
+        return decimal(max(p1 - s1, p2 - s2) + scale, scale, nullable=nullable)
     if a.is_string and b.is_string:
         return DataType("VARCHAR", nullable, max(a.precision, b.precision))
     if a.is_binary and b.is_binary:
@@ -126,14 +133,3 @@ def _wider(a: DataType, b: DataType) -> DataType | None:
         wider = a.with_children(*[t for t in inner if t is not None])
         return wider.as_nullable() if nullable else wider
     return None
-
-
-def _wider_number(a: DataType, b: DataType, nullable: bool) -> DataType:
-    if a.root in WHOLE and b.root in WHOLE:
-        return DataType(max(a.root, b.root, key=WHOLE.index), nullable)
-    if a.root in FLOATS or b.root in FLOATS:
-        single = {a.root, b.root} <= {"FLOAT", *WHOLE}
-        return DataType("FLOAT" if single else "DOUBLE", nullable)
-    (p1, s1), (p2, s2) = digits(a), digits(b)
-    scale = max(s1, s2)
-    return decimal(max(p1 - s1, p2 - s2) + scale, scale, nullable=nullable)

@@ -29,7 +29,9 @@ def expression_type(scope: Scope, text: str, columns: Sequence[DataField]) -> Da
     if tree.find(exp.Query) is not None:
         raise InvalidRequest("an expression of columns holds no query")
     for column in tree.find_all(exp.Column):
-        _require_column(column, columns)
+        name = column.parts[0].name  # `r.x` is field x of ROW column r
+        if name not in [f.name for f in columns]:
+            raise NotFound.among("column", name, [f.name for f in columns])
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "PROCTIME" and not tree.expressions:
         return _NOW
     empty = arrow_schema(tuple(columns)).empty_table()
@@ -40,7 +42,7 @@ def expression_type(scope: Scope, text: str, columns: Sequence[DataField]) -> Da
         select = select.from_(_COLUMNS)
         ((_, inferred),) = note_types(select, {_COLUMNS: columns_of(columns)})
         field = connection.relation(duck_sql(select)).to_arrow_table().schema.field(0)
-    t = from_arrow(_known(field.type))
+    t = from_arrow(pa.string() if pa.types.is_null(field.type) else field.type)
     if inferred is not None and inferred.root in NUMBERS and t.root in NUMBERS:
         t = inferred.as_nullable()
     return t.not_null() if _never_null(tree, {f.name for f in columns if not f.type.nullable}) else t
@@ -60,14 +62,3 @@ def _never_null(tree: exp.Expression, not_null: set[str]) -> bool:
 def expression_columns(text: str) -> set[str]:
     """Names of the columns that an expression is of."""
     return {column.parts[0].name for column in read_expression(text).find_all(exp.Column)}
-
-
-def _require_column(column: exp.Column, columns: Sequence[DataField]) -> None:
-    name = column.parts[0].name  # `r.x` is field x of ROW column r
-    if name not in [f.name for f in columns]:
-        raise NotFound.among("column", name, [f.name for f in columns])
-
-
-def _known(t: pa.DataType) -> pa.DataType:
-    """A type that columns have: NULL alone is text, as in a table that is made from it."""
-    return pa.string() if pa.types.is_null(t) else t

@@ -72,8 +72,8 @@ class Update:
 
     def run(self, session: Session) -> Result:
         table = self.target.table(session)
-        for name, value in self.values:
-            require_column(name, table, self.text, start_of(value))
+        for name, _ in self.values:
+            require_column(name, table)
         by_name = table.store.schema.by_name
         values = [(name, with_default(value, by_name[name])) for name, value in self.values]
         where = conditions(self.where, table)
@@ -209,7 +209,7 @@ def short_names(tree: exp.Expression, name: Name, alias: str) -> None:
             column.set("catalog", None)
 
 
-def require_column(name: str, table: Table, text: str, at: int) -> None:
+def require_column(name: str, table: Table) -> None:
     """Raise NotFound for what is no column of the table."""
     if name not in table.schema.names:
         raise NotFound.among("column", name, table.schema.names)

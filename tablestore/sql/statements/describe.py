@@ -72,7 +72,9 @@ def described(session: Session, name: Name) -> pa.Table:
         shape = _of_rows(session.table(name).schema)
     else:
         shape = shape_of(session, name)
-    rows = _rows(shape)
+    columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
+    columns |= {c.name: c for c in shape.computed}
+    rows = [_row(shape, columns[name]) for name in shape.names]
     table = pa.Table.from_pylist(rows, _DESCRIBED)
     return table if any(row["comment"] for row in rows) else table.drop_columns(["comment"])
 
@@ -91,12 +93,6 @@ def _of_view(session: Session, name: Name, view: NamedQuery) -> TableDefinition:
         commented = zip(columns, view.column_comments, strict=True)
         columns = tuple(replace(f, description=comment) for f, comment in commented)
     return TableDefinition(columns)
-
-
-def _rows(shape: TableDefinition) -> list[dict[str, Any]]:
-    columns: dict[str, DataField | ComputedColumn] = {f.name: f for f in shape.columns}
-    columns |= {c.name: c for c in shape.computed}
-    return [_row(shape, columns[name]) for name in shape.names]
 
 
 def type_text(t: DataType) -> str:
@@ -165,7 +161,7 @@ class DescribeDetail:
         if self.partition is None:
             details = pa.Table.from_pylist([_details(table)], _DETAILS)
             if not table.partition_by:
-                files = _files(table, _whole(table)).drop_columns(["partition", "file.path"])
+                files = _files(_whole(table)).drop_columns(["partition", "file.path"])
                 for f in files.schema:
                     details = details.append_column(f, files.column(f.name))
             return Result(details)
@@ -175,7 +171,7 @@ class DescribeDetail:
         of_partition = partition_files(table, self.partition)
         if not of_partition:
             raise NotFound(f"no partition {_spec(self.partition)} of {self.name} holds files")
-        return Result(_files(table, of_partition))
+        return Result(_files(of_partition))
 
 
 def _whole(table: Table) -> list[PartitionFiles]:
@@ -204,7 +200,7 @@ def _details(table: Table) -> dict[str, Any]:
     }
 
 
-def _files(table: Table, found: list[PartitionFiles]) -> pa.Table:
+def _files(found: list[PartitionFiles]) -> pa.Table:
     rows = []
     for files in found:
         rows.append(

@@ -68,7 +68,7 @@ class Clause:
             )
         return clause
 
-    def resolved(self, table: Table, source: list[str], alias: str, text: str) -> Clause:
+    def resolved(self, table: Table, source: list[str], alias: str) -> Clause:
         """The clause with `*` written out. Raises NotFound for columns that there are not."""
         values = self.values
         if values is None:
@@ -80,8 +80,8 @@ class Clause:
                 raise InvalidRequest(
                     f"{self.action} * needs every column, and the source lacks {missing[0]!r}"
                 )
-        for name, value in values:
-            require_column(name, table, text, start_of(value))
+        for name, _ in values:
+            require_column(name, table)
         by_name = table.store.schema.by_name
         filled = tuple((name, with_default(value, by_name[name])) for name, value in values)
         return Clause(self.kind, self.action, self.condition, filled)
@@ -149,7 +149,7 @@ class Merge:
             rows = run_query(session, exp.select("*").from_(self.source.copy()), self.text)
             columns = rows.schema.names
             query.copy(rows, _SOURCE)
-            clauses = [c.resolved(table, columns, self.alias, self.text) for c in self.clauses]
+            clauses = [c.resolved(table, columns, self.alias) for c in self.clauses]
             steps = _MergeSteps(query, self, clauses, table)
             alone = any(c.kind == BY_SOURCE for c in clauses)
             where = None if alone else self._range(query, table)
@@ -291,13 +291,8 @@ def _first_of(clauses: list[Clause], clause: Clause, select: exp.Select) -> exp.
         if clause_before is clause:
             break
         condition = clause_before.condition.copy() if clause_before.condition is not None else exp.true()
-        select = select.where(exp.not_(_is_true(condition)))
+        select = select.where(exp.not_(exp.Coalesce(this=condition, expressions=[exp.false()])))
     return select if clause.condition is None else select.where(clause.condition.copy())
-
-
-def _is_true(condition: exp.Expression) -> exp.Expression:
-    """A condition that is FALSE where it was NULL."""
-    return exp.Coalesce(this=condition, expressions=[exp.false()])
 
 
 FORMS = (

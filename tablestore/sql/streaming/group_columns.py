@@ -89,8 +89,8 @@ class GroupColumn:
         """By how much rows change it: an aggregate over `value`; `minus` is true of rows that are taken back.
         Extremes are those of rows that come."""
         if self.extreme:
-            found = f"{self.measure}({value})"
-            return found if minus is None else f"{found} FILTER (WHERE NOT {minus})"
+            aggregate = f"{self.measure}({value})"
+            return aggregate if minus is None else f"{aggregate} FILTER (WHERE NOT {minus})"
         if self.measure == "rest":
             return "0::DOUBLE"
         counted = {
@@ -143,18 +143,18 @@ class GroupColumns:
             raise Unsupported(f"GROUP BY of more than {_MOST_KEYS} columns in a stream")
         keys = pa.schema([pa.field(n, _kept(rows.field(n).type, "GROUP BY")) for n in grouping.keys])
         names = dict.fromkeys(a.argument for a in grouping.aggregates if a.argument is not None)
-        found = cls(keys, pa.schema([rows.field(n) for n in names]), grouping.aggregates, retracts)
-        for required in (found.schema, found.counted):  # both refuse what cannot be kept
+        columns = cls(keys, pa.schema([rows.field(n) for n in names]), grouping.aggregates, retracts)
+        for required in (columns.schema, columns.counted):  # both refuse what cannot be kept
             assert required is not None
-        return found
+        return columns
 
     @cached_property
     def columns(self) -> tuple[GroupColumn, ...]:
         """The columns beside the keys; the number of rows is the first."""
-        found = {ROWS: GroupColumn(ROWS, pa.int64(), "rows")}
+        columns = {ROWS: GroupColumn(ROWS, pa.int64(), "rows")}
         for aggregate in self.aggregates:
-            found |= {c.name: c for c in self._of(aggregate)}
-        return tuple(found.values())
+            columns |= {c.name: c for c in self._of(aggregate)}
+        return tuple(columns.values())
 
     @cached_property
     def counted(self) -> tuple[Counted, ...]:
@@ -237,8 +237,8 @@ class GroupColumns:
                 f"(CASE WHEN {nan} THEN 'NaN'::DOUBLE WHEN {name('inf')} > 0 THEN 'Infinity'::DOUBLE "
                 f"WHEN {name('-inf')} > 0 THEN '-Infinity'::DOUBLE ELSE {total} + {name('rest')} END)"
             )
-            found = f"({total} / {name('count')})" if function == "AVG" else total
-            found = f"CAST({found} AS {numbers.type_name(result)})"
+            mean = f"({total} / {name('count')})" if function == "AVG" else total
+            mean = f"CAST({mean} AS {numbers.type_name(result)})"
         else:
             whole = not pa.types.is_decimal(argument_type)
             total = f"CAST({total} AS HUGEINT)" if whole else total
@@ -246,10 +246,10 @@ class GroupColumns:
                 of = DECIMAL(38, 0 if whole else argument_type.scale)
                 short = not whole and argument_type.precision <= SHORT_DIGITS
                 count = Operand(name("count"), BIGINT)
-                found = numbers.mean(Operand(total, of), count, result, short=short)
+                mean = numbers.mean(Operand(total, of), count, result, short=short)
             else:
-                found = numbers.wrapped(total, result) if result.root in WHOLE else total
-        return f"CASE WHEN {name('count')} > 0 THEN {found} END"
+                mean = numbers.wrapped(total, result) if result.root in WHOLE else total
+        return f"CASE WHEN {name('count')} > 0 THEN {mean} END"
 
 
 def sql_type(t: pa.DataType) -> str:

@@ -106,9 +106,9 @@ class Partials:
         changes = []
         for c in columns.columns:
             if not c.distinct:
-                found = c.change(quoted(c.argument or ""), minus=None)
-                found = f"CASE WHEN {MINUS} THEN -{found} ELSE {found} END" if columns.retracts else found
-                changes.append(f"{found} AS {quoted(c.name)}")
+                change = c.change(quoted(c.argument or ""), minus=None)
+                change = f"CASE WHEN {MINUS} THEN -{change} ELSE {change} END" if columns.retracts else change
+                changes.append(f"{change} AS {quoted(c.name)}")
         keys = [quoted(n) for n in columns.keys.names]
         by = [*keys, *([MINUS] if columns.retracts else [])]
         grouped = f"GROUP BY {', '.join(by)}" if by else "HAVING count(*) > 0"
@@ -131,7 +131,10 @@ class Partials:
             if batch.num_rows:
                 rows = self._keyed(batch, described)
                 for bucket, own in self._by_bucket(rows):
-                    yield bucket, _encoded(own)
+                    out = pa.BufferOutputStream()
+                    with pa.ipc.new_stream(out, own.schema) as writer:
+                        writer.write_batch(own)
+                    yield bucket, out.getvalue().to_pybytes()
 
     def _keyed(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """The rows with keys that are not NULL, and the column that says which are; without the columns that
@@ -167,15 +170,8 @@ class Partials:
 
 def decoded(part: bytes) -> tuple[str, pa.Table]:
     """The table of the state that a part changes, and the changes."""
-    found = pa.ipc.open_stream(part).read_all()
-    return found.schema.metadata[_TABLE].decode(), found.replace_schema_metadata()
-
-
-def _encoded(rows: pa.RecordBatch) -> bytes:
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, rows.schema) as writer:
-        writer.write_batch(rows)
-    return out.getvalue().to_pybytes()
+    table = pa.ipc.open_stream(part).read_all()
+    return table.schema.metadata[_TABLE].decode(), table.replace_schema_metadata()
 
 
 def _with_change(changes: Changes, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:

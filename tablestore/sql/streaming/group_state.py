@@ -110,8 +110,8 @@ class GroupPiece:
         names = self.step.views[_STATE].names
         with RowSteps(self.step) as steps:
             for batch, kinds in _unsplit(self.piece.read(names)):
-                rows, found = differing(*steps.rows(_STATE, batch, kinds))
-                yield rows.select(list(columns)), found
+                rows, row_kinds = differing(*steps.rows(_STATE, batch, kinds))
+                yield rows.select(list(columns)), row_kinds
 
 
 def _unsplit(changes: Changes) -> Changes:

@@ -10,32 +10,88 @@ through files beside the state, so that no process holds more, however many grou
 from __future__ import annotations
 
 import json
+import pickle
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tablestore.core.env import SYSTEM
 from tablestore.flow.batch import Batch, Work
 from tablestore.flow.sink import SinkBatch, StreamSink
-from tablestore.flow.source import Offset
+from tablestore.flow.source import Changes, Offset
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import join
 from tablestore.io.routed import file_io_for
 from tablestore.sql.filling import Filling
 from tablestore.sql.query.connection import DuckConnection
-from tablestore.sql.streaming.computation import SourceView, StepChanges
 from tablestore.sql.streaming.group_columns import GROUPS
 from tablestore.sql.streaming.group_state import Basis, GroupState
 from tablestore.sql.streaming.lookups import Snapshots
+from tablestore.sql.streaming.plan import Input
+from tablestore.sql.streaming.row_step import RowStep, RowSteps
+from tablestore.write.conform import conform
 
-T = TypeVar("T")
+_KEPT = 4  # steps at work in one thread
+_MEMORY = "1GB"  # of DuckDB in a worker, for a step that holds a batch at a time
+_HANDED_BYTES = 4 << 20  # of parts of a piece that go through this process
+Handed = tuple[int, bytes | str]  # the bucket, and a part or the file that it is in
 R = TypeVar("R")
 
-_MEMORY = "1GB"  # of DuckDB in a worker
-_HANDED_BYTES = 4 << 20  # of parts of a piece that go through this process
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """The changes of one source: its columns, and the condition on them."""
+
+    name: str
+    columns: tuple[str, ...]
+    where: Predicate | None = None
+
+    @staticmethod
+    def of(one: Input) -> SourceView:
+        """That of an input of a plan."""
+        return SourceView(one.view, one.columns, one.where)
+
+
+@dataclass(frozen=True)
+class StepChanges:
+    """Calls give the changes that a step makes of a piece, as the columns that are filled. `at` are the
+    snapshots of looked-up tables. With a `schema` rows have exactly its columns. Picklable."""
+
+    step: RowStep
+    views: tuple[SourceView, ...]
+    filling: Filling
+    at: Mapping[str, int] = field(default_factory=dict)
+    schema: TableSchema | None = None
+
+    def __call__(self, work: Work) -> Changes:
+        steps, view = steps_of(self.step, self.at), self.views[work.source]
+        for batch, kinds in work.piece.read(view.columns, view.where):
+            rows, new_kinds = steps.rows(view.name, batch, kinds)
+            if rows.num_rows:
+                filled = self.filling.filled(rows)
+                yield (filled if self.schema is None else conform(filled, self.schema)), new_kinds
+
+
 _here = threading.local()
-Handed = tuple[int, bytes | str]  # the bucket, and a part or the file that it is in
+
+
+def steps_of(step: RowStep, at: Mapping[str, int]) -> RowSteps:
+    """A step at work in this thread, with looked-up tables at these snapshots; the last few are kept."""
+    kept: OrderedDict[bytes, RowSteps] = _here.__dict__.setdefault("kept", OrderedDict())
+    key = pickle.dumps(step)
+    if key not in kept:
+        kept[key] = RowSteps(step, memory=_MEMORY)
+    kept.move_to_end(key)
+    kept[key].look_up_at(at)
+    while len(kept) > _KEPT:
+        kept.popitem(last=False)[1].__exit__()
+    return kept[key]
+
+
+T = TypeVar("T")
 
 
 def advance(state: GroupState, batch: Batch, *, identifier: int, position: str) -> bool:
@@ -68,18 +124,18 @@ class PartsTask:
     exchange: str
 
     def __call__(self, work: Work) -> list[Handed]:
-        one, partials = self.state.plan.inputs[work.source], self.state.partials()
-        changes = work.piece.read(one.columns, one.where)
+        stream_input, partials = self.state.plan.inputs[work.source], self.state.partials()
+        changes = work.piece.read(stream_input.columns, stream_input.where)
         if partials.step.lookups:
-            parts = partials.of(one.view, changes, memory=_MEMORY, at=self.at)
+            parts = partials.of(stream_input.view, changes, memory=_MEMORY, at=self.at)
         else:
-            parts = partials.on(_connection(), one.view, changes, None)
-        found: list[Handed] = []
+            parts = partials.on(_connection(), stream_input.view, changes, None)
+        handed: list[Handed] = []
         size = 0
         for bucket, part in parts:
             size += len(part)
-            found.append((bucket, part if size <= _HANDED_BYTES else self._filed(part)))
-        return found
+            handed.append((bucket, part if size <= _HANDED_BYTES else self._filed(part)))
+        return handed
 
     def _filed(self, part: bytes) -> str:
         path = join(self.exchange, f"{SYSTEM.uuid()}.arrow")
@@ -108,8 +164,8 @@ def _connection() -> DuckConnection:
     """A connection of this thread that stays open from batch to batch."""
     if "connection" not in _here.__dict__:
         _here.connection = DuckConnection(memory=_MEMORY)
-    found: DuckConnection = _here.connection
-    return found
+    connection: DuckConnection = _here.connection
+    return connection
 
 
 @dataclass(frozen=True, slots=True)

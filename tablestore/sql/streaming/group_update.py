@@ -137,13 +137,13 @@ class GroupUpdate:
                 f"coalesce(o.{times}, 0) AS before FROM {_DELTA} d LEFT JOIN {_OLD} o ON {on} "
                 f"WHERE d.{times} <> 0 ORDER BY {listed(keys, 'd.')}"
             )
-            found = self._rows(sql)
-            self._connection.duck.register(_FOUND, found)
+            counts = self._rows(sql)
+            self._connection.duck.register(_FOUND, counts)
             self._run(f"INSERT INTO {_CHANGED.format(counted.table)} SELECT * FROM {_FOUND}")
-            before, after = found["before"].to_numpy(), found[TIMES].to_numpy()
+            before, after = counts["before"].to_numpy(), counts[TIMES].to_numpy()
             kinds = np.where(after == 0, rowkind.DELETE, rowkind.UPDATE_AFTER).astype(np.int8)
             kinds[before == 0] = rowkind.INSERT
-            yield found.drop_columns("before"), kinds
+            yield counts.drop_columns("before"), kinds
 
     def _changes(self, counted: Counted) -> str:
         """Of each group whose values changed: the changes of its columns, and the extremes among values that
@@ -153,8 +153,8 @@ class GroupUpdate:
             value, name = quoted(VALUE), column.name
             if column.extreme:
                 for prefix, when in (("came_", "NOT went"), ("went_", "went")):
-                    found = f"{column.measure}({value}) FILTER (WHERE {when})"
-                    changes.append(f"{found} AS {quoted(prefix + name)}")
+                    change = f"{column.measure}({value}) FILTER (WHERE {when})"
+                    changes.append(f"{change} AS {quoted(prefix + name)}")
             else:
                 changes.append(f"{column.change(value, minus='went')} AS {quoted(name)}")
         times = quoted(TIMES)

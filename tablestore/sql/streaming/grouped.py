@@ -102,7 +102,7 @@ def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Groupe
     aggregates = tuple(computed.values())
     names = tuple(KEY.format(i) for i in range(len(keys)))
     shown = [_named(key.copy(), name) for key, name in zip(keys, names, strict=True)]
-    by_column = {one.column: one.argument for one in aggregates if one.argument is not None}
+    by_column = {call.column: call.argument for call in aggregates if call.argument is not None}
     arguments = [_named(argument.copy(), str(column)) for column, argument in by_column.items()]
     below, described = from_of(select), from_of(select)
     below.set("expressions", [*shown, *arguments] or [_named(exp.Literal.number(1), ARGUMENT.format(0))])
@@ -120,12 +120,12 @@ def _filtered(node: exp.Expr) -> bool:
 
 def from_of(select: exp.Select) -> exp.Select:
     """FROM, joins and WHERE of a SELECT."""
-    made = exp.Select()
+    joined = exp.Select()
     for part in ("from_", "joins", "laterals", "where"):
         value = select.args.get(part)
         if value is not None:
-            made.set(part, [v.copy() for v in value] if isinstance(value, list) else value.copy())
-    return made
+            joined.set(part, [v.copy() for v in value] if isinstance(value, list) else value.copy())
+    return joined
 
 
 def _keys(select: exp.Select, text: str) -> list[exp.Expression]:
@@ -189,9 +189,9 @@ def _note(node: Any, computed: dict[str, Computed], text: str) -> None:
 def _column(argument: exp.Expression, computed: Iterable[Computed], place: int) -> str:
     """The column of an argument: the same for every aggregate of it."""
     text = argument.sql("duckdb")
-    for one in computed:
-        if one.argument is not None and one.column is not None and one.argument.sql("duckdb") == text:
-            return one.column
+    for call in computed:
+        if call.argument is not None and call.column is not None and call.argument.sql("duckdb") == text:
+            return call.column
     return ARGUMENT.format(place)
 
 
@@ -208,36 +208,36 @@ def _above(
 ) -> exp.Expression:
     """The whole query with the SELECT replaced by one over the groups."""
     by_text = {key.sql("duckdb"): KEY.format(i) for i, key in enumerate(keys)}
-    by_text |= {one.node.sql("duckdb"): one.name for one in aggregates}
+    by_text |= {call.node.sql("duckdb"): call.name for call in aggregates}
 
     def known(node: Any) -> Any:
         name = by_text.get(node.sql("duckdb")) if not isinstance(node, exp.Identifier) else None
         if name is None:
             return node
-        found = exp.column(exp.to_identifier(name, quoted=True))
-        found.meta.update(node.meta)  # with its type, on which arithmetic depends
-        return found
+        column = exp.column(exp.to_identifier(name, quoted=True))
+        column.meta.update(node.meta)  # with its type, on which arithmetic depends
+        return column
 
     expressions = []
     for shown in select.expressions:
-        made = _plain(shown).copy().transform(known, copy=False)
-        _require_known(made, by_text, text)
-        expressions.append(_named(made, shown.alias_or_name))
-    made = exp.Select(expressions=expressions).from_(
+        outer = _plain(shown).copy().transform(known, copy=False)
+        _require_known(outer, by_text, text)
+        expressions.append(_named(outer, shown.alias_or_name))
+    outer = exp.Select(expressions=expressions).from_(
         exp.Table(this=exp.to_identifier(GROUPS, quoted=True)), copy=False
     )
     having = select.args.get("having")
     if having is not None:
         condition = having.this.copy().transform(known, copy=False)
         _require_known(condition, by_text, text)
-        made.set("where", exp.Where(this=condition))
+        outer.set("where", exp.Where(this=condition))
     if select is tree:
-        return made
+        return outer
     place = select.copy()  # find it again in a copy of the tree
     whole = tree.copy()
     for other in whole.find_all(exp.Select):
         if other == place:
-            other.replace(made)
+            other.replace(outer)
             return whole
     raise AssertionError("the SELECT is part of the tree")
 

@@ -18,9 +18,8 @@ from tablestore.flow.source import Offset
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import is_object_location, join
 from tablestore.sql.filling import Filling
-from tablestore.sql.streaming.computation import SourceView, StepChanges
 from tablestore.sql.streaming.group_state import GroupState
-from tablestore.sql.streaming.group_tasks import GroupBatches
+from tablestore.sql.streaming.group_tasks import GroupBatches, SourceView, StepChanges
 from tablestore.sql.streaming.plan import StreamPlan
 
 _LOCAL_CHECKPOINTS = "tablestore-workbench/checkpoints"

@@ -71,11 +71,6 @@ class Lookup:
         return self.store.snapshots.latest_id() or 0
 
 
-def newest_snapshots(lookups: Sequence[Lookup]) -> dict[str, int]:
-    """The newest snapshot of each table that is looked up."""
-    return {one.place: one.newest() for one in lookups}
-
-
 class LookupRows:
     """A lookup at work: the rows of the table for the keys of a batch. Not thread-safe."""
 
@@ -88,18 +83,18 @@ class LookupRows:
         """Give rows of this snapshot from now on."""
         if snapshot == self._snapshot:
             return
-        one = self._lookup
+        lookup = self._lookup
         if snapshot == 0:
             self.close()
         elif self._join is None:
             self._join = LookupJoin(
-                one.store,
-                one.name,
-                on={name: _KEY.format(i) for i, name in enumerate(one.on)},
-                columns=one.columns,
-                where=one.where,
+                lookup.store,
+                lookup.name,
+                on={name: _KEY.format(i) for i, name in enumerate(lookup.on)},
+                columns=lookup.columns,
+                where=lookup.where,
                 follow=False,
-                at=one.store.snapshots.get(snapshot),
+                at=lookup.store.snapshots.get(snapshot),
             )
         else:
             self._join.refresh(snapshot)
@@ -107,13 +102,13 @@ class LookupRows:
 
     def register(self, duck: duckdb.DuckDBPyConnection) -> None:
         """Make the view, of the rows that the batch can be joined with."""
-        one, schema = self._lookup, self._lookup.schema
+        lookup, schema = self._lookup, self._lookup.schema
         rows = schema.empty_table()
         if self._join is not None:
-            keys = relation_of(duck, one.keys).to_arrow_table()
+            keys = relation_of(duck, lookup.keys).to_arrow_table()
             if keys.num_rows:
                 rows = self._join.join(self._fitted(keys), how="inner").select(schema.names)
-        duck.register(one.view, rows)
+        duck.register(lookup.view, rows)
 
     def _fitted(self, keys: pa.Table) -> pa.Table:
         """Times in the digits of the table's columns; the others fit."""
@@ -135,8 +130,8 @@ def lookups_of(tree: exp.Expression, sources: Sequence[TableOccurrence], text: s
     InvalidRequest, with their places, for what is no lookup join."""
     by_view = {source.view: source for source in sources if source.lookup}
     nodes = [node for node in tree.find_all(exp.Table) if node.name in by_view]
-    found = [(_place(node), node) for node in nodes]
-    return tuple(_lookup(node, by_view[node.name], text) for _, node in sorted(found, key=lambda p: p[0]))
+    placed = [(_place(node), node) for node in nodes]
+    return tuple(_lookup(node, by_view[node.name], text) for _, node in sorted(placed, key=lambda p: p[0]))
 
 
 def _joined(node: exp.Table) -> Any:
@@ -173,12 +168,12 @@ def _lookup(node: exp.Table, source: TableOccurrence, text: str) -> Lookup:
             f"ON … = {joined.alias_or_name}.{(key or store.schema.shown.names)[0]}"
         )
         raise _at(InvalidRequest(problem), joined, source, text)
-    before = select.args["joins"][: _index(select, join)]
+    before = select.args["joins"][: next(i for i, other in enumerate(select.args["joins"]) if other is join)]
     keys = exp.Select(
         expressions=[exp.alias_(e.copy(), _KEY.format(i), quoted=True) for i, e in enumerate(pairs.values())],
         from_=select.args["from_"].copy(),
         joins=[j.copy() for j in before],
-        laterals=[one.copy() for one in select.args.get("laterals") or ()],
+        laterals=[other.copy() for other in select.args.get("laterals") or ()],
         distinct=exp.Distinct(),
     )
     columns = tuple(dict.fromkeys((*source.read.columns, *pairs)))
@@ -191,10 +186,6 @@ def _lookup(node: exp.Table, source: TableOccurrence, text: str) -> Lookup:
         columns,
         source.read.where,
     )
-
-
-def _index(select: exp.Select, join: exp.Join) -> int:
-    return next(i for i, one in enumerate(select.args["joins"]) if one is join)
 
 
 def _equalities(

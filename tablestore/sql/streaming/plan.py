@@ -163,9 +163,9 @@ def feed_of(table: Table) -> ChangeFeed:
     unknown = keyed and store.options.changelog_producer is ChangelogProducer.NONE
     merged = store.options.merge_engine is not MergeEngine.DEDUPLICATE
     feed = ChangeFeed(table.location, normalize=True if unknown and merged else None, store=store)
-    known = next_of_consumer(store, store.options.consumer_id)
-    if known is not None:
-        return replace(feed, start=str(known))
+    next_snapshot = next_of_consumer(store, store.options.consumer_id)
+    if next_snapshot is not None:
+        return replace(feed, start=str(next_snapshot))
     mode = scan_mode.mode_of(store)
     if mode in ("latest-full", "latest"):
         return replace(feed, start=mode)

@@ -51,7 +51,7 @@ def require_takes(table: Table, name: str, plan: StreamPlan, filling: Filling) -
         return
     step = plan.step if plan.grouping is None else plan.grouping.after
     names, keys = [f.name for f in filling.fields], _keys(plan)
-    views = {view: found.names for view, found in step.views.items()}
+    views = {view: columns.names for view, columns in step.views.items()}
     for view, columns in _branches(sqlglot.parse_one(step.sql, read="duckdb"), views):
         if view not in keys:
             continue
@@ -120,8 +120,8 @@ def _of_source(node: Any, views: Views) -> Iterator[tuple[str, Columns]]:
     elif isinstance(node, exp.Subquery):
         alias = node.args.get("alias")
         names = [c.name for c in alias.columns] if alias else []
-        for view, found in _branches(node.this, views):
-            yield view, dict(zip(names, found.values(), strict=False)) if names else found
+        for view, selected in _branches(node.this, views):
+            yield view, dict(zip(names, selected.values(), strict=False)) if names else selected
 
 
 def _selected(select: exp.Select, alias: str, columns: Columns) -> Columns:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from tablestore.core.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.writing import stalls
@@ -25,7 +25,7 @@ from tablestore.meta import positions
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.store import Newest, Store
-from tablestore.write.commit import conflict_check, files_present, strict_mode, synced
+from tablestore.write.commit import conflict_check, synced
 from tablestore.write.commit.changes import (
     SnapshotChanges,
     appended,
@@ -35,7 +35,6 @@ from tablestore.write.commit.changes import (
 )
 from tablestore.write.commit.next_snapshot import NextSnapshot
 from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
-from tablestore.write.commit.reused_id import reuses_id
 
 log = logging.getLogger(__name__)
 __all__ = ["CommitRequest", "Committed", "Committer"]
@@ -228,7 +227,7 @@ class Committer:
                 snapshot = self._attempt(kind, latest, changes, following)
                 if not (self._store.is_named_by(latest) and self._is_fresh(newest)):
                     self._store.require_same()
-                files_present.require_present(self._store, changes)
+                conflict_check.require_present(self._store, changes)
                 if snapshot is not None and self._publish_durably(snapshot, latest, changes):
                     self._require_same_table(snapshot)
                     if not reuses_id(self._store, snapshot, latest, following.delta):
@@ -315,7 +314,7 @@ class Committer:
         newest = latest.id if latest else 0
         if self._safe >= 0:
             since = range(self._safe + 1, newest + 1)
-            strict_mode.require_no_other_user(
+            conflict_check.require_no_other_user(
                 self._store, since, user, changes.partitions, overwrites=kind == OVERWRITE
             )
         self._safe = newest
@@ -361,3 +360,41 @@ def _log(store: Store, snapshot: Snapshot, entries: Sequence[ManifestEntry], tri
         tries,
         millis,
     )
+
+
+def reuses_id(
+    store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
+) -> bool:
+    """Whether `snapshot`, just published on top of `latest` with the delta `written`, does not belong to the
+    table.
+
+    Expiry removes ascending ids, so as long as `latest` is there no snapshot had the id before. Older
+    snapshots without it, or another one in its place, mean that the table was rolled back behind it.
+    """
+    try:
+        return _reuses_id(store, snapshot, latest, written)
+    except TablestoreError as e:  # the snapshot is published: nothing of it may be deleted now
+        log.warning("could not look whether snapshot %d was taken before: %s", snapshot.id, e)
+        return False
+
+
+def _reuses_id(
+    store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
+) -> bool:
+    if latest is None:
+        return False
+    base = store.snapshots.find(latest.id)
+    if base is not None:
+        return base != latest
+    ids = store.snapshots.ids()
+    if ids and ids[0] < latest.id:
+        return True
+    later = [i for i in ids if i > snapshot.id]
+    if not later or later[0] > snapshot.id + 1:
+        return bool(later)
+    names = {m.file_name for m in store.manifests.manifests(store.snapshots.get(later[0]))}
+    if all(m.file_name in names for m in written):
+        return False
+    mine = (e.identity for m in written for e in store.manifests.read_manifest(m.file_name) if e.kind == ADD)
+    theirs = {e.identity for n in names for e in store.manifests.read_manifest(n)}
+    return not theirs.issuperset(mine)

@@ -1,5 +1,5 @@
-"""The conflict check of a commit: is the basis of its changes still there, and do its files fit the live
-ones?
+"""What refuses a commit: is the basis of its changes still there, do its files fit the live ones, are they
+still there themselves, and has nobody else changed what a user has looked at (strict mode, FORMAT.md 17.3)?
 
 Reads the snapshots and manifests that the rules of `conflict_rules.py` need and no others: an APPEND without
 index files reads none. Each check raises CommitConflict, which names the conflicting snapshot. Called for
@@ -8,19 +8,23 @@ each try of a commit, with the then newest snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from tablestore.core.errors import CommitConflict, NotFound
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
-from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
+from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.log import offsets
 from tablestore.meta.store import Store
 from tablestore.write.commit import conflict_rules
 from tablestore.write.commit.changes import SnapshotChanges
 from tablestore.write.commit.compaction_basis import compacted_files
 from tablestore.write.commit.request import Basis, LogMoved, LogRange
+
+YOUNG_MS = 60_000
+"""Orphans are older than that (see `write.retention.orphans`)."""
 
 
 def require_no_conflict(
@@ -135,3 +139,79 @@ def require_compaction_basis(
             if (e.partition, e.bucket) in places:
                 text = f"bucket {e.bucket} was compacted meanwhile, by snapshot {snapshot_id}; do it again"
                 raise CommitConflict(text, files=(e.file.file_name,), snapshot=snapshot_id)
+
+
+def require_present(store: Store, changes: SnapshotChanges) -> None:
+    """Raise CommitConflict if a file that the changes add is gone."""
+    moved = {e.file.file_name for e in changes.entries if e.kind == DELETE}
+    added = [e for e in (*changes.entries, *changes.changelog) if e.kind == ADD]
+    new = [e for e in added if e.file.file_name not in moved]
+    if not any(_is_old(store, e) for e in new):
+        return
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for e in new:
+        folder, _, name = store.file_path(e.partition, e.bucket, e.file).rpartition("/")
+        wanted[folder].update((name, *e.file.extra_files))
+    for i in changes.index:
+        if i.kind == ADD:
+            folder, _, name = store.index_path(i.partition, i.bucket, i.file).rpartition("/")
+            wanted[folder].add(name)
+    for folder, names in sorted(wanted.items()):
+        gone = sorted(names - {s.name for s in store.io.list(folder)})
+        if gone:
+            more = f" and {len(gone) - 1} more" if gone[1:] else ""
+            raise CommitConflict(
+                f"{folder}/{gone[0]}{more} is gone: remove_orphans() took files of this writer, open for "
+                "longer than its older_than; nothing was committed, write the rows again",
+                files=tuple(gone),
+            )
+
+
+def _is_old(store: Store, entry: ManifestEntry) -> bool:
+    created = entry.file.creation_time_ms
+    return created is None or store.env.local_now_ms() - created > YOUNG_MS
+
+
+OPTION = "commit.strict-mode.last-safe-snapshot"
+
+
+def require_no_other_user(
+    store: Store, since: Iterable[int], user: str, partitions: frozenset[bytes], *, overwrites: bool
+) -> None:
+    """Raise CommitConflict if one of these snapshots, of another user, conflicts with a commit to these
+    partitions. One that has expired does, since what it changed is unknown."""
+    for snapshot_id in since:
+        try:
+            other = store.snapshots.get(snapshot_id)
+            touched = _touched(store, other, overwrites) if other.commit_user != user else set()
+        except NotFound as e:
+            text = f"snapshot {snapshot_id}, which {OPTION!r} asks about, has expired; name a later one"
+            raise CommitConflict(text, snapshot=snapshot_id) from e
+        if not partitions.isdisjoint(touched):
+            who = f"snapshot {other.id} ({other.commit_kind} by {other.commit_user})"
+            text = f"{who} changed a partition of this commit, and {OPTION!r} is set; look at it first"
+            raise CommitConflict(text, snapshot=other.id)
+
+
+def _touched(store: Store, other: Snapshot, overwrites: bool) -> set[bytes]:
+    """The partitions that nobody else may have written since."""
+    if other.commit_kind not in ((APPEND, COMPACT, OVERWRITE) if overwrites else (COMPACT, OVERWRITE)):
+        return set()
+    appends = other.commit_kind == APPEND
+    entries = store.manifests.delta_entries(other)
+    partitions = {e.partition for e in entries if e.bucket >= 0 or not appends}
+    if appends:
+        return partitions
+    return partitions | _indexed(store, other)
+
+
+def _indexed(store: Store, other: Snapshot) -> set[bytes]:
+    """The partitions whose index files, deletion vectors among them, a snapshot changed."""
+    manifests, before = store.manifests, other.id - 1
+    earlier = store.snapshots.find(before)
+    if earlier is None:
+        return {e.partition for e in manifests.index_entries(other)}
+    if earlier.index_manifest == other.index_manifest:
+        return set()
+    old, new = ({(e.partition, e.file) for e in manifests.index_entries(s)} for s in (earlier, other))
+    return {partition for partition, _ in old ^ new}

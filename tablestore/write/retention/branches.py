@@ -151,7 +151,7 @@ def fast_forward(store: Store, name: str) -> Removed:
     ids = branch.snapshots.ids()
     if not ids:
         raise InvalidRequest(f"branch {name!r} has no snapshot to go to: write to it first")
-    gone = reachable.looked_at(store, lambda: _replaced(store, branch, ids[0]))
+    gone = reachable.looked_at(store, lambda: _replaced(store, ids[0]))
     _put(store, store.paths.snapshot(ids[0]), branch.io.read(branch.paths.snapshot(ids[0])), keep=True)
     synced.put(store, store.snapshots.get(ids[0]))
     try:
@@ -179,7 +179,7 @@ def _replace(store: Store, branch: Store, ids: list[int]) -> None:
     store.sync(store.paths.snapshot_dir, store.paths.schema_dir, store.paths.tag_dir)
 
 
-def _replaced(store: Store, branch: Store, start: int) -> Files:
+def _replaced(store: Store, start: int) -> Files:
     """The files that only the replaced snapshots, tags and changelogs need."""
     late = [s for s in store.snapshots.all() if s.id >= start]
     tags = [t.snapshot for t in refs.all_tags(store) if t.snapshot.id >= start]

@@ -193,7 +193,7 @@ def outcome(lines: list[str]) -> str:
     levels = Levels.of(files, options.num_levels)
     decision = pick(levels, options, at)
     if verb == "full":
-        decision = full(levels, options, must_rewrite=lambda f: f.file_name in must_rewrite)
+        decision = full(levels, must_rewrite=lambda f: f.file_name in must_rewrite)
     return decision.explain()
 
 

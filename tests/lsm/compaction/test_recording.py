@@ -26,7 +26,7 @@ def test_an_explanation_is_kept_word_for_word():
     files = [data_file(f"a{i}", i, i + 9) for i in range(2)]
     files += [data_file(f"b{i}", i * 10, i * 10 + 9, level=1) for i in range(5)]
     levels = Levels.of(files, 4)
-    decisions += [pick(levels, LEVELED, PickContext()), full(levels, LEVELED)]
+    decisions += [pick(levels, LEVELED, PickContext()), full(levels)]
     carried_out = [d for d in decisions if d.unit is not None]
     assert len(carried_out) > 400
     for decision in carried_out:
@@ -44,7 +44,7 @@ def test_a_record_counts_moved_files_apart():
     )
     lone = data_file("lone", 20, 29, file_size=40)
     levels = Levels.of([new, lone, old], 6)
-    decision = full(levels, CompactionOptions())
+    decision = full(levels)
     out = data_file("out", 0, 9, level=5, file_size=95, row_count=10)
     made = record_of(
         decision,
@@ -62,7 +62,7 @@ def test_a_record_counts_moved_files_apart():
 
 def test_a_planned_record_is_completed_by_who_carries_it_out():
     files = [data_file(f"f{i}", 0, 9, file_size=10, row_count=4) for i in range(3)]
-    decision = full(Levels.of(files, 6), CompactionOptions())
+    decision = full(Levels.of(files, 6))
     early = planned(decision, strategy="append", bucket=1)
     assert (early.bytes_read, early.bytes_written) == (0, 0)
     done = completed(early, before=files, after=[data_file("o", 0, 9, file_size=25, row_count=12)], millis=2)
@@ -71,7 +71,7 @@ def test_a_planned_record_is_completed_by_who_carries_it_out():
 
 def test_rules_of_another_version_are_left_unexplained():
     files = [data_file(f"f{i}", 0, 9) for i in range(3)]
-    made = planned(full(Levels.of(files, 6), CompactionOptions()), strategy="tiered", bucket=0)
+    made = planned(full(Levels.of(files, 6)), strategy="tiered", bucket=0)
     for trial in (
         Trial("hotness", "fired", (("heat", 3),)),
         Trial("size ratio", "perhaps", (("runs", 3), ("trigger", 2), ("taken", 3))),

@@ -139,8 +139,7 @@ def test_full_compaction_of_the_oldest_level_rewrites_files_with_gone_rows_one_b
     bucket = two_levels(tmp_path, {})
     bucket.live = [f for f in bucket.live if f.level]
     (file,) = bucket.live
-    options = CompactionOptions.of(TableOptions.parse({}))
-    assert full(bucket.levels, options).unit is None
-    decision = full(bucket.levels, options, must_rewrite=lambda f: f.file_name == file.file_name)
+    assert full(bucket.levels).unit is None
+    decision = full(bucket.levels, must_rewrite=lambda f: f.file_name == file.file_name)
     assert decision.unit == CompactUnit(5, (file,), file_by_file=True)
     assert "deleted or expired" in decision.text

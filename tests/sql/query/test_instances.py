@@ -14,8 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql import Session
-from tablestore.sql.query import instances
-from tablestore.sql.query.connection import DuckConnection
+from tablestore.sql.query.connection import DuckConnection, DuckSettings, LockedDuck
 
 ROWS = pa.table({"a": [1, 2, 3]})
 
@@ -28,37 +27,37 @@ def own_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[instances.DuckSettings]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[DuckSettings]:
     """What the instances that begin from here on may do, in order."""
-    allowed: list[instances.DuckSettings] = []
-    begin = instances.LockedDuck.__init__
+    allowed: list[DuckSettings] = []
+    begin = LockedDuck.__init__
 
-    def counted(self: instances.LockedDuck, what: instances.DuckSettings, *, kept: bool) -> None:
+    def counted(self: LockedDuck, what: DuckSettings, *, kept: bool) -> None:
         allowed.append(what)
         begin(self, what, kept=kept)
 
-    monkeypatch.setattr(instances.LockedDuck, "__init__", counted)
+    monkeypatch.setattr(LockedDuck, "__init__", counted)
     return allowed
 
 
-def test_one_instance_serves_many_queries(session: Session, started: list[instances.DuckSettings]) -> None:
+def test_one_instance_serves_many_queries(session: Session, started: list[DuckSettings]) -> None:
     for _ in range(3):
         session.sql("SELECT count(*) FROM orders WHERE amount + 1 > 0").to_arrow()
         session.sql("INSERT INTO orders VALUES (77, 'dan', 1.5)")
         session.sql("UPDATE orders SET amount = amount + 1 WHERE order_id = 77")
-    assert started == [instances.DuckSettings("60%", (), "UTC")]
+    assert started == [DuckSettings("60%", (), "UTC")]
     session.sql("SET 'table.local-time-zone' = 'Asia/Tokyo'")
     now = session.sql("SELECT CAST(TIMESTAMP '2026-01-01 00:00:00' AS TIMESTAMP_LTZ) AS t").to_arrow()["t"]
     assert str(now.type) == "timestamp[us, tz=Asia/Tokyo]"
     session.sql("SET 'execution.memory-limit' = '100MB'")
     session.sql("SELECT 1").to_arrow()
     assert started[1:] == [
-        instances.DuckSettings("60%", (), "Asia/Tokyo"),
-        instances.DuckSettings("100MB", (), "Asia/Tokyo"),
+        DuckSettings("60%", (), "Asia/Tokyo"),
+        DuckSettings("100MB", (), "Asia/Tokyo"),
     ]
 
 
-def test_a_query_sees_no_view_and_no_table_of_one_before_it(started: list[instances.DuckSettings]) -> None:
+def test_a_query_sees_no_view_and_no_table_of_one_before_it(started: list[DuckSettings]) -> None:
     with DuckConnection(kept=True) as connection:
         connection.duck.register("rows", ROWS)
         connection.duck.execute("CREATE TEMP TABLE copied AS SELECT * FROM rows").fetchall()
@@ -73,7 +72,7 @@ def test_a_query_sees_no_view_and_no_table_of_one_before_it(started: list[instan
     assert len(started) == 1
 
 
-def test_two_queries_at_once_have_two_instances(started: list[instances.DuckSettings]) -> None:
+def test_two_queries_at_once_have_two_instances(started: list[DuckSettings]) -> None:
     for _ in range(2):
         with DuckConnection(kept=True) as first, DuckConnection(kept=True) as second:
             first.duck.register("rows", ROWS)
@@ -104,7 +103,7 @@ def test_no_connection_changes_a_setting_of_the_instance(statement: str) -> None
         assert connection.duck.sql("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]
 
 
-def test_after_an_error_queries_get_another_instance(started: list[instances.DuckSettings]) -> None:
+def test_after_an_error_queries_get_another_instance(started: list[DuckSettings]) -> None:
     with DuckConnection(kept=True) as failing, pytest.raises(InvalidRequest):
         failing.run(lambda: failing.duck.execute("SELECT * FROM nothing"))
     with DuckConnection(kept=True) as after:
@@ -123,7 +122,7 @@ def test_an_instance_that_spilled_ends_with_its_query(own_instances: Path) -> No
         assert [path.is_dir() for path in own_instances.iterdir()] == [True]
 
 
-def test_few_instances_wait(tmp_path: Path, started: list[instances.DuckSettings]) -> None:
+def test_few_instances_wait(tmp_path: Path, started: list[DuckSettings]) -> None:
     zones = ["UTC", "Asia/Tokyo", "Europe/Berlin", "America/Lima", "Africa/Cairo", "Asia/Seoul"]
     for zone in [*zones, *zones[-2:], zones[0]]:
         with DuckConnection(zone=zone, kept=True) as connection:
