@@ -167,6 +167,7 @@ class SimEnv(Env):
     def __init__(self, seed: int = 0, now_ms: int = 1_700_000_000_000) -> None:
         super().__init__(random.Random(seed))
         object.__setattr__(self, "_now", now_ms)
+        object.__setattr__(self, "_passed", now_ms)
 
     def now_ms(self) -> int:
         return self._now
@@ -175,7 +176,7 @@ class SimEnv(Env):
         return instant_ms
 
     def monotonic(self) -> float:
-        return self._now / 1000
+        return self._passed / 1000
 
     def sleep(self, seconds: float) -> None:
         self.move(max(1, int(seconds * 1000)))
@@ -183,3 +184,4 @@ class SimEnv(Env):
     def move(self, millis: int) -> None:
         """Let time pass, or the clock jump back."""
         object.__setattr__(self, "_now", self._now + millis)
+        object.__setattr__(self, "_passed", self._passed + max(millis, 0))

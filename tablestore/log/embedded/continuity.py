@@ -26,12 +26,11 @@ from tablestore.io.syncing import Sync
 from tablestore.log.embedded import files
 from tablestore.log.embedded.directory import LogDirectory
 from tablestore.log.embedded.files import CUT, LogHeader, LogTransaction, LostEnd
-from tablestore.log.embedded.folder import LogFile
+from tablestore.log.embedded.folder import END, START, LogFile
 from tablestore.log.offsets import Offsets
 from tablestore.log.transaction_id import TransactionId
 
 log = logging.getLogger(__name__)
-END, START = "END", "START"
 REMEDY = "table.log.repair() goes on with what the files of the table have"
 
 
@@ -63,7 +62,7 @@ def _noted_down(directory: LogDirectory, name: str, number: int) -> bool:
 def missing_end(directory: LogDirectory, last: TransactionId | None) -> Corrupt | None:
     """What is wrong where a file is missing that was appended behind the `last` transaction of a snapshot;
     None where nothing says so."""
-    noted = _noted(directory, END)
+    noted = directory.noted(END)
     committed = 0 if last is None else last.number
     if noted is not None and noted <= committed:
         return None
@@ -82,20 +81,10 @@ def missing_start(directory: LogDirectory) -> tuple[int, int] | None:
     nothing says so."""
     directory.forget()
     chain = directory.chain()
-    noted = _noted(directory, START)  # read behind the chain: it is never behind what is there
+    noted = directory.noted(START)  # read behind the chain: it is never behind what is there
     if noted is None or not chain or chain[0][0] <= noted:
         return None
     return noted, chain[0][0] - 1
-
-
-def _noted(directory: LogDirectory, name: str) -> int | None:
-    """The number that was noted, None where none can be read."""
-    try:
-        text, _, crc = directory.io.read(join(directory.path, name)).partition(b" ")
-    except FileNotFoundError:
-        return None
-    sound = text.isdigit() and crc == b"%d" % zlib.crc32(text)
-    return int(text) if sound else None
 
 
 def require_same(directory: LogDirectory, last: TransactionId | None) -> None:
@@ -161,7 +150,7 @@ def begin_anew(
     Raises CommitConflict where somebody else did so or appended.
     """
     end, env = directory.end(), directory.env
-    number = max(end.number, 0 if last is None else last.number, _noted(directory, END) or 0) + 2
+    number = max(end.number, 0 if last is None else last.number, directory.noted(END) or 0) + 2
     start = {b: max(end.offsets.get(b, 0), at.get(b, 0)) + CUT for b in range(buckets)}
     now = max(env.now_ms(), end.timestamp_ms)
     transaction = LogTransaction(number, env.uuid(), now, {})

@@ -4,7 +4,8 @@ Put-if-absent of the next number is the transaction. Singles of an aligned range
 a segment, whose name follows from any number in it: `SPAN`, `SPAN`² or `SPAN`³ numbers. The segment is made
 before its singles are removed, so who misses a number, or has just made one, asks for the segments that would
 cover it: if there is one, the number was spent before. Retention frees names of files that are older than
-`SETTLED_MS` only, and a writer that stood still for long lists the directory after its put.
+`SETTLED_MS` only. A writer that stood still for long looks for the end again before its put, and if it stood
+still in the put, too, asks afterwards whether its number was spent.
 
 A torn file at the end spends its number, and `CUT` offsets of each bucket, so that no offset that anybody may
 have seen comes again. The next file names it. In a log whose files are synced none can be torn, so there it
@@ -28,7 +29,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.syncing import Sync
 from tablestore.log.embedded import files
 from tablestore.log.embedded.files import CUT, LogHeader, LostEnd, Range
-from tablestore.log.embedded.folder import AHEAD, LogFile, LogFolder
+from tablestore.log.embedded.folder import AHEAD, START, LogFile, LogFolder
 from tablestore.log.offsets import Offsets, reaches
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class LogDirectory(LogFolder):
         self._named = False  # the folders above are known to be on the disk
         self._lock = threading.RLock()  # protects all below
         self._end: LogEnd | None = None
-        self._looked_ms = 0
+        self._looked = 0, 0.0
         self._chain: list[Range] | None = None
         self._cache: OrderedDict[Range, LogFile] = OrderedDict()
         self.passed: list[Range] = []
@@ -105,7 +106,7 @@ class LogDirectory(LogFolder):
             if self._stalled():  # the next number may be gone already
                 self._end = self._chain = None
             self.last_end()
-            self._looked_ms = self.env.now_ms()
+            self._looked = self._clocks()
             while self._step():
                 pass
             return self.last_end()
@@ -114,7 +115,7 @@ class LogDirectory(LogFolder):
         """The end of the log as last seen."""
         with self._lock:
             if self._end is None:
-                self._looked_ms = self.env.now_ms()
+                self._looked = self._clocks()
                 self._end = self._newest()
             return self._end
 
@@ -146,11 +147,13 @@ class LogDirectory(LogFolder):
 
     def put(self, header: LogHeader, body: Sequence[bytes | pa.Buffer], *, fsync: bool) -> bool:
         """True iff this call made that single file, the next of the log as last seen; else its number is
-        spent.
+        spent, or the end was seen too long ago: look at it again.
 
         Raises CommitUnknown where it may be there or not, Unavailable where it is not.
         """
         number = header.first
+        if self._stalled():
+            return False
         path = self.file_path((number, number))
         parts = tuple(map(self.part_path, header.parts))
         after = Sync(self.path if self._named else self.root, parts) if fsync else None
@@ -171,7 +174,7 @@ class LogDirectory(LogFolder):
         small = len(data) <= AHEAD
         file = LogFile(path, header, len(data) - header.length, data if small else None)
         with self._lock:
-            self._looked_ms = self.env.now_ms()
+            self._looked = self._clocks()
             self._keep((number, number), file)
             if self.last_end().number == number - 1:
                 self._advance(header)
@@ -401,10 +404,17 @@ class LogDirectory(LogFolder):
 
     def _stalled(self) -> bool:
         """Whether the end was looked at so long ago that retention may have freed a name since."""
-        return abs(self.env.now_ms() - self._looked_ms) > _STALLED_MS
+        (wall, steady), (seen_wall, seen_steady) = self._clocks(), self._looked
+        return abs(wall - seen_wall) > _STALLED_MS or 1000 * (steady - seen_steady) > _STALLED_MS
+
+    def _clocks(self) -> tuple[int, float]:
+        """The clock of the wall, which may be put back, and the steady one, which may stand still while the
+        machine sleeps: milliseconds and seconds."""
+        return self.env.now_ms(), self.env.monotonic()
 
     def _is_listed(self, number: int) -> bool:
-        return (number, number) in self.listed()[0]
+        """Whether a number is one of those that the log has and retention has not left behind."""
+        return (number, number) in self.listed()[0] and number >= (self.noted(START) or 0)
 
 
 def _not_cut(waiting: Sequence[tuple[Range, LogFile | Corrupt]], cut: Sequence[int]) -> Iterator[LogFile]:

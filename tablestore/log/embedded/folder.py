@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from dataclasses import dataclass
 
 from tablestore.core.errors import Corrupt
@@ -14,6 +15,8 @@ from tablestore.log.offsets import Offsets
 
 log = logging.getLogger(__name__)
 
+END, START = "END", "START"
+"""Files that say which number was appended last, and from which on retention has left files."""
 AHEAD = 1 << 16  # bytes that are read with the beginning of a file
 
 
@@ -40,6 +43,15 @@ class LogFolder:
     def part_path(self, uuid: str) -> str:
         """Where a part file is."""
         return join(self.path, "parts", f"{uuid}.arrow")
+
+    def noted(self, name: str) -> int | None:
+        """The number in the file `END` or `START`, None where none can be read."""
+        try:
+            text, _, crc = self.io.read(join(self.path, name)).partition(b" ")
+        except FileNotFoundError:
+            return None
+        sound = text.isdigit() and crc == b"%d" % zlib.crc32(text)
+        return int(text) if sound else None
 
     def opened(self, numbers: Range) -> LogFile:
         """A log file; raises FileNotFoundError where it is gone, LostEnd or Corrupt where it is no whole file
