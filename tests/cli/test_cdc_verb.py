@@ -35,6 +35,7 @@ from tablestore.cli.cdc import command as cdc
 from tablestore.cli.cdc import options
 from tablestore.cli.cdc.plan import plan_lines
 from tablestore.cli.cdc.screen import picture, plain_lines, summary
+from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.running import REFUSED
 from tablestore.flow.runner import ENGINES
 from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
@@ -232,7 +233,7 @@ def test_an_end_with_paused_tables_is_no_success_and_says_which_to_read_again(tm
     last = replace(REPORT, number=4, events=(event,), snapshotting=(), paused=("shop.orders", "shop.b"))
     assert BatchReport.from_json(json.loads(json.dumps(last.to_json()))) == last
     ended.state, ended.reports = "ended", lambda: [REPORT, last]
-    assert cdc.show(ended, [], screen, log) == cdc.PAUSED == 4
+    assert cdc.show(ended, [], screen, log) == ExitCode.PAUSED == 4
     said = screen.file.getvalue()
     assert "cdc: paused: shop.orders,shop.b" in said
     for option in ("--read-again ", "--exclude "):
@@ -302,7 +303,7 @@ def test_a_paused_table_ends_with_its_exit_code_until_it_is_excluded(
     mariadb.run(f"INSERT INTO {shop}.tmp_1 VALUES (1)")
     for _ in range(2):  # the second one has nothing to read
         done = cdc_verb(*written, "--once")
-        assert done.returncode == cdc.PAUSED, done.stderr
+        assert done.returncode == ExitCode.PAUSED, done.stderr
         assert f"cdc: paused: {shop}.orders" in done.stderr
     tmp = ts.connect(tmp_path / "lake").table("ods.tmp_1")
     assert tmp.scan().to_arrow().num_rows == 1

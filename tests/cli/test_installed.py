@@ -86,7 +86,7 @@ def test_a_help_loads_nothing_of_others(name: str) -> None:
 def test_both_doors_show_one_help(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.setenv("COLUMNS", "9000")
     shown = []
     for door in (Door(), CHECKOUT):
         with pytest.raises(SystemExit, match="0"):

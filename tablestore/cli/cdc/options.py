@@ -88,9 +88,7 @@ def _source_options(p: Any) -> None:
         choices=ZERO_DATES,
         help=f"what becomes of a date as 0000-00-00 (default {ZERO_DATES[0]})",
     )
-    p.add_argument(
-        "--publication", metavar="NAME", help="of PostgreSQL: which tables are published (default tablestore)"
-    )
+    p.add_argument("--publication", metavar="NAME", help="of PostgreSQL: which tables are published")
     p.add_argument("--slot", metavar="NAME", help="of PostgreSQL: the replication slot of this capture")
     p.add_argument("--password-file", metavar="FILE", help="read again for each connection")
     p.add_argument("--tls", choices=TLS_MODES, help="whether connections are encrypted, and who is trusted")
