@@ -34,7 +34,7 @@ def test_names_that_are_markup_are_text_in_every_view(lab: Lab, location: Path) 
         tool = button.get_attribute("data-tool")
         page.locator(f".lw-bench[data-tool={tool}]").wait_for()
     notebook.expect("bench.trouble", "")
-    assert len(notebook.kernel("list(bench.parts)")) == 11
+    assert len(notebook.kernel("list(bench.parts)")) == 12
     assert set(page.evaluate(SAFE)) <= OURS
     assert page.evaluate(EVENTS) == []
     assert page.evaluate("window.owned === undefined && document.title !== 'owned'")
