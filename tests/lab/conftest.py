@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import browsing
-from tests.lab.jupyter import LIGHT, Lab, Server
+from tests.lab.jupyter import LIGHT, VIEWPORT, Lab, Server
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
@@ -42,4 +42,5 @@ def lab(server: Server, browser: playwright.Browser, pages: list[Lab]) -> Iterat
     finally:
         shown.close_notebooks()
         shown.theme(LIGHT)
+        shown.page.set_viewport_size(VIEWPORT)
         pages.append(shown)

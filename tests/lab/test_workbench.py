@@ -51,7 +51,7 @@ def test_the_whole_cockpit_follows_one_snapshot_and_compacts(lab: Lab) -> None:
 def test_two_moments_side_by_side(lab: Lab) -> None:
     cell = "one, two = widgets.Workbench(table), widgets.Workbench(table)\nwidgets.Beside(one, two)"
     notebook = lab.open([TABLE, cell])
-    lab.page.set_viewport_size({"width": 1900, "height": 1000})
+    lab.page.set_viewport_size({"width": 1900, "height": 1700})
     lab.page.get_by_role("slider", name="snapshot").last.focus()
     lab.page.keyboard.press("Home")
     notebook.expect("(one.timeline.snapshot, two.timeline.snapshot)", [6, 1])

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
+from notebooks.bench.tier_scale import with_leaders
 from tablestore.core.errors import TablestoreError
 from tablestore.fluss.tables import FlussTable
 from tablestore.fluss.write import TableWriter
@@ -284,7 +285,7 @@ def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Flus
         with Appending(fluss, table):
             until(lambda: in_lake(lake, again).num_rows == 100)
             fluss.admin.drop_table(again.path)
-            made = fluss.admin.create_table(again.path, again.descriptor)
+            made = with_leaders(fluss.admin, again.path, again.descriptor)
             TableWriter(fluss.cluster, made).append(numbers(1000, 7))
             until(lambda: in_lake(lake, made).num_rows == 7)
             jobs = (one, two)
