@@ -78,15 +78,7 @@ class PostgresLog:
 
     def images(self, rows: Iterable[bytes]) -> Iterator[Images]:
         """The images in `rows`, each a message behind 6 bytes, in blocks of some MB."""
-        block: list[bytes] = []
-        size = 0
-        for row in rows:
-            block.append(row)
-            size += len(row)
-            if size > _BLOCK_BYTES:
-                yield from self._of_block(block)
-                block, size = [], 0
-        if block:
+        for block in _blocks(rows):
             yield from self._of_block(block)
 
     def _of_block(self, rows: list[bytes]) -> Iterator[Images]:
@@ -195,16 +187,22 @@ def cut_images(
 
 def copied_rows(rows: Iterable[bytes], columns: int) -> Iterator[Slices]:
     """Rows of a COPY in its binary format, cut into values, in blocks of some MB."""
+    for block in _blocks(rows):
+        yield _copied(block, columns)
+
+
+def _blocks(rows: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The rows in order, some MB at a time."""
     block: list[bytes] = []
     size = 0
     for row in rows:
         block.append(row)
         size += len(row)
         if size > _BLOCK_BYTES:
-            yield _copied(block, columns)
+            yield block
             block, size = [], 0
     if block:
-        yield _copied(block, columns)
+        yield block
 
 
 def _copied(rows: list[bytes], columns: int) -> Slices:
