@@ -112,7 +112,7 @@ class MysqlAddress:
             ("password_file", "tls", "tls_ca", "read_again", "left_out", "zero_dates"),
             _OF_DATABASES,
         )
-        security = {k: _text(k, settings[k]) for k in ("password_file", "tls", "tls_ca") if settings.get(k)}
+        security = _security(settings)
         address = Address.parse(url, **security)
         database, _, table = address.database.partition(".")
         if table and tables:
@@ -173,7 +173,7 @@ class PostgresAddress:
         numbers = ("chunk_rows", "chunks", "log_bytes", "patience_seconds")
         _require_known(settings, names, numbers)
         given = {k: v for k, v in settings.items() if v is not None}
-        security = {k: _text(k, given[k]) for k in ("password_file", "tls", "tls_ca") if given.get(k)}
+        security = _security(settings)
         how: dict[str, Any] = {k: _positive(k, given[k]) for k in numbers if k in given}
         how |= {k: _text(k, given[k]) for k in ("publication", "slot") if k in given}
         if given.get("read_again"):
@@ -302,6 +302,11 @@ def _require_known(settings: Mapping[str, Any], known: Iterable[str], more: Iter
     for name in settings:
         if name not in (*known, *more):
             raise NotFound.among("argument of this source", name, (*known, *more))
+
+
+def _security(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Those of the settings that say how a server is signed in to."""
+    return {k: _text(k, settings[k]) for k in ("password_file", "tls", "tls_ca") if settings.get(k)}
 
 
 def _positive(name: str, value: Any) -> int:
