@@ -206,6 +206,25 @@ def test_tables_that_are_altered_truncated_made_and_dropped(database: Database, 
     ]
 
 
+def test_commits_that_did_not_wait_for_the_disk_are_in_a_batch_that_is_planned_behind_them(
+    database: Database, tmp_path: Path
+) -> None:
+    """What others see is read, and never lies across the end of a batch."""
+    database.run("CREATE TABLE t (id int PRIMARY KEY)", "SET synchronous_commit = off")
+    address = source_address(database.url, (), {})
+    source = address.open(rules_of(address, {"into": "ods"}), checkpoint=str(tmp_path), follow=True)
+    at = source.initial()
+    while source.next(at) != at:
+        at = source.next(at)
+    for row in range(20):
+        database.run(f"INSERT INTO t VALUES ({row})")
+        end = source.next(at)
+        assert end["position"] > at["position"]
+        (piece,) = source.pieces(at, end)
+        assert [rows.rows.to_pylist() for rows in piece.read()] == [[{"id": row}]]
+        at = end
+
+
 def test_a_slot_that_is_lost_or_moved_is_an_error_and_reading_again_mends_it(
     database: Database, tmp_path: Path
 ) -> None:

@@ -37,7 +37,11 @@ _SESSION = {
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "0",
     "search_path": "pg_catalog",
+    "synchronous_commit": "local",
 }
+_LOG_END = """
+    SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8,
+        (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8"""
 _RUNNING = """
     SELECT l.transactionid::text, l.pid FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
@@ -134,8 +138,18 @@ class Connection:
                         yield row
 
     def log_end(self) -> int:
-        """The end of the log that is on disk, as bytes from its beginning."""
-        return int(self.rows("SELECT (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8")[0][0])
+        """The end of the log, as bytes from its beginning: all that others see is before it, and on disk.
+
+        No record lies across it. The end of what is on disk may be in the middle of one, and then is no
+        place to divide the log at: a commit there begins before it, and is not read yet."""
+        end, flushed = self.rows(_LOG_END)[0]
+        if flushed < end:
+            self._flush_log()
+        return int(end)
+
+    def _flush_log(self) -> None:
+        """Have all that is in the log on disk, also commits that did not wait for it."""
+        self.run("SELECT pg_logical_emit_message(true, 'tablestore', '')")
 
     def require_all_seen(self, patience_seconds: float) -> None:
         """Wait until whatever was in the log before this call is seen by each statement after it.
@@ -169,9 +183,7 @@ class Connection:
             self.run("SELECT 1")  # the view begins here
             if locked:
                 with Connection.open(self.address) as other:
-                    # Commits without waiting for the disk are seen, and on disk behind this one.
-                    other.run("SET synchronous_commit = on")
-                    other.run("SELECT pg_logical_emit_message(true, 'tablestore', '')")
+                    other._flush_log()  # commits that did not wait for the disk are seen here, too
             yield
         finally:
             with contextlib.suppress(TablestoreError):
