@@ -67,8 +67,8 @@ def missing_rows(store: Store, log: FlussLog) -> MissingRows:
     """What the newest snapshot lacks. Raises one of `UNREACHED`."""
     bounds, at = log.bounds(), offsets_at(store, store.snapshots.latest())
     # a keyed bucket that no round has seen begins with a snapshot of its keys, whatever its log has
-    known = set(at) if store.schema.shown.primary_keys else set(bounds.start)
-    begin = {n: start for n, start in bounds.start.items() if n in known}
+    buckets = set(at) if store.schema.shown.primary_keys else set(bounds.start)
+    begin = {n: start for n, start in bounds.start.items() if n in buckets}
     lost = {n: range(at.get(n, 0), start) for n, start in begin.items() if at.get(n, 0) < start}
     cut = {n: (at[n], end) for n, end in bounds.end.items() if at.get(n, 0) > end}
     kept, waiting = log.kept_ms, dict[int, int]()

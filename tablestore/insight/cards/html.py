@@ -149,7 +149,7 @@ def card(
         parts.append(f'<div style="margin-top:6px">{_chip(*chip)}</div>')
     if facts:
         parts.append(f'<div style="margin-top:8px">{_facts(facts)}</div>')
-    parts += [f'<div style="margin-top:10px;overflow-x:auto">{one}</div>' for one in body if one]
+    parts += [f'<div style="margin-top:10px;overflow-x:auto">{part}</div>' for part in body if part]
     if code:
         style = (
             f"font-family:var(--ts-code,{_CODE});font-size:11px;color:{ink('ink2')};background:none;padding:0"
@@ -177,12 +177,12 @@ def _chip(state: str, words: str) -> str:
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
     """`12 files · 920 MiB`: numbers in ink, nouns quiet."""
-    one = (
+    fact_table = (
         f'<span style="white-space:nowrap;margin-right:14px"><b style="font-weight:600;color:{ink("ink")}">'
         f'{esc(number)}</b> <span style="color:{ink("ink2")}">{esc(noun)}</span></span>'
         for number, noun in facts
     )
-    return " ".join(one)
+    return " ".join(fact_table)
 
 
 def counted(number: int, noun: str, more: str = "") -> tuple[str, str]:
@@ -218,7 +218,7 @@ def words(text: str) -> str:
         f"font-family:var(--ts-code,{_CODE});font-size:11px;line-height:16px;color:{ink('ink2')};"
         "white-space:pre-wrap;overflow-wrap:anywhere"
     )
-    shown = "<br>".join(esc(one, longest=400).replace("  ", "&nbsp; ") for one in text.splitlines())
+    shown = "<br>".join(esc(line, longest=400).replace("  ", "&nbsp; ") for line in text.splitlines())
     return f'<div style="{style}">{shown}</div>'
 
 

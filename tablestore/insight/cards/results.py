@@ -38,8 +38,8 @@ def compaction_card(found: Compaction) -> str:
     share = f"{len(found.busy):,} of {many(len(found.picks), 'bucket')} with work"
     what = "dry run: nothing is written"
     if found.committed is not None:
-        made = found.committed.snapshot
-        what = "nothing to commit" if made is None else f"snapshot {made}"
+        snapshot = found.committed.snapshot
+        what = "nothing to commit" if snapshot is None else f"snapshot {snapshot}"
     return html.card(
         "Compaction",
         what,
@@ -60,11 +60,11 @@ def what_if_card(found: WhatIf) -> str:
     heads = [("", False), (found.names[0], True), (found.names[1], True), ("", True)]
     lines = [
         [
-            TextCell(one.name, colour="ink2"),
-            *(TextCell(value, True) for value in one.values),
-            TextCell(one.change.replace("-", "−"), True, "ink2"),
+            TextCell(difference.name, colour="ink2"),
+            *(TextCell(value, True) for value in difference.values),
+            TextCell(difference.change.replace("-", "−"), True, "ink2"),
         ]
-        for one in found.differences
+        for difference in found.differences
     ]
     body = [html.line(found.verdict(), "ink"), html.rows(heads, lines), html.words(found.trust)]
     return html.card("What if", asked, body=body)
@@ -146,9 +146,9 @@ def diagnosis_card(found: Diagnosis) -> str:
     worst = found.findings[0].severity if found.findings else ""
     state = {"": "sound", "risk": "risk", "note": "plain"}.get(worst, "due")
     sound = [
-        [TextCell(one.rule), TextCell(one.text, colour="ink2", wraps=True)]
-        for one in found.tried
-        if not one.findings
+        [TextCell(outcome.rule), TextCell(outcome.text, colour="ink2", wraps=True)]
+        for outcome in found.tried
+        if not outcome.findings
     ]
     more = len(found) - _FINDINGS
     return html.card(
@@ -177,14 +177,14 @@ def advice_card(found: BucketAdvice) -> str:
     heads = [(name, True) for name in ("buckets", "mean", "largest", "skew", "empty")]
     lines = [
         [
-            TextCell(f"{'→ ' if one.buckets == found.buckets else ''}{one.buckets:,}", True),
-            TextCell(size(one.mean_bytes), True),
-            TextCell(size(one.largest_bytes), True),
-            TextCell(f"{one.skew:.2f}", True),
-            TextCell(f"{one.empty:,}", True),
-            TextCell(one.verdict, colour="ink2"),
+            TextCell(f"{'→ ' if alternative.buckets == found.buckets else ''}{alternative.buckets:,}", True),
+            TextCell(size(alternative.mean_bytes), True),
+            TextCell(size(alternative.largest_bytes), True),
+            TextCell(f"{alternative.skew:.2f}", True),
+            TextCell(f"{alternative.empty:,}", True),
+            TextCell(alternative.verdict, colour="ink2"),
         ]
-        for one in found.alternatives
+        for alternative in found.alternatives
     ]
     notes = "".join(f"<div>{html.line(f'mind: {note}')}</div>" for note in found.notes)
     return html.card(

@@ -74,15 +74,15 @@ def _columns(plan: Plan, names: Sequence[str]) -> str:
     heads = [("column", False), ("type", False), ("NULLs", True), ("distinct", True), ("from", False)]
     lines = [
         [
-            TextCell(one["column"]),
-            TextCell(one["type"], colour="ink2"),
-            TextCell("–" if one["nulls"] is None else f"{one['nulls']:,}", True),
-            TextCell(_distinct(one), True),
-            TextCell(_text("min", one["min"])),
-            TextCell("", markup=_bars(one["spread"])),
-            TextCell(_text("max", one["max"])),
+            TextCell(fact["column"]),
+            TextCell(fact["type"], colour="ink2"),
+            TextCell("–" if fact["nulls"] is None else f"{fact['nulls']:,}", True),
+            TextCell(_distinct(fact), True),
+            TextCell(_text("min", fact["min"])),
+            TextCell("", markup=_bars(fact["spread"])),
+            TextCell(_text("max", fact["max"])),
         ]
-        for one in facts
+        for fact in facts
     ]
     said = f"columns of {many(facts[0]['rows'], 'stored row')}, by the files' statistics; ≈ is the spread"
     return html.rows([*heads, ("≈", False), ("to", False)], lines) + html.line(said, "ink3")
@@ -235,5 +235,5 @@ def _is_number(kind: pa.DataType) -> bool:
 def _value(value: pa.Scalar, number: bool) -> TextCell:
     if not value.is_valid:
         return TextCell("null", number, "ink3")
-    found = value.as_py()
-    return TextCell(f"0x{found.hex()}" if isinstance(found, bytes) else str(found), number)
+    plain = value.as_py()
+    return TextCell(f"0x{plain.hex()}" if isinstance(plain, bytes) else str(plain), number)

@@ -30,8 +30,8 @@ def card(store: Store, name: str, at: Snapshot | None = None) -> str:
     """The card of the table `name`, at the snapshot `at` or the newest."""
     schema = store.schema
     snapshots = newest(store, at)
-    found = snapshots[-1] if snapshots else at
-    facts, chip, note = _held(store, found)
+    newest_snapshot = snapshots[-1] if snapshots else at
+    facts, chip, note = _held(store, newest_snapshot)
     past = "" if at is None else f" · as it was at snapshot {at.id}"
     columns = [
         [TextCell(f.name), TextCell(str(f.type)), TextCell(f.description or "")]
@@ -55,13 +55,13 @@ def newest(store: Store, at: Snapshot | None = None, *, count: int = NEWEST) -> 
     """The newest snapshots (up to `at`), `count` at most, oldest first; without those that expire
     meanwhile."""
     ids = [i for i in store.snapshots.ids() if at is None or i <= at.id]
-    found = []
+    snapshots = []
     for snapshot_id in ids[-count:]:
         try:
-            found.append(store.snapshots.get(snapshot_id))
+            snapshots.append(store.snapshots.get(snapshot_id))
         except NotFound:
             continue
-    return found
+    return snapshots
 
 
 def kind(store: Store) -> str:
@@ -90,23 +90,23 @@ def _held(
 ) -> tuple[list[tuple[str, str]], tuple[str, str] | None, str]:
     """Facts, chip and note of a state."""
     try:
-        found = measured(store, snapshot)
+        statistics = measured(store, snapshot)
     except TablestoreError as e:
         return [], ("broken", "its manifests cannot be read"), f"{type(e).__name__}: {e}"
-    if not isinstance(found, Health):
-        files = sum(m.num_added - m.num_deleted for m in found)
+    if not isinstance(statistics, Health):
+        files = sum(m.num_added - m.num_deleted for m in statistics)
         note = f"more than {MOST_FILES:,} entries: table.inspect.health() looks at each bucket"
         return [html.counted(files, "file")], None, note
     facts = [
-        html.counted(found.files, "file"),
-        (size(found.bytes), ""),
-        html.counted(found.rows, "row", "stored"),
-        html.counted(found.buckets.num_rows, "bucket", "with files"),
+        html.counted(statistics.files, "file"),
+        (size(statistics.bytes), ""),
+        html.counted(statistics.rows, "row", "stored"),
+        html.counted(statistics.buckets.num_rows, "bucket", "with files"),
     ]
     when = (
         "" if snapshot is None else f"snapshot {snapshot.id}, {html.moment(store.env, snapshot.time_millis)}"
     )
-    return facts, (found.state, found.verdict), when
+    return facts, (statistics.state, statistics.verdict), when
 
 
 def _drawn(snapshots: list[Snapshot]) -> str:

@@ -73,16 +73,16 @@ def examine(
     progress: ProgressCallback | None = None,
 ) -> Findings:
     """Violations, and notes on what could not be looked at or is a known quirk of its writer."""
-    found = Findings()
+    findings = Findings()
     try:
         for _ in range(_TRIES):
-            found = Findings()
-            if _Check(store, found, data, branches, log, progress=progress).run():
+            findings = Findings()
+            if _Check(store, findings, data, branches, log, progress=progress).run():
                 break
     except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
-        found.violate("I2", store.paths.root, f"the check stopped: {e!r}")
-    found.note_unsummed()
-    return found
+        findings.violate("I2", store.paths.root, f"the check stopped: {e!r}")
+    findings.note_unsummed()
+    return findings
 
 
 @dataclass
@@ -195,9 +195,9 @@ class _Check:
             path = self.store.paths.changelog(snapshot_id)
             name = f"changelog-{snapshot_id}"
             with self.found.about([name]):
-                found = self.reader.read(path, partial(self.own, path))
-                if found is not None:
-                    self.reader.guarded(path, partial(self.changelog, name, found))
+                changelog = self.reader.read(path, partial(self.own, path))
+                if changelog is not None:
+                    self.reader.guarded(path, partial(self.changelog, name, changelog))
 
     def branches(self) -> None:
         """Check every branch; data files that the table itself names are not opened twice."""
@@ -243,7 +243,7 @@ class _Check:
                 self.found.violate(
                     "I1", self.store.paths.snapshot_dir, f"snapshots {a + 1}..{b - 1} are missing"
                 )
-        found = []
+        snapshots = []
         for snapshot_id in ids:
             path = self.store.paths.snapshot(snapshot_id)
             with self.found.about([f"snapshot-{snapshot_id}"]):
@@ -253,8 +253,8 @@ class _Check:
                 if snapshot.id != snapshot_id:
                     self.found.violate("I1", path, f"holds id {snapshot.id}")
                     continue
-            found.append(snapshot)
-        return found
+            snapshots.append(snapshot)
+        return snapshots
 
     def own(self, path: str, data: bytes) -> Snapshot:
         """The snapshot of this table in the file at `path`."""

@@ -94,8 +94,8 @@ class DataCheck:
             if len(some) == 1:
                 self._violate(some[0], "I2", str(error))
                 return
-            for one in some:
-                self._files([one])
+            for entry in some:
+                self._files([entry])
 
     def _violate(self, named: Named, invariant: str, text: str) -> None:
         entry, holders = named

@@ -155,12 +155,12 @@ class FileRows:
         unknown, bounds = ColumnStats(None, None, None, 0), {}
         for f in self.columns:
             # ORC loses trailing blanks that the statistics still have
-            known = [
+            bounds_written = [
                 unknown if is_orc and f.type.root == "CHAR" else recorded.get(f.name, unknown)
                 for recorded, is_orc in zip(self._recorded, orc, strict=True)
             ]
-            if any(k.min is not None or k.max is not None for k in known):
-                ends = [k.min for k in known], [k.max for k in known]
+            if any(k.min is not None or k.max is not None for k in bounds_written):
+                ends = [k.min for k in bounds_written], [k.max for k in bounds_written]
                 bounds[f.name] = literal.array(ends[0], f.type), literal.array(ends[1], f.type)
         return bounds
 
@@ -214,10 +214,10 @@ class FileRows:
         if self._rows[i] != f.row_count:
             yield i, "I8", f"holds {self._rows[i]} rows, its manifest says {f.row_count}"
         looked_at = {c.name for c in self.columns} if self._rows[i] else ()
-        for name, known in self._recorded[i].items():
+        for name, written in self._recorded[i].items():
             nulls = int(self._nulls[name][i]) if name in self._nulls else 0
-            if known.null_count is not None and name in looked_at and nulls != known.null_count:
-                yield i, "I8", f"{name} has {nulls} nulls, its statistics say {known.null_count}"
+            if written.null_count is not None and name in looked_at and nulls != written.null_count:
+                yield i, "I8", f"{name} has {nulls} nulls, its statistics say {written.null_count}"
         if self.keyed and f.delete_count is not None and self._deletes[i] != f.delete_count:
             text = f"holds {self._deletes[i]} -U and -D rows, its manifest says {f.delete_count}"
             yield i, "deletes", text
@@ -231,8 +231,8 @@ class FileRows:
 
 def _owners(owner: np.ndarray, wrong: np.ndarray) -> list[int]:
     """The files that have one of the rows that are `wrong`."""
-    found: list[int] = np.unique(owner[wrong]).tolist() if wrong.any() else []
-    return found
+    owners: list[int] = np.unique(owner[wrong]).tolist() if wrong.any() else []
+    return owners
 
 
 def _true(mask: pa.Array) -> np.ndarray:

@@ -84,9 +84,9 @@ class Findings:
     def violate(self, invariant: str, where: str, text: str) -> None:
         """Add a violation."""
         self.calls += 1
-        found, holders = Violation(invariant, where, text), frozenset(self._about)
-        known = self.holders.get(found, holders)
-        self.holders[found] = known | holders if known and holders else frozenset()
+        violation, holders = Violation(invariant, where, text), frozenset(self._about)
+        shared = self.holders.get(violation, holders)
+        self.holders[violation] = shared | holders if shared and holders else frozenset()
 
     def looked_at(self, path: str, *, checksum: bool) -> None:
         """Count a file that was read, with a checksum that holds or without any."""

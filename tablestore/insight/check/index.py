@@ -114,15 +114,15 @@ class IndexCheck:
 
     def _vector(self, path: str, data_file: str, file: DeletionFile, rows: int) -> None:
         """I8: positions are rows of the file, as many as promised; the checksum holds."""
-        known = (path, data_file, file.offset, file.length)
-        if known in self._known:
+        identity = (path, data_file, file.offset, file.length)
+        if identity in self._known:
             return
         try:
             deletion_vector.read(self._store.io, file, rows=rows)
         except (TablestoreError, OSError) as e:
             self._found.violate("I8", path, f"{data_file}: {e}")
         else:
-            self._known.add(known)
+            self._known.add(identity)
 
     def _row_ids(self, where: str, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
         """I8: no two files give one row id, none reaches the snapshot's next one."""
@@ -151,12 +151,14 @@ class IndexCheck:
                 continue
             path = self._store.index_path(e.partition, e.bucket, e.file)
             try:
-                found = hashing.decode_index(self._store.io.read(path), path)
+                hashes = hashing.decode_index(self._store.io.read(path), path)
             except (TablestoreError, OSError):
                 continue  # reported when the file was looked at
-            if len(found) != e.file.row_count:
-                self._found.violate("I8", path, f"holds {len(found)} hashes, {e.file.row_count} are promised")
-            hashed[e.partition, e.bucket] = found
+            if len(hashes) != e.file.row_count:
+                self._found.violate(
+                    "I8", path, f"holds {len(hashes)} hashes, {e.file.row_count} are promised"
+                )
+            hashed[e.partition, e.bucket] = hashes
         self._once(hashed)
         places: dict[Place, list[ManifestEntry]] = {}
         for data in live:
@@ -166,8 +168,8 @@ class IndexCheck:
 
     def _once(self, hashed: dict[Place, np.ndarray]) -> None:
         by_partition: dict[bytes, list[np.ndarray]] = {}
-        for (partition, _), found in hashed.items():
-            by_partition.setdefault(partition, []).append(np.unique(found))
+        for (partition, _), hashes in hashed.items():
+            by_partition.setdefault(partition, []).append(np.unique(hashes))
         for partition, parts in by_partition.items():
             together = np.concatenate(parts)
             twice = len(together) - len(np.unique(together))

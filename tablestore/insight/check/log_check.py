@@ -210,8 +210,8 @@ class LogCheck:
         newest = {key: row for row, key in enumerate(self._keys(logged))}
         wrong: list[str] = []
         for rows in self._state(snapshot, bucket):
-            found = ((at, newest.pop(key, -1)) for at, key in enumerate(self._keys(rows)))
-            pairs = np.array([pair for pair in found if pair[1] >= 0], np.int64).reshape(-1, 2)
+            positions = ((at, newest.pop(key, -1)) for at, key in enumerate(self._keys(rows)))
+            pairs = np.array([pair for pair in positions if pair[1] >= 0], np.int64).reshape(-1, 2)
             removed, there = pairs[gone[pairs[:, 1]]], pairs[~gone[pairs[:, 1]]]
             wrong += [f"{self._named_key(rows, at)} was removed" for at, _ in removed.tolist()]
             places = _different(rows.take(pa.array(there[:, 0])), logged.take(pa.array(there[:, 1])))
@@ -248,7 +248,7 @@ def _since_the_log_is_all(snapshots: Sequence[Snapshot]) -> Sequence[Snapshot]:
 
 def _different(rows: pa.RecordBatch, others: pa.RecordBatch) -> np.ndarray:
     """Positions at which the rows have other values; NaN is one."""
-    found = np.zeros(rows.num_rows, dtype=bool)
+    different = np.zeros(rows.num_rows, dtype=bool)
     for name in rows.schema.names:
         some, more = rows.column(name), others.column(name)
         if pa.types.is_nested(some.type):
@@ -256,5 +256,5 @@ def _different(rows: pa.RecordBatch, others: pa.RecordBatch) -> np.ndarray:
         else:
             same = pc.fill_null(pc.equal(some, more), False).to_numpy(zero_copy_only=False)
         for at in np.flatnonzero(~same):
-            found[at] |= str(some[int(at)]) != str(more[int(at)])
-    return np.flatnonzero(found)
+            different[at] |= str(some[int(at)]) != str(more[int(at)])
+    return np.flatnonzero(different)

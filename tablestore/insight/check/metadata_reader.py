@@ -89,18 +89,18 @@ class MetadataReader:
         data = self.read(path, lambda data: data, where=where)
         if data is None:
             return []
-        found = self.guarded(path, lambda: _decoded(data, path, m))
-        added = 0 if found is None else _added(found)
-        counts, promised = (added, len(found or ()) - added), (m.num_added, m.num_deleted)
+        entries = self.guarded(path, lambda: _decoded(data, path, m))
+        added = 0 if entries is None else _added(entries)
+        counts, promised = (added, len(entries or ()) - added), (m.num_added, m.num_deleted)
         if len(data) != m.file_size:
             self.found.violate("I2", path, f"has {len(data)} bytes, its list says {m.file_size}")
         if counts != promised:
             text = f"holds {counts[0]} added, {counts[1]} deleted; its list says "
             self.found.violate("I8", path, f"{text}{promised[0]} added, {promised[1]} deleted")
-        if found is not None and len(data) == m.file_size and counts == promised:
-            self.entries.put(m.file_name, found)
+        if entries is not None and len(data) == m.file_size and counts == promised:
+            self.entries.put(m.file_name, entries)
             self.broken.discard(m.file_name)
-        return found or []
+        return entries or []
 
     def same_entries(
         self, where: str, known: Mapping[str, ManifestFileMeta] | None, base: Sequence[ManifestFileMeta]
@@ -127,10 +127,10 @@ class MetadataReader:
             return kept if isinstance(kept, Entries) else Entries.of(kept)
         path = self.store.paths.manifest(m.file_name)
         try:
-            found = _decoded(checksums.require_named(path, self.store.io.read(path)), path, m)
+            entries = _decoded(checksums.require_named(path, self.store.io.read(path)), path, m)
         except (TablestoreError, OSError):
             return None
-        return found if isinstance(found, Entries) else Entries.of(found)
+        return entries if isinstance(entries, Entries) else Entries.of(entries)
 
     def guarded(self, where: str, make: Callable[[], T]) -> T | None:
         """What `make` gives; None, and a violation at `where`, if it meets damage."""

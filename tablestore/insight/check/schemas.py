@@ -13,10 +13,10 @@ from tablestore.insight.check.metadata_reader import MetadataReader
 def readable_schemas(reader: MetadataReader) -> set[int]:
     """Ids of the schemas that can be read. I9: ids run without gaps; field ids are unique, never used again,
     never above the highest."""
-    store, found, readable = reader.store, reader.found, set[int]()
+    store, findings, readable = reader.store, reader.found, set[int]()
     ids = store.schemas.ids()
     if ids != list(range(len(ids))):
-        found.violate("I9", store.paths.schema_dir, f"schema ids {ids} have gaps")
+        findings.violate("I9", store.paths.schema_dir, f"schema ids {ids} have gaps")
     gone: set[int] = set()
     last: TableSchema | None = None
     for schema_id in ids:
@@ -25,7 +25,7 @@ def readable_schemas(reader: MetadataReader) -> set[int]:
         if schema is None:
             continue
         readable.add(schema_id)
-        _schema(found, path, schema_id, schema, gone, last)
+        _schema(findings, path, schema_id, schema, gone, last)
         gone |= (set(last.by_id) if last is not None else set()) - set(schema.by_id)
         last = schema
     return readable

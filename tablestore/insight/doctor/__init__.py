@@ -69,10 +69,10 @@ RULES: tuple[tuple[str, Rule], ...] = (
 def limits_of(values: Mapping[str, float]) -> Limits:
     """Limits by name, defaults for the others. Raises NotFound for an unknown name, with the nearest one, and
     InvalidRequest for what is no number from 0 on."""
-    known = {f.name for f in fields(Limits)}
+    names = {f.name for f in fields(Limits)}
     for name, value in values.items():
-        if name not in known:
-            raise NotFound.among("limit of the doctor", name, known)
+        if name not in names:
+            raise NotFound.among("limit of the doctor", name, names)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise InvalidRequest(f"the doctor's limit {name} is {value!r}; it must be a number, from 0 on")
     return Limits(**values)  # type: ignore[arg-type]  # 2.5 is a limit of whole numbers, too
@@ -99,8 +99,8 @@ def diagnose(
             findings += outcome.findings
             tried.append(RuleResult(rule, outcome.text, len(outcome.findings)))
     once = {(f.kind, f.where, f.what): f for f in findings}  # more than one rule may meet the same damage
-    found = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
-    return Diagnosis(name, snapshot.id, tuple(found), tuple(tried), limits, listing)
+    ordered = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
+    return Diagnosis(name, snapshot.id, tuple(ordered), tuple(tried), limits, listing)
 
 
 def _looked(rule: Rule, facts: Facts) -> RuleOutcome:
@@ -111,5 +111,5 @@ def _looked(rule: Rule, facts: Facts) -> RuleOutcome:
         if is_missing(facts.store.io, e.path):
             raise  # expired while it was looked at, or lost: `expiring` finds out which
         calls = (look("table.check()"),)
-        found = Finding("damage", "risk", e.path, e.problem, calls, {"file": e.path}, mends=False)
-        return RuleOutcome(f"met damage: {e}", (found,))
+        finding = Finding("damage", "risk", e.path, e.problem, calls, {"file": e.path}, mends=False)
+        return RuleOutcome(f"met damage: {e}", (finding,))

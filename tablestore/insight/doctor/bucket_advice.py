@@ -57,8 +57,8 @@ class KeyCounts:
         partitions, codes = row_buckets.partitions_of(batch, self._schema)
         places = np.array([self._place(p) for p in partitions], dtype=np.int64)
         cells = places[codes] * RESIDUES + residues
-        found = np.bincount(cells, minlength=self._counts.size)
-        self._counts += found.reshape(self._counts.shape)
+        rows = np.bincount(cells, minlength=self._counts.size)
+        self._counts += rows.reshape(self._counts.shape)
         self.rows += batch.num_rows
 
     def _place(self, partition: bytes) -> int:
@@ -213,14 +213,14 @@ def propose(
     sums = counts.sum(axis=1)
     top = int(sums.argmax())
     per_row = scale * question.bytes_per_row * question.growth
-    found = [_alternative(n, counts, sums, top, per_row, question) for n in CANDIDATES]
+    alternatives = [_alternative(n, counts, sums, top, per_row, question) for n in CANDIDATES]
     heavy = float(counts[top].max()) * per_row
-    able = [a for a in found if a.buckets >= question.parallelism]
+    able = [a for a in alternatives if a.buckets >= question.parallelism]
     fits = [a for a in able if a.largest_bytes <= question.target_bytes]
     least = -(-int(sums[top] * per_row) // question.target_bytes)
-    chosen = fits[0] if fits else _least_bad(able or found[-1:], least)
+    chosen = fits[0] if fits else _least_bad(able or alternatives[-1:], least)
     notes = _notes(chosen, heavy, sums, per_row, question, dynamic=dynamic)
-    shown = [a for a in found if chosen.buckets / 8 <= a.buckets <= chosen.buckets * 8]
+    shown = [a for a in alternatives if chosen.buckets / 8 <= a.buckets <= chosen.buckets * 8]
     return BucketAdvice(
         chosen.buckets,
         tuple(shown),

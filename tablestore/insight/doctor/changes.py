@@ -51,8 +51,8 @@ def retractions(facts: Facts) -> RuleOutcome:
     }
     what = "keys were written again without a −U of their old row: who adds up the changes counts them twice"
     call = set_call(**{"changelog-producer": "lookup"})
-    found = Finding("no retractions", "risk", "changelog", what, call, evidence, asks=_LOOKED_UP)
-    return RuleOutcome(line, (found,))
+    finding = Finding("no retractions", "risk", "changelog", what, call, evidence, asks=_LOOKED_UP)
+    return RuleOutcome(line, (finding,))
 
 
 def _folded(delta: Entries, changelog: Entries) -> int:
@@ -122,8 +122,8 @@ def merged_streams(facts: Facts) -> RuleOutcome:
     )
     severity: Severity = "risk" if readers else "note"
     call = set_call(**{"changelog-producer": "lookup"})
-    found = Finding("unmerged changes", severity, "changelog", what, call, evidence, asks=_LOOKED_UP)
-    return RuleOutcome(line, (found,))
+    finding = Finding("unmerged changes", severity, "changelog", what, call, evidence, asks=_LOOKED_UP)
+    return RuleOutcome(line, (finding,))
 
 
 def dropped_deletes(facts: Facts) -> RuleOutcome:
@@ -146,8 +146,8 @@ def dropped_deletes(facts: Facts) -> RuleOutcome:
     what = "files hold deletes that the merge engine refuses: reads of those keys fail"
     call = set_call(**{"ignore-delete": "true"})
     asks = "deletes are then passed over without a word: rows that they should take away stay"
-    found = Finding("refused deletes", "risk", "table", what, call, evidence, asks=asks)
-    return RuleOutcome(line, (found,))
+    finding = Finding("refused deletes", "risk", "table", what, call, evidence, asks=asks)
+    return RuleOutcome(line, (finding,))
 
 
 def _ignored_deletes(options: Sequence[str], deletes: int) -> Finding:
@@ -190,8 +190,8 @@ def interleaved_writers(facts: Facts) -> RuleOutcome:
     asks = (
         "" if column is None else f"does {column} rise with each change of a key? The largest one wins then"
     )
-    found = Finding("interleaved writers", "risk", "table", what, call, evidence, column is not None, asks)
-    return RuleOutcome(line, (found,))
+    finding = Finding("interleaved writers", "risk", "table", what, call, evidence, column is not None, asks)
+    return RuleOutcome(line, (finding,))
 
 
 def _turns(users: Sequence[str]) -> int:
@@ -238,5 +238,5 @@ def narrow_key(facts: Facts) -> RuleOutcome:
     what = f"{line}: with fixed buckets a key is unique in each partition only, and may be in many of them"
     key = [*facts.schema.primary_keys, *missing]
     call = (look(f"ts.advise_buckets(table, primary_key={key})"),)
-    found = Finding("narrow key", "risk", "table", what, call, evidence, False)
-    return RuleOutcome(line, (found,))
+    finding = Finding("narrow key", "risk", "table", what, call, evidence, False)
+    return RuleOutcome(line, (finding,))

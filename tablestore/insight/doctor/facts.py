@@ -188,13 +188,13 @@ class Facts:
     @cached_property
     def records(self) -> list[CompactionRecord]:
         """The records of the compactions of `commits`; other engines keep none."""
-        found: list[CompactionRecord] = []
+        records: list[CompactionRecord] = []
         for s in self.commits:
             text = (s.properties or {}).get(compaction_record.PROPERTY)
             if text is not None and s.commit_kind == COMPACT:
                 path = self.store.paths.snapshot(s.id)
-                found += compaction_record.from_property(text, path)
-        return found
+                records += compaction_record.from_property(text, path)
+        return records
 
     @cached_property
     def rules(self) -> CompactionOptions:
@@ -219,7 +219,7 @@ class Facts:
     @cached_property
     def _newest(self) -> list[_Commit]:
         """The newest commits with their lists, oldest first, within the limits of commits and entries."""
-        found: list[_Commit] = []
+        commits: list[_Commit] = []
         left = self.limits.entries
         for snapshot_id in reversed(self.snapshot_ids[-self.limits.commits :]):
             try:
@@ -227,10 +227,10 @@ class Facts:
             except NotFound:  # expired meanwhile
                 break
             left -= commit.entries
-            if left < 0 and found:
+            if left < 0 and commits:
                 break
-            found.append(commit)
-        return found[::-1]
+            commits.append(commit)
+        return commits[::-1]
 
     @cached_property
     def commits(self) -> list[Snapshot]:

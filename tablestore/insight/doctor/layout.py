@@ -42,13 +42,13 @@ def sorted_runs(facts: Facts) -> RuleOutcome:
     more = len(many) - len(looked)
     if due and more:
         due += [p for p in many[len(looked) :] if facts.backlog[p] > trigger]
-    found = [_due(facts, due, looked[due[0]])] if due else []
-    found += [_idle(facts, idle, looked[idle[0]])] if idle else []
-    if not found and len(places):  # why no compaction runs is a question, too
+    findings = [_due(facts, due, looked[due[0]])] if due else []
+    findings += [_idle(facts, idle, looked[idle[0]])] if idle else []
+    if not findings and len(places):  # why no compaction runs is a question, too
         first = int(places.runs.argmax())
         decision = looked[first] if first in looked else facts.decision(first)
         line += f"; {facts.name(first)}: {decision.text}"
-    return RuleOutcome(line, tuple(found))
+    return RuleOutcome(line, tuple(findings))
 
 
 def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
@@ -131,8 +131,8 @@ def small_files(facts: Facts) -> RuleOutcome:
     what = f"{count(int(number[ill[0]]), 'small file')} where {enough:,} would do"
     mends = not alone or options.bucket > 0
     asks = _REWRITTEN if alone else ""
-    found = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
-    return RuleOutcome(line, (found,))
+    finding = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
+    return RuleOutcome(line, (finding,))
 
 
 def _append_reason(facts: Facts, place: int) -> str:
@@ -214,8 +214,8 @@ def bucket_size(facts: Facts) -> RuleOutcome:
     }
     what = f"{options.bucket} buckets of {size(total // len(places))} each: many small files, unless it grows"
     call = (MendingCall("rescale", (wanted,)),)
-    found = Finding("bucket size", "note", "table", what, call, evidence, asks=_REWRITTEN)
-    return RuleOutcome(line, (found,))
+    finding = Finding("bucket size", "note", "table", what, call, evidence, asks=_REWRITTEN)
+    return RuleOutcome(line, (finding,))
 
 
 def _too_large(facts: Facts) -> Finding:

@@ -33,7 +33,7 @@ def embedded_log(facts: Facts) -> RuleOutcome:
         return RuleOutcome("its files follow one another up to the newest snapshot and beyond")
     path, what = problems[0]
     more = f"; {count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
-    found = Finding(
+    finding = Finding(
         "damaged log",
         "risk",
         path,
@@ -42,7 +42,7 @@ def embedded_log(facts: Facts) -> RuleOutcome:
         {"problems": len(problems)},
         asks=_ASKS,
     )
-    return RuleOutcome(count(len(problems), "problem"), (found,))
+    return RuleOutcome(count(len(problems), "problem"), (finding,))
 
 
 def topic(facts: Facts) -> RuleOutcome:
@@ -55,10 +55,10 @@ def topic(facts: Facts) -> RuleOutcome:
         waiting = topic_log.waiting_rows(facts.store, log)
         text = topic_log.warning(log, waiting)
     except (LogExpired, Corrupt) as e:
-        found = Finding(
+        finding = Finding(
             "damaged log", "risk", f"topic {log.topic}", str(e), (MendingCall("log.repair"),), asks=_ASKS
         )
-        return RuleOutcome("1 problem", (found,))
+        return RuleOutcome("1 problem", (finding,))
     except (Unavailable, NotFound) as e:
         return RuleOutcome(f"the topic was not looked at: {e}")
     finally:
@@ -95,11 +95,13 @@ def untiered_rows(facts: Facts) -> RuleOutcome:
         log.close()
     calls = (look("table.log.segments()"),)
     lost, waiting = sum(map(len, missing.lost.values())), sum(missing.waiting.values())
-    found = [
+    findings = [
         Finding("lost rows", "risk", "log", text, calls, {"rows": lost}, mends=False)
         for text in missing.problems
     ]
     if missing.warning:
         evidence: Evidence = {"rows": waiting}
-        found.append(Finding("untiered rows", "risk", "log", missing.warning, calls, evidence, mends=False))
-    return RuleOutcome(f"{count(lost, 'row')} lost, {count(waiting, 'row')} wait for long", tuple(found))
+        findings.append(
+            Finding("untiered rows", "risk", "log", missing.warning, calls, evidence, mends=False)
+        )
+    return RuleOutcome(f"{count(lost, 'row')} lost, {count(waiting, 'row')} wait for long", tuple(findings))

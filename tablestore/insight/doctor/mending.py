@@ -40,13 +40,13 @@ class Mended:
             return self.repair.text
         lines = [] if self.done else ["nothing to mend by itself"]
         lines = [self.repair.text, *lines] if self.repair else lines
-        for found, texts in self.done:
-            lines.append(f"{found.kind}{f' · {found.where}' if found.where else ''}: {found.remedy}")
-            lines += [f"    decide: {found.asks}"] if found.asks and self.dry_run else []
+        for finding, texts in self.done:
+            lines.append(f"{finding.kind}{f' · {finding.where}' if finding.where else ''}: {finding.remedy}")
+            lines += [f"    decide: {finding.asks}"] if finding.asks and self.dry_run else []
             lines += [indent(t, "    ") for t in texts]
-        for found in self.remaining:
-            why = f"decide: {found.asks}" if found.mends else f"look: {found.remedy}"
-            lines.append(f"left alone: {found.kind} · {found.where}: {why}")
+        for finding in self.remaining:
+            why = f"decide: {finding.asks}" if finding.mends else f"look: {finding.remedy}"
+            lines.append(f"left alone: {finding.kind} · {finding.where}: {why}")
         if self.dry_run:
             lines.append("a preview: nothing was changed; call again with dry_run=False")
         elif self.after is not None:
@@ -79,9 +79,9 @@ def preview_of(store: Store, call: MendingCall) -> str:
         files = f"{rows:,} rows in {quantities.many(len(live), 'file')}, {quantities.size(size)}"
         return f"{files}, are written anew into {quantities.many(call.arguments[0], 'bucket')} a partition"
     if call.verb == "compact_manifests":
-        found = manifests.manifests(snapshot) if snapshot else []
-        size = sum(m.file_size for m in found)
-        merged = f"{quantities.many(len(found), 'manifest')} of {quantities.size(size)} are merged"
+        manifest_files = manifests.manifests(snapshot) if snapshot else []
+        size = sum(m.file_size for m in manifest_files)
+        merged = f"{quantities.many(len(manifest_files), 'manifest')} of {quantities.size(size)} are merged"
         return f"{merged}; no data file is read"
     if call.verb == "tags.delete":
         return f"tag {call.arguments[0]} goes, with the files that nothing else needs"

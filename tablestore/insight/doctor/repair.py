@@ -97,12 +97,12 @@ def repair_of(name: str, store: Store, plans: Sequence[RepairPlan], moment: str)
         return path.removeprefix(root)
 
     def texts(which: str) -> tuple[str, ...]:
-        found = []
+        texts = []
         for plan in plans:
             branch = plan.store.paths.branch
             of = "" if branch == store.paths.branch else f"branch {branch}: "
-            found += [of + text.replace(root, "") for text in getattr(plan, which)]
-        return tuple(found)
+            texts += [of + text.replace(root, "") for text in getattr(plan, which)]
+        return tuple(texts)
 
     return Repair(
         name,

@@ -87,17 +87,17 @@ def _without_branch(store: Store, why: str) -> RepairPlan:
 
 def plan_of(store: Store, log: Log | None = None) -> RepairPlan:
     """What is to be done to one branch, with its `log`."""
-    found = examine(store, branches=False, log=log)
-    damage = _Damage.of(found.holders)
+    findings = examine(store, branches=False, log=log)
+    damage = _Damage.of(findings.holders)
     plan = RepairPlan(store)
-    known = store.snapshots.ids()
+    snapshot_ids = store.snapshots.ids()
     tags = {t.snapshot.id: t for t in _sound_tags(store, damage)}
-    sound = {i for i in known if i not in damage.snapshots}
-    gaps = set(range(known[0], known[-1] + 1)) - set(known) if known else set()
+    sound = {i for i in snapshot_ids if i not in damage.snapshots}
+    gaps = set(range(snapshot_ids[0], snapshot_ids[-1] + 1)) - set(snapshot_ids) if snapshot_ids else set()
     plan.restored = {i: t for i, t in tags.items() if i in damage.snapshots or i in gaps}
     sound |= plan.restored.keys()
-    lost = [v.where for v in found.holders if v.where == store.paths.snapshot_dir]
-    if (known or lost) and not sound:
+    lost = [v.where for v in findings.holders if v.where == store.paths.snapshot_dir]
+    if (snapshot_ids or lost) and not sound:
         if not tags:
             raise _hopeless(store, damage)
         last = max(tags)
@@ -109,19 +109,19 @@ def plan_of(store: Store, log: Log | None = None) -> RepairPlan:
     going: list[int] = []
     if newest is not None and oldest is not None:
         plan.restored = {i: t for i, t in plan.restored.items() if oldest <= i <= newest}
-        later = sorted((i for i in known if i > newest), reverse=True)
-        going = [*later, *(i for i in known if i < oldest)]
-        going += [i for i in plan.restored if i in known]
+        later = sorted((i for i in snapshot_ids if i > newest), reverse=True)
+        going = [*later, *(i for i in snapshot_ids if i < oldest)]
+        going += [i for i in plan.restored if i in snapshot_ids]
         plan.aside += positions.paths_after(store, newest)  # or commits that are lost would count as replays
         plan.aside += [store.paths.snapshot(i) for i in going]
-        earlier = [i for i in known if i < oldest]
+        earlier = [i for i in snapshot_ids if i < oldest]
         plan.tagged = _tags_for([store.snapshots.get(i) for i in earlier if i in sound], tags)
         _add_losses(plan, sorted(later), [i for i in earlier if i not in sound], newest)
     _set_refs_aside(plan, damage)
-    _set_schemas_aside(plan, damage, found.holders)
+    _set_schemas_aside(plan, damage, findings.holders)
     gone = {f"snapshot-{i}" for i in going} | damage.tags.keys() | damage.changelogs.keys()
     plan.broken = list(dict.fromkeys([*damage.texts, *plan.broken]))
-    for violation, holders in found.holders.items():
+    for violation, holders in findings.holders.items():
         mended = bool(holders) and holders <= gone
         if mended and violation.where.startswith(f"{store.paths.root}/") and _is_file(store, violation.where):
             plan.aside.append(violation.where)
@@ -139,7 +139,7 @@ def plan_of(store: Store, log: Log | None = None) -> RepairPlan:
     plan.aside += sorted(plan.beside.checksums)
     plan.lost += plan.beside.lost
     plan.aside = list(dict.fromkeys(plan.aside))
-    _set_hints(plan, known, going)
+    _set_hints(plan, snapshot_ids, going)
     return plan
 
 
@@ -308,13 +308,12 @@ def _listed(ids: list[int]) -> str:
 
 def _change_of(store: Store, snapshot_id: int) -> str:
     try:
-        found = store.snapshots.get(snapshot_id)
+        snapshot = store.snapshots.get(snapshot_id)
     except TablestoreError:
         return f"{snapshot_id} cannot be read, so its rows are not known"
-    rows = found.delta_record_count
-    return (
-        f"{snapshot_id} {found.commit_kind} {'' if rows is None else f'of {rows:+,} stored rows '}".rstrip()
-    )
+    rows = snapshot.delta_record_count
+    counted = "" if rows is None else f"of {rows:+,} stored rows"
+    return f"{snapshot_id} {snapshot.commit_kind} {counted}".rstrip()
 
 
 def _positions_lost(store: Store, later: list[int], newest: int) -> list[str]:
@@ -323,8 +322,8 @@ def _positions_lost(store: Store, later: list[int], newest: int) -> list[str]:
     texts = []
     for snapshot_id in later:
         try:
-            found = store.snapshots.get(snapshot_id)
-            after |= _committed_by(found)
+            snapshot = store.snapshots.get(snapshot_id)
+            after |= _committed_by(snapshot)
         except TablestoreError:
             texts = [f"streams of commits go back to where snapshot {newest} has them, and commit again"]
     try:
@@ -332,9 +331,9 @@ def _positions_lost(store: Store, later: list[int], newest: int) -> list[str]:
     except TablestoreError:
         before = {}
     for user, (identifier, _) in after.items():
-        known = before.get(user)
-        if known is None or known[0] < identifier:
-            back = f"back to {known[0]}" if known else "to its beginning"
+        earlier = before.get(user)
+        if earlier is None or earlier[0] < identifier:
+            back = f"back to {earlier[0]}" if earlier else "to its beginning"
             texts.append(
                 f"stream {user!r} of commits goes from identifier {identifier} {back}: it commits again"
             )
@@ -346,13 +345,13 @@ def _committed_by(snapshot: Snapshot) -> dict[str, positions.Position]:
 
 
 def _next_of_consumers(store: Store) -> dict[str, int]:
-    found = {}
+    next_snapshots = {}
     for name in consumers.names(store):
         try:
-            found[name] = consumers.next_snapshot(store, name) or 0
+            next_snapshots[name] = consumers.next_snapshot(store, name) or 0
         except Corrupt:
             continue
-    return found
+    return next_snapshots
 
 
 def _set_hints(plan: RepairPlan, known: list[int], going: list[int]) -> None:

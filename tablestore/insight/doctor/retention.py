@@ -107,7 +107,7 @@ def consumers(facts: Facts) -> RuleOutcome:
     age = facts.options.consumer_expiration_ms
     limit = facts.limits.consumer_ms if age is None else min(age, facts.limits.consumer_ms)
     line = f"{count(len(places), 'consumer')}, the farthest behind waits for snapshot {min(places.values())}"
-    found = []
+    findings = []
     for name, after in sorted((b.name, b.first) for b in facts.consumer_bounds):
         kept = sum(after <= i < end for i in facts.snapshot_ids)
         idle = now - moved.get(name, now)
@@ -122,8 +122,10 @@ def consumers(facts: Facts) -> RuleOutcome:
         what = f"has not moved for {quantities.duration(idle)} and keeps {count(kept, 'snapshot')}"
         call = (MendingCall("consumers.delete", (name,)),)
         asks = f"the stream {name} loses its place: if it ever comes back, it starts anew"
-        found.append(Finding("stale consumer", "waste", f"consumer {name}", what, call, evidence, asks=asks))
-    return RuleOutcome(line, tuple(found))
+        findings.append(
+            Finding("stale consumer", "waste", f"consumer {name}", what, call, evidence, asks=asks)
+        )
+    return RuleOutcome(line, tuple(findings))
 
 
 def tags(facts: Facts) -> RuleOutcome:
@@ -132,7 +134,7 @@ def tags(facts: Facts) -> RuleOutcome:
         return RuleOutcome("none")
     looked = sorted(facts.tags, key=lambda t: t.snapshot.id)[: facts.limits.tags]
     kept = _kept_names(facts)
-    live, found, largest = int(facts.sizes.sum()), [], 0
+    live, findings, largest = int(facts.sizes.sum()), [], 0
     for tag in looked:
         alone = _only_in(facts, tag, kept)
         largest = max(largest, alone)
@@ -142,10 +144,10 @@ def tags(facts: Facts) -> RuleOutcome:
         what = f"keeps {size(alone)} that the table's snapshots no longer need"
         call = (MendingCall("tags.delete", (tag.name,)),)
         asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
-        found.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
+        findings.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
     line = f"{count(len(facts.tags), 'tag')}; one keeps {size(largest)} that no snapshot needs"
     line += f", of the {len(looked)} oldest" if len(looked) < len(facts.tags) else ""
-    return RuleOutcome(line, tuple(found))
+    return RuleOutcome(line, tuple(findings))
 
 
 def _kept_names(facts: Facts) -> np.ndarray:
@@ -166,19 +168,19 @@ def _only_in(facts: Facts, tag: refs.Tag, kept: np.ndarray) -> int:
 
 def manifests(facts: Facts) -> RuleOutcome:
     """Manifests that every plan reads: too many of them, or full of files that are gone."""
-    found, live = facts.manifests, len(facts.live) + len(facts.waiting)
-    entries = sum(m.num_added + m.num_deleted for m in found)
+    manifests, live = facts.manifests, len(facts.live) + len(facts.waiting)
+    entries = sum(m.num_added + m.num_deleted for m in manifests)
     dead = entries - live
-    total = sum(m.file_size for m in found)
-    line = f"{count(len(found), 'manifest')} of {size(total)}"
+    total = sum(m.file_size for m in manifests)
+    line = f"{count(len(manifests), 'manifest')} of {size(total)}"
     line += f", {entries:,} entries for {count(live, 'live file')}"
     enough = 2 * total // facts.options.manifest_target_bytes
-    many = len(found) > facts.limits.manifests and len(found) > enough
+    many = len(manifests) > facts.limits.manifests and len(manifests) > enough
     stale = dead > facts.limits.dead_entries and dead > live
     if not (many or stale):
         return RuleOutcome(line)
     evidence: Evidence = {
-        "manifests": len(found),
+        "manifests": len(manifests),
         "bytes": total,
         "entries": entries,
         "live_files": live,
@@ -196,13 +198,13 @@ def left_overs(facts: Facts, *, listing: bool) -> RuleOutcome:
     older = len(facts.snapshot_ids) > len(facts.commits) or changelogs.ids(facts.store)
     if refs.branches(facts.store) or older or facts.options.indexes_beside_data:
         return RuleOutcome("branches or older snapshots may name them: table.remove_orphans() finds out")
-    known = _named(facts)
+    named = _named(facts)
     before = facts.store.env.now_ms() - facts.limits.consumer_ms
     number, total = 0, 0
     for place in range(len(facts.places)):
         folder = facts.store.bucket_dir(facts.places.partition[place], int(facts.places.bucket[place]))
         for status in facts.store.io.list(folder):
-            if not status.is_dir and status.name not in known and status.modified_ms < before:
+            if not status.is_dir and status.name not in named and status.modified_ms < before:
                 number, total = number + 1, total + status.size
     line = f"{count(number, 'file')} in {count(len(facts.places), 'bucket')}"
     if not number:

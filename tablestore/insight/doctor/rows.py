@@ -90,8 +90,8 @@ def waiting_rows(facts: Facts) -> RuleOutcome:
     if not len(waiting):
         return RuleOutcome("none wait" if facts.options.bucket == -2 else "no postponed buckets")
     rows, total = int(waiting.numbers("row_count").sum()), int(waiting.numbers("file_size").sum())
-    made = pc.min(waiting.table.column("creation_time_ms")).as_py()
-    age = 0 if made is None else max(0, facts.store.env.local_now_ms() - made)
+    oldest_ms = pc.min(waiting.table.column("creation_time_ms")).as_py()
+    age = 0 if oldest_ms is None else max(0, facts.store.env.local_now_ms() - oldest_ms)
     severity: Severity = "risk" if age > facts.limits.waiting_ms else "note"
     evidence: Evidence = {
         "rows": rows,
@@ -100,8 +100,8 @@ def waiting_rows(facts: Facts) -> RuleOutcome:
         "oldest": quantities.duration(age),
     }
     what = f"{count(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
-    found = Finding("waiting rows", severity, "bucket-postpone", what, (MendingCall("compact"),), evidence)
-    return RuleOutcome(f"{rows:,} wait", (found,))
+    finding = Finding("waiting rows", severity, "bucket-postpone", what, (MendingCall("compact"),), evidence)
+    return RuleOutcome(f"{rows:,} wait", (finding,))
 
 
 def pending_lookups(facts: Facts) -> RuleOutcome:
@@ -132,8 +132,8 @@ def pending_lookups(facts: Facts) -> RuleOutcome:
     severity: Severity = "risk" if hidden else "slow"
     rounds = {"until_quiet": True} if facts.rules.leveled else {}  # a fuller level goes before level 0
     call = compact_call(facts, ill, **rounds)
-    found = Finding("pending lookups", severity, where(facts, ill), what, call, evidence)
-    return RuleOutcome(line, (found,))
+    finding = Finding("pending lookups", severity, where(facts, ill), what, call, evidence)
+    return RuleOutcome(line, (finding,))
 
 
 def expired_rows(facts: Facts) -> RuleOutcome:
@@ -177,8 +177,8 @@ def statistics(facts: Facts) -> RuleOutcome:
     what = "files without column statistics: filters on columns read all of them"
     off = facts.options.stats_mode in ("none", "counts")
     calls = (*(_WITH_STATISTICS if off else ()), _anew(facts))
-    found = Finding("statistics", "note", "table", what, calls, evidence, facts.keyed)
-    return RuleOutcome(line, (found,))
+    finding = Finding("statistics", "note", "table", what, calls, evidence, facts.keyed)
+    return RuleOutcome(line, (finding,))
 
 
 def mixed_formats(facts: Facts) -> RuleOutcome:
@@ -203,8 +203,8 @@ def mixed_formats(facts: Facts) -> RuleOutcome:
         "wanted": options.file_format,
     }
     what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({line})"
-    found = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
-    return RuleOutcome(line, (found,))
+    finding = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
+    return RuleOutcome(line, (finding,))
 
 
 def _anew(facts: Facts) -> MendingCall:

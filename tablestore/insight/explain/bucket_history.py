@@ -71,11 +71,11 @@ class BucketEvent:
 def flushes(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
     """The new files of one commit by the flush that wrote them, oldest first: files of one flush share a span
     of sequence numbers, those of the next come after it."""
-    found: list[list[DataFileMeta]] = []
+    groups: list[list[DataFileMeta]] = []
     end = None
     for file in sorted(files, key=lambda f: (f.min_sequence, f.max_sequence)):
         if end is None or file.min_sequence > end:
-            found.append([])
-        found[-1].append(file)
+            groups.append([])
+        groups[-1].append(file)
         end = file.max_sequence if end is None else max(end, file.max_sequence)
-    return [tuple(files) for files in found]
+    return [tuple(files) for files in groups]

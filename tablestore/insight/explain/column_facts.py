@@ -45,13 +45,13 @@ def column_facts(plan: Plan, names: Sequence[str]) -> pa.Table:
     allow. `spread` estimates the rows in `PARTS` parts from `min` to `max`, as if each file's rows lay evenly
     between the file's own bounds.
     """
-    known = list(_of_files(plan))
+    stats_of_files = list(_of_files(plan))
     counted = statistics.read(plan.store, plan.snapshot)
     distinct = {} if counted is None else {n: c.distinct_count for n, c in counted.columns.items()}
     rows = []
     for name in names:
         field = plan.store.schema.by_name[name]
-        parts = [one.get(name, ColumnStats(None, None, None, n)) for n, one in known]
+        parts = [of_file.get(name, ColumnStats(None, None, None, n)) for n, of_file in stats_of_files]
         whole = stats.together(parts, field.type.as_nullable())
         bounds = bounds_text(whole, name, plan.store.schema)
         most = _most(whole, field)

@@ -85,10 +85,10 @@ class Explanation:
     def row_groups(self, *, files: Collection[str] | None = None, limit: int | None = None) -> pa.Table:
         """One row a row group of the files that are read (of those named, of `limit` at most), with the rule
         that leaves it out. Opens their footers."""
-        found = (
+        groups = (
             row_group_plan(p.store, p.splits, p.where, files=files, limit=limit) for p in self.plan.branches
         )
-        return pa.concat_tables(found)
+        return pa.concat_tables(groups)
 
     def asked_keys(self, partition: str, bucket: int) -> RequestedKeys | None:
         """Where the keys asked for lie on the key axis of a bucket, as `inspect.levels` has it; None where
@@ -151,5 +151,5 @@ _EXPLAIN_SCHEMA = pa.schema(
 
 
 def _state(plan: Plan) -> str:
-    found = plan.snapshot
-    return "no snapshot" if found is None else f"snapshot {found.id} ({found.commit_kind})"
+    snapshot = plan.snapshot
+    return "no snapshot" if snapshot is None else f"snapshot {snapshot.id} ({snapshot.commit_kind})"

@@ -160,14 +160,14 @@ def forecast(
         files = [_alive(f, gone or {}) for f in step.files]
         stays = _retracts_stay(step, options)
         stay = stay or stays
-        found = merged(
+        merge = merged(
             files,
             types,
             drop_deletes=drop and not stays,
             model=model,
             among=max((run.rows for run in levels.upper), default=0),
         )
-        outputs.append(_uncertain(found, _left_out(step, unit, levels, options, expired)))
+        outputs.append(_uncertain(merge, _left_out(step, unit, levels, options, expired)))
         read += step.files
     return Forecast(tuple(read), tuple(moved), total(outputs), None if stay else drop)
 
@@ -284,11 +284,11 @@ def _files(count: int, size: int) -> str:
 def _runs_after(pick: Pick, files: pa.Table) -> int:
     """The sorted runs of a bucket when its pick is done: those not taken whole, and the one that is made."""
     here = pc.and_(pc.equal(files["partition"], pick.partition), pc.equal(files["bucket"], pick.bucket))
-    found, unit = files.filter(here).select(["run", "level", "file_name"]), pick.decision.unit
+    rows, unit = files.filter(here).select(["run", "level", "file_name"]), pick.decision.unit
     if unit is None:
-        return int(pc.count_distinct(found["run"]).as_py())
+        return int(pc.count_distinct(rows["run"]).as_py())
     taken = pa.array([f.file_name for f in unit.files], pa.string())
-    left = found.filter(pc.invert(pc.is_in(found["file_name"], value_set=taken)))
+    left = rows.filter(pc.invert(pc.is_in(rows["file_name"], value_set=taken)))
     makes = pick.forecast is not None and bool(pick.forecast.output.rows or pick.forecast.moved)
     joins = unit.output_level in pc.unique(left["level"]).to_pylist()
     return int(pc.count_distinct(left["run"]).as_py()) + int(makes and not joins)

@@ -34,7 +34,7 @@ def explained(
     options = store.options_of(snapshot.schema_id)
     local_ms = store.env.local_ms(snapshot.time_millis)
     before = _before(store, snapshot)
-    found = []
+    compactions = []
     for record in records:
         files = before.get((record.partition, record.bucket))
         if lacks_trials(record) and record.bucket >= 0 and files:
@@ -42,8 +42,8 @@ def explained(
             decision = pick(levels, CompactionOptions.of(options), PickContext.at(local_ms, levels))
             completed = _with_verdict if record.rule is None else _with_trials
             record = completed(record, levels, decision, options)
-        found.append(record)
-    return tuple(found)
+        compactions.append(record)
+    return tuple(compactions)
 
 
 def _with_trials(

@@ -71,12 +71,12 @@ def newest_merges(store: Store, latest: Snapshot) -> list[Merge]:
 
 def _merges(entries: Entries) -> list[Merge]:
     """The first merges of a commit: files read and written, by bucket."""
-    found: dict[tuple[bytes, int], tuple[list[DataFileMeta], list[DataFileMeta]]] = {}
+    by_bucket: dict[tuple[bytes, int], tuple[list[DataFileMeta], list[DataFileMeta]]] = {}
     for e in entries:
-        read, written = found.setdefault((e.partition, e.bucket), ([], []))
+        read, written = by_bucket.setdefault((e.partition, e.bucket), ([], []))
         (written if e.kind == ADD else read).append(e.file)
     pairs: list[Merge] = []
-    for read, written in islice(found.values(), _MERGES_LEARNED):
+    for read, written in islice(by_bucket.values(), _MERGES_LEARNED):
         moved = {f.file_name for f in read} & {f.file_name for f in written}
         files = [[f for f in some if f.file_name not in moved] for some in (read, written)]
         if files[0] and files[1]:

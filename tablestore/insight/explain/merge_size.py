@@ -97,21 +97,21 @@ class SizeModel:
         """The model that fits earlier merges, deletes kept or dropped, and `samples` of live keys; `files`
         are further ones of the table, for the bytes of a row."""
         pairs = [(tuple(read), tuple(written)) for read, written in merges]
-        known = {f.file_name: f for f in files}
-        known |= {f.file_name: f for read, written in pairs for f in (*read, *written)}
-        known |= {f.file_name: f for sample in samples for f in sample.files}
+        by_name = {f.file_name: f for f in files}
+        by_name |= {f.file_name: f for read, written in pairs for f in (*read, *written)}
+        by_name |= {f.file_name: f for sample in samples for f in sample.files}
         fixed, numbers = (
             _mean(getattr(s, name) for s in samples) for name in ("fixed_bytes", "sequence_bytes")
         )
-        line = _line([f for f in known.values() if f.row_count], fixed)
-        bare = cls(*line, ends=_ends(known.values()), sequence_bytes=numbers, target_bytes=target_bytes)
+        line = _line([f for f in by_name.values() if f.row_count], fixed)
+        bare = cls(*line, ends=_ends(by_name.values()), sequence_bytes=numbers, target_bytes=target_bytes)
         overlapping = [m for m in pairs if len(m[0]) > 1 and _bound(m[0])[0] < _bound(m[0])[1]]
         learned = [_of_merge(m, types, bare) for m in overlapping]
         shown = [_of_sample(s, types, bare) for s in samples]
         return replace(
             bare,
             keys=_keys([*learned, *shown]) if learned or shown else None,
-            samples=tuple((s, _keys([one])) for s, one in zip(samples, shown, strict=True)),
+            samples=tuple((s, _keys([single])) for s, single in zip(samples, shown, strict=True)),
             _sample_of={name: i for i, s in enumerate(samples) for name in s.codes},
         )
 
@@ -209,8 +209,8 @@ def _mixed_bytes(whole: _Overlap, model: SizeModel) -> float:
 
 
 def _mean(numbers: Iterable[float | None]) -> float | None:
-    known = [n for n in numbers if n is not None]
-    return sum(known) / len(known) if known else None
+    measured = [n for n in numbers if n is not None]
+    return sum(measured) / len(measured) if measured else None
 
 
 def _bound(files: Sequence[DataFileMeta]) -> tuple[int, int]:
@@ -359,18 +359,18 @@ class _Overlap:
 
     def _among_all(self, keys: float | None, most: np.ndarray, widths: np.ndarray) -> np.ndarray:
         """`_among_keys` of every piece."""
-        known = keys if keys is not None else self._keys
-        if known is not None:
-            return known * widths
+        estimate = keys if keys is not None else self._keys
+        if estimate is not None:
+            return estimate * widths
         span = float(self._high.max() - self._low.min()) or 1.0
         if self._dense and self._possible is not None:
             return self._possible * widths / span
         return 2.0 * self._among * widths / span if self._among else 2.0 * most
 
     def _among_keys(self, keys: float | None, rows: np.ndarray, width: float) -> float:
-        known = keys if keys is not None else self._keys
-        if known is not None:
-            return known * width
+        estimate = keys if keys is not None else self._keys
+        if estimate is not None:
+            return estimate * width
         span = float(self._high.max() - self._low.min()) or 1.0
         if self._dense and self._possible is not None:
             return self._possible * width / span
@@ -449,10 +449,10 @@ def _of_sample(sample: KeySample, types: Sequence[DataType], bare: SizeModel) ->
 
 def _keys(evidence: Sequence[_Evidence]) -> float:
     """The number of keys over the whole axis with which all merges together give the rows they gave."""
-    wanted = sum(one.wanted for one in evidence)
-    low, high = 1.0, 64.0 * sum(one.rows for one in evidence)
+    wanted = sum(item.wanted for item in evidence)
+    low, high = 1.0, 64.0 * sum(item.rows for item in evidence)
     for _ in range(_ROUNDS):
         middle = (low * high) ** 0.5
-        short = sum(one.expected(middle) for one in evidence) < wanted
+        short = sum(item.expected(middle) for item in evidence) < wanted
         low, high = (middle, high) if short else (low, middle)
     return (low * high) ** 0.5

@@ -85,10 +85,10 @@ def _sample(store: Store, entries: Sequence[ManifestEntry], most_keys: int) -> K
     read: list[_Read] = []
     for entry in sorted(entries, key=lambda e: -e.file.row_count):
         rows = max(1, round(entry.file.row_count * share))
-        found = _Read(store, entry, bound, None if share == 1 else rows if bound is None else 2 * rows)
+        sample = _Read(store, entry, bound, None if share == 1 else rows if bound is None else 2 * rows)
         if share < 1 and bound is None:
-            bound = found.last
-        read.append(found)
+            bound = sample.last
+        read.append(sample)
     codes = key_columns.codes(key_columns.concatenated([part for r in read for part in r.parts]))
     ends = np.cumsum([r.rows for r in read]).tolist()
     pieces = [codes[end - r.rows : end] for r, end in zip(read, ends, strict=True)]

@@ -119,8 +119,8 @@ def _by_stats(
 ) -> Verdict | None:
     if where is None:
         return None
-    found = refusal(where, group_stats(footer, group, own, where.columns))
-    return None if found is None else ("column stats", found.text(own), found.compared())
+    reason = refusal(where, group_stats(footer, group, own, where.columns))
+    return None if reason is None else ("column stats", reason.text(own), reason.compared())
 
 
 def _by_masks(masks: list[tuple[str, str, np.ndarray]], start: int, end: int) -> Verdict:

@@ -78,8 +78,8 @@ def _facts(store: Store, refusal: Refusal | None) -> tuple[str | None, ...]:
     """Condition, column, its bounds in the file, and how they compare."""
     if refusal is None:
         return (None,) * 5
-    column, known = refusal.stats[0] if len(refusal.stats) == 1 else (None, None)
-    bounds = (None, None) if column is None else bounds_text(known, column, store.schema)
+    column, stats = refusal.stats[0] if len(refusal.stats) == 1 else (None, None)
+    bounds = (None, None) if column is None else bounds_text(stats, column, store.schema)
     return repr(refusal.part), column, *bounds, refusal.compared()
 
 

@@ -65,8 +65,8 @@ def changed_places(store: Store, snapshots: Sequence[Snapshot]) -> Iterator[tupl
     for i, snapshot in enumerate(store.manifests.prefetched(snapshots)):
         if i == 0:
             yield snapshot.id, _places(store, store.manifests.entries_before(snapshot))
-        found = _places(store, store.manifests.delta_entries(snapshot))
-        yield snapshot.id, found | _places(store, store.manifests.changelog_entries(snapshot))
+        places = _places(store, store.manifests.delta_entries(snapshot))
+        yield snapshot.id, places | _places(store, store.manifests.changelog_entries(snapshot))
 
 
 def _places(store: Store, entries: Entries) -> set[tuple[str, int]]:
@@ -92,12 +92,12 @@ def _base(store: Store, snapshot: Snapshot) -> Iterator[BucketEvent]:
 
 def _events(store: Store, snapshot: Snapshot) -> Iterator[BucketEvent]:
     """What one snapshot did, bucket by bucket in the order in which its delta names them."""
-    found = _by_bucket(store.manifests.delta_entries(snapshot))
+    deltas = _by_bucket(store.manifests.delta_entries(snapshot))
     for entry in store.manifests.changelog_entries(snapshot):
-        found[entry.partition, entry.bucket].changelog.append(entry.file)
+        deltas[entry.partition, entry.bucket].changelog.append(entry.file)
     compacted = snapshot.commit_kind == COMPACT
     records = _records(store, snapshot) if compacted else {}
-    for (partition, bucket), delta in found.items():
+    for (partition, bucket), delta in deltas.items():
         text = store.partition_text(partition)
         yield BucketEvent(
             snapshot.id,
@@ -118,16 +118,16 @@ def _events(store: Store, snapshot: Snapshot) -> Iterator[BucketEvent]:
 
 def _records(store: Store, snapshot: Snapshot) -> dict[tuple[str, int], list[CompactionRecord]]:
     """This engine's records of a snapshot's compactions by bucket; other engines keep no rules."""
-    found: dict[tuple[str, int], list[CompactionRecord]] = defaultdict(list)
+    records: dict[tuple[str, int], list[CompactionRecord]] = defaultdict(list)
     for record in compaction_history.of(store, snapshot):
         if record.rule is not None:
-            found[record.partition, record.bucket].append(record)
-    return found
+            records[record.partition, record.bucket].append(record)
+    return records
 
 
 def _by_bucket(entries: Entries) -> dict[_Place, _Delta]:
-    found: dict[_Place, _Delta] = defaultdict(_Delta)
+    deltas: dict[_Place, _Delta] = defaultdict(_Delta)
     for entry in entries:
-        delta = found[entry.partition, entry.bucket]
+        delta = deltas[entry.partition, entry.bucket]
         (delta.added if entry.kind == ADD else delta.deleted).append(entry.file)
-    return found
+    return deltas

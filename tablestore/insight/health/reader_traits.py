@@ -133,10 +133,10 @@ def early_orc_times(facts: Facts) -> str:
     early = set[str]()
     for entry in _of_format(facts, "orc"):
         written = facts.store.schema_of(entry.file.schema_id)
-        known = stats_by_name(entry.file, written, facts.schema)
+        stored = stats_by_name(entry.file, written, facts.schema)
         for name, f in facts.schema.by_name.items():
             if f.type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-                stats = known.get(name)
+                stats = stored.get(name)
                 early |= {name} if stats is None or _before_1970(stats.min) else set()
     return f"{', '.join(sorted(early))} may hold times before 1970" if early else ""
 

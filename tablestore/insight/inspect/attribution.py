@@ -70,7 +70,7 @@ def storage(store: Store) -> pa.Table:
     for tried in range(1, _TRIES + 1):
         before = _references(store)
         try:
-            found = claims(store)
+            claimed = claims(store)
             disk = listed(store)  # last: of a commit in between there are files too many, none too few
         except TablestoreError:
             if tried == _TRIES or _references(store) == before:
@@ -78,7 +78,7 @@ def storage(store: Store) -> pa.Table:
             continue  # expired, tagged or rolled back while it was looked at
         if _references(store) == before:
             break
-    return _table(store, disk, found)
+    return _table(store, disk, claimed)
 
 
 def _references(store: Store) -> object:
@@ -90,12 +90,12 @@ def _references(store: Store) -> object:
 def listed(store: Store) -> pa.Table:
     """Path, bytes and time of the last change (epoch) of every file below the table's directory, hidden ones
     too."""
-    found = list(_walk(store, store.paths.root))
+    paths = list(_walk(store, store.paths.root))
     return pa.table(
         {
-            "path": pa.array([path for path, _ in found], pa.large_string()),
-            "size": pa.array([s.size for _, s in found], pa.int64()),
-            "modified": pa.array([s.modified_ms for _, s in found], pa.int64()),
+            "path": pa.array([path for path, _ in paths], pa.large_string()),
+            "size": pa.array([s.size for _, s in paths], pa.int64()),
+            "modified": pa.array([s.modified_ms for _, s in paths], pa.int64()),
         }
     )
 
@@ -172,11 +172,11 @@ def _with_left(rows: pa.Table, alone: pa.Array) -> pa.Table:
     mine = pc.if_else(
         pc.and_(alone, pc.is_null(rows["last_needed"])), rows["last_left"], pa.scalar(None, pa.int64())
     )
-    for name, found in (
+    for name, part in (
         ("first_changelog", pc.coalesce(rows["first_changelog"], mine)),
         ("last_changelog", pc.max_element_wise(rows["last_changelog"], mine)),
     ):
-        rows = rows.set_column(rows.column_names.index(name), name, found)
+        rows = rows.set_column(rows.column_names.index(name), name, part)
     return rows
 
 
@@ -236,7 +236,7 @@ def _shown(
     outside: np.ndarray,
 ) -> pa.Table:
     """The rows as STORAGE; what is the same for a combination is made once and taken."""
-    known = [*needs, *[Needs(None, None, None, ())] * (len(outcomes) - len(needs))]
+    padded_needs = [*needs, *[Needs(None, None, None, ())] * (len(outcomes) - len(needs))]
     which, places = pa.array(codes), found.places
 
     def taken(values: Iterable[object], kind: pa.DataType) -> pa.Array:
@@ -258,10 +258,10 @@ def _shown(
         "partition": pa.array([p for p, _ in places], pa.string()).take(at),
         "bucket": pa.array([b for _, b in places], pa.int32()).take(at),
         "written_by": pc.coalesce(rows["written_by"], rows["elsewhere"]),
-        "tags": taken([n.names(TAG) for n in known], _TEXTS),
-        "branches": taken([n.names(BRANCH) for n in known], _TEXTS),
+        "tags": taken([n.names(TAG) for n in padded_needs], _TEXTS),
+        "branches": taken([n.names(BRANCH) for n in padded_needs], _TEXTS),
         "consumers": taken(
-            [[*r.consumers, *n.names(CONSUMER)] for r, n in zip(outcomes, known, strict=True)], _TEXTS
+            [[*r.consumers, *n.names(CONSUMER)] for r, n in zip(outcomes, padded_needs, strict=True)], _TEXTS
         ),
         "freed": taken([r.text for r in outcomes], pa.string()),
         "freed_after": pc.if_else(free, pc.add(modified, _DAY_MS), after),

@@ -46,9 +46,9 @@ def audit_log(store: Store, target: ScanTarget, where: Predicate | None = None) 
 
 def _rows(store: Store, target: ScanTarget, where: Predicate | None) -> Iterator[pa.RecordBatch]:
     bound = None if where is None else predicate.bind(where, store.schema)
-    found, names = target.plan(store, bound), store.schema.shown.names
-    for split in found.splits:
-        yield from split.read(store, names, found.where, with_kinds=True, keep_retracts=True)
+    splits, names = target.plan(store, bound), store.schema.shown.names
+    for split in splits.splits:
+        yield from split.read(store, names, splits.where, with_kinds=True, keep_retracts=True)
 
 
 def binlog(store: Store, target: ScanTarget, where: Predicate | None = None) -> Iterator[pa.RecordBatch]:

@@ -88,11 +88,11 @@ class ClaimIndex:
 
     def place(self, partition: bytes, bucket: int) -> int:
         """The number of a bucket."""
-        found = self.places.get((partition, bucket))
-        if found is None:
-            found = self.places[partition, bucket] = len(self.places)
+        place = self.places.get((partition, bucket))
+        if place is None:
+            place = self.places[partition, bucket] = len(self.places)
             self.folders.append(self.store.bucket_dir(partition, bucket))
-        return found
+        return place
 
     def index_entries(self, store: Store, snapshot: Snapshot) -> list[IndexEntry]:
         """The index files of a snapshot; many share one index manifest, which is read once."""

@@ -132,7 +132,7 @@ def _claim_data(
     adding = rows.column("kind").to_numpy() == ADD
     live = np.where(adding, 1, -1) * ~(from_delta & (ids == first))  # the first state has its own delta in it
     places, names = paths_of(book, store, rows)
-    found = pa.table(
+    claims = pa.table(
         {
             "path": names,
             "id": ids,
@@ -144,12 +144,12 @@ def _claim_data(
             "bytes": rows.column("file_size"),
         }
     )
-    _claim_spans(book, found, run[-1].id, "data", holder)
+    _claim_spans(book, claims, run[-1].id, "data", holder)
     parents, beside = files_beside(rows, names)
     if len(parents):
-        found = found.take(parents).set_column(0, "path", beside)
+        claims = claims.take(parents).set_column(0, "path", beside)
         nothing = pa.nulls(len(parents), pa.int64())
-        _claim_spans(book, found.set_column(7, "bytes", nothing), run[-1].id, "file index", holder)
+        _claim_spans(book, claims.set_column(7, "bytes", nothing), run[-1].id, "file index", holder)
 
 
 def _claim_spans(book: ClaimIndex, found: pa.Table, newest: int, kind: str, holder: Holder) -> None:
@@ -171,21 +171,21 @@ def _claim_spans(book: ClaimIndex, found: pa.Table, newest: int, kind: str, hold
         }
     )
     low, high = ("first", "written", "place"), ("deleted", "bytes")
-    made = each.group_by("path").aggregate(
+    spans = each.group_by("path").aggregate(
         [("live", "sum"), *((c, "min") for c in low), *((c, "max") for c in high)]
     )
-    made = made.filter(pc.is_valid(made["first_min"]))
-    until = pc.coalesce(pc.subtract(made["deleted_max"], 1), made["first_min"])
-    last = pc.if_else(pc.greater(made["live_sum"], 0), pa.scalar(newest, pa.int64()), until)
+    spans = spans.filter(pc.is_valid(spans["first_min"]))
+    until = pc.coalesce(pc.subtract(spans["deleted_max"], 1), spans["first_min"])
+    last = pc.if_else(pc.greater(spans["live_sum"], 0), pa.scalar(newest, pa.int64()), until)
     book.add(
-        made["path"].combine_chunks(),
+        spans["path"].combine_chunks(),
         kind,
         holder,
-        first=made["first_min"],
+        first=spans["first_min"],
         last=last,
-        written=made["written_min"],
-        bytes=made["bytes_max"],
-        place=made["place_min"],
+        written=spans["written_min"],
+        bytes=spans["bytes_max"],
+        place=spans["place_min"],
     )
 
 

@@ -50,9 +50,9 @@ class CommitSums:
         manifests, names = self._store.manifests, [s.delta_manifest_list for s in snapshots]
         with manifests.expiring(*snapshots):
             lists = manifests.read_lists(names)
-            found = iter(manifests.each([m for some in lists for m in some]))
+            entries = iter(manifests.each([m for some in lists for m in some]))
         for name, some in zip(names, lists, strict=True):
-            counts = [_sums(next(found)) for _ in some] or [_NOTHING]
+            counts = [_sums(next(entries)) for _ in some] or [_NOTHING]
             self._known[name] = tuple(map(sum, zip(*counts, strict=True)))
 
     def _row(self, s: Snapshot) -> tuple[Any, ...]:

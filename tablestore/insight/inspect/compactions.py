@@ -35,11 +35,11 @@ class CompactionRows:
         gone, missing = self._gone()
         if snapshots:
             gone = gone.filter(pc.less(gone["snapshot_id"], snapshots[0].id))
-        found = pa.concat_tables([gone, self._live.of(snapshots)])
+        rows = pa.concat_tables([gone, self._live.of(snapshots)])
         for name, wanted in (("partition", partition), ("bucket", bucket)):
-            found = found if wanted is None else found.filter(pc.equal(found[name], wanted))
-        found = found.combine_chunks()
-        return found.replace_schema_metadata({"missing": missing}) if missing else found
+            rows = rows if wanted is None else rows.filter(pc.equal(rows[name], wanted))
+        rows = rows.combine_chunks()
+        return rows.replace_schema_metadata({"missing": missing}) if missing else rows
 
     def _gone(self) -> tuple[pa.Table, str]:
         """The rows of expired snapshots, and the ranges of those that left none."""

@@ -70,8 +70,8 @@ def edits(store: Store, found: Lives | None) -> pa.Table:
     columns["file_source"] = _sources(files["file_source"])
     columns["snapshot_id"] = pa.array(came, pa.int64(), mask=(came == BEFORE) | (level != 0))
     columns["masked_rows"] = pa.array(masked, pa.int64(), mask=masked < 0)
-    made = pa.table([columns[f.name] for f in EDITS], schema=EDITS)
-    return with_span(made, found.first, found.last, plain=plain)
+    changes = pa.table([columns[f.name] for f in EDITS], schema=EDITS)
+    return with_span(changes, found.first, found.last, plain=plain)
 
 
 def stays(store: Store, found: Lives | None) -> pa.Table:
@@ -144,6 +144,8 @@ def _masked(found: Lives) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
                     more[-1] = (*more[-1][:2], at, more[-1][3])
                 more.append((row, at, end, rows))
     again = np.array(more, np.int64).reshape(-1, 4).T
-    parts = [np.r_[one, two] for one, two in zip((everything[0], added, removed, masked), again, strict=True)]
+    parts = [
+        np.r_[first, two] for first, two in zip((everything[0], added, removed, masked), again, strict=True)
+    ]
     order = np.argsort(parts[1], kind="stable")
     return parts[0][order], parts[1][order], parts[2][order], parts[3][order]

@@ -86,14 +86,14 @@ class FileHistory:
         """At most so many files, of the newest snapshots; all that are live if they alone are more."""
         ids, known = _without_gap(self._store.snapshots.ids()), self._known
         many = _AT_ONCE if known is None or not ids else max(_AT_ONCE, ids[-1] + 1 - known.first)
-        found = self.lives(ids[-many:][0] if ids else None)
-        while found is not None and len(found) < most and many < len(ids):
+        lives = self.lives(ids[-many:][0] if ids else None)
+        while lives is not None and len(lives) < most and many < len(ids):
             many *= 2
-            found = self.lives(ids[-many:][0])
-        if found is None or len(found) <= most:
-            return found
-        left_out = np.partition(found.removed, len(found) - most - 1)[len(found) - most - 1]
-        return found.between(min(int(left_out), found.last - 1) + 1, found.last)
+            lives = self.lives(ids[-many:][0])
+        if lives is None or len(lives) <= most:
+            return lives
+        left_out = np.partition(lives.removed, len(lives) - most - 1)[len(lives) - most - 1]
+        return lives.between(min(int(left_out), lives.last - 1) + 1, lives.last)
 
     def lives(self, first: int | None = None, last: int | None = None) -> Lives | None:
         """Files that are there after a snapshot from `first` (None: the oldest) to `last` (None: the newest),
@@ -118,20 +118,20 @@ class FileHistory:
             self._known = self._known.between(ids[0], self._known.last)
         if self._known is None and end == ids[-1]:
             self._keep(self._read(range(begin, end + 1)))
-        known = self._known
-        if known is not None and known.last < ids[-1]:
-            self._keep(self._read(range(known.last + 1, ids[-1] + 1), after=known))
-            known = self._known
-        if known is not None and begin < known.first <= end + 1:
-            self._known = known = _joined(self._read(range(begin, known.first)), known)
-        if known is None or end < known.first:
+        lives = self._known
+        if lives is not None and lives.last < ids[-1]:
+            self._keep(self._read(range(lives.last + 1, ids[-1] + 1), after=lives))
+            lives = self._known
+        if lives is not None and begin < lives.first <= end + 1:
+            self._known = lives = _joined(self._read(range(begin, lives.first)), lives)
+        if lives is None or end < lives.first:
             return self._read(range(begin, end + 1))  # far from what is kept: it is not
-        return known.between(begin, end)
+        return lives.between(begin, end)
 
     def _goes_on(self, ids: Sequence[int]) -> bool:
         """Whether the newest snapshot that was read is still there, and is the same."""
-        newest, known = self._newest, self._known
-        if newest is None or known is None or not ids[0] <= newest.id <= ids[-1]:
+        newest, lives = self._newest, self._known
+        if newest is None or lives is None or not ids[0] <= newest.id <= ids[-1]:
             return False
         try:
             return self._store.snapshots.get(newest.id) == newest
@@ -145,14 +145,14 @@ class FileHistory:
     def _read(self, ids: Sequence[int], *, after: Lives | None = None) -> Lives:
         """The lives over these snapshots, from the state before the first of them or on top of `after`.
         Raises NotFound for one that has expired meanwhile."""
-        known = after
+        lives = after
         for at in range(0, len(ids), _AT_ONCE):
             snapshots = [self._store.snapshots.get(i) for i in ids[at : at + _AT_ONCE]]
-            if known is None:
-                known = self._begun(snapshots[0])
-            known = self._grown(known, snapshots)
-        assert known is not None, "there is at least one snapshot"
-        return known
+            if lives is None:
+                lives = self._begun(snapshots[0])
+            lives = self._grown(lives, snapshots)
+        assert lives is not None, "there is at least one snapshot"
+        return lives
 
     def _begun(self, snapshot: Snapshot) -> Lives:
         """The state before a snapshot."""
@@ -196,10 +196,10 @@ class FileHistory:
         for snapshot in snapshots:
             if snapshot.index_manifest == index:
                 continue
-            found = masked_rows(self._store.manifests.index_entries(snapshot))
-            if changes := _changes(masked, found):
+            rows_masked = masked_rows(self._store.manifests.index_entries(snapshot))
+            if changes := _changes(masked, rows_masked):
                 masks.append((snapshot.id, changes))
-            masked, index = found, snapshot.index_manifest
+            masked, index = rows_masked, snapshot.index_manifest
         return tuple(masks), masked, index
 
 
@@ -263,8 +263,8 @@ def _joined(older: Lives, newer: Lives) -> Lives:
 
 def _without_gap(ids: Sequence[int]) -> Sequence[int]:
     """The newest ids without a gap, which a rollback to an expired snapshot leaves."""
-    known = np.array(ids, np.int64)
-    gaps = np.flatnonzero(np.diff(known) != 1)
+    numbers = np.array(ids, np.int64)
+    gaps = np.flatnonzero(np.diff(numbers) != 1)
     return ids[int(gaps[-1]) + 1 if len(gaps) else 0 :]
 
 
@@ -290,4 +290,4 @@ class Origins:
                 at = None
         if at is None:  # looked through all
             self._snapshots |= dict.fromkeys(wanted)
-        return {name: found for name in names if (found := self._snapshots.get(name)) is not None}
+        return {name: snapshot_id for name in names if (snapshot_id := self._snapshots.get(name)) is not None}

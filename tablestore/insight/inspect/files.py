@@ -117,7 +117,7 @@ def files(store: Store, entries: Sequence[ManifestEntry]) -> pa.Table:
 
 def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
     f = e.file
-    known = _shown_stats(f, store.schema_of(f.schema_id), store.schema)
+    columns = _shown_stats(f, store.schema_of(f.schema_id), store.schema)
     types = {field.name: field.type for field in store.schema.fields}
     path = f.external_path or store.file_path(e.partition, e.bucket, f)
     return (
@@ -131,9 +131,9 @@ def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
         f.file_size,
         _raw_key(store, f.min_key),
         _raw_key(store, f.max_key),
-        _named((n, "null" if s.null_count is None else str(s.null_count)) for n, s in known),
-        _named((n, raw_text(s.min, types[n])) for n, s in known),
-        _named((n, raw_text(s.max, types[n])) for n, s in known),
+        _named((n, "null" if s.null_count is None else str(s.null_count)) for n, s in columns),
+        _named((n, raw_text(s.min, types[n])) for n, s in columns),
+        _named((n, raw_text(s.max, types[n])) for n, s in columns),
         f.min_sequence,
         f.max_sequence,
         f.creation_time_ms,
@@ -149,16 +149,16 @@ def _shown_stats(
 ) -> list[tuple[str, ColumnStats]]:
     """Statistics of every column by name; bounds of columns whose type has changed are cast, for show."""
     own, there = own_stats(file, written), stats_by_name(file, written, schema)
-    found = []
+    shown = []
     for f in sorted(schema.fields, key=lambda f: f.name):
-        known = there.get(f.name, ColumnStats(None, None, None, file.row_count))
+        stats = there.get(f.name, ColumnStats(None, None, None, file.row_count))
         before = written.by_id.get(f.id)
         if before is not None and before.name in own and before.type.as_nullable() != f.type.as_nullable():
             stored = own[before.name]
             low, high = (_cast(v, before.type, f.type) for v in (stored.min, stored.max))
-            known = ColumnStats(low, high, stored.null_count, stored.rows)
-        found.append((f.name, known))
-    return found
+            stats = ColumnStats(low, high, stored.null_count, stored.rows)
+        shown.append((f.name, stats))
+    return shown
 
 
 def _cast(value: Raw, before: DataType, after: DataType) -> Raw:
@@ -206,8 +206,8 @@ def levels(
     snapshots in which files came, `masked` the rows that deletion vectors take away, both by file name."""
     rows: list[tuple[Any, ...]] = []
     for (key, number), some in by_bucket(store, entries):
-        found = _bucket_levels(store, store.partition_text(key), number, some)
-        rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in found]
+        level_rows = _bucket_levels(store, store.partition_text(key), number, some)
+        rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in level_rows]
     return made(LEVELS, rows)
 
 

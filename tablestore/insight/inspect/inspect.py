@@ -445,9 +445,11 @@ class Inspect(SystemTables):
     @classmethod
     def _views(cls) -> list[str]:
         """The names of the methods that give rows."""
-        made = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
+        members = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
         return [
-            n for n, one in made.items() if getattr(one, "__annotations__", {}).get("return") == "pa.Table"
+            n
+            for n, member in members.items()
+            if getattr(member, "__annotations__", {}).get("return") == "pa.Table"
         ]
 
     def _place(self, partition: str | None, bucket: int | None) -> tuple[str | None, int | None]:

@@ -175,14 +175,14 @@ def _bounds(store: Store, known: SimpleStats) -> tuple[str, str]:
 
 def statistics_of(store: Store, snapshot: Snapshot | None) -> pa.Table:
     """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
-    found = statistics.read(store, snapshot)
-    if found is None or found.schema_id != store.schema.id:
+    figures = statistics.read(store, snapshot)
+    if figures is None or figures.schema_id != store.schema.id:
         return made(STATISTICS, [])
     columns = json.dumps(
-        statistics.columns_json(found.columns), indent=2, ensure_ascii=False, separators=(",", " : ")
+        statistics.columns_json(figures.columns), indent=2, ensure_ascii=False, separators=(",", " : ")
     )
-    counts = (found.merged_record_count, found.merged_record_size)
-    return made(STATISTICS, [(found.snapshot_id, found.schema_id, *counts, columns)])
+    counts = (figures.merged_record_count, figures.merged_record_size)
+    return made(STATISTICS, [(figures.snapshot_id, figures.schema_id, *counts, columns)])
 
 
 def aggregation_fields(store: Store) -> pa.Table:
@@ -280,5 +280,5 @@ def _in_history(store: Store, snapshot: Snapshot) -> bool:
         own = store.snapshots.get(snapshot.id)
     except NotFound:
         return False
-    one, other = ((s.commit_user, s.commit_identifier, s.time_millis) for s in (own, snapshot))
-    return one == other
+    mine, other = ((s.commit_user, s.commit_identifier, s.time_millis) for s in (own, snapshot))
+    return mine == other

@@ -103,12 +103,12 @@ def _partition_name(store: Store, partition: bytes) -> str:
 
 def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
     """Rows that deletion vectors take away, by partition; None where a container does not say how many."""
-    found: dict[bytes, int | None] = {}
+    deleted: dict[bytes, int | None] = {}
     for e in indexes:
         for r in e.file.dv_ranges or ():
-            known = found.get(e.partition, 0)
-            found[e.partition] = None if known is None or r.cardinality is None else known + r.cardinality
-    return found
+            rows = deleted.get(e.partition, 0)
+            deleted[e.partition] = None if rows is None or r.cardinality is None else rows + r.cardinality
+    return deleted
 
 
 def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
@@ -119,7 +119,7 @@ def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
 
 def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
     """Rows, bytes and files that are left, and the newest creation time of any file, a deleted one too."""
-    made = [e.file.creation_time_ms for e in entries if e.file.creation_time_ms is not None]
+    times = [e.file.creation_time_ms for e in entries if e.file.creation_time_ms is not None]
     signs = [(1 if e.kind == ADD else -1, e.file) for e in entries]
     rows, size = sum(n * f.row_count for n, f in signs), sum(n * f.file_size for n, f in signs)
-    return rows, size, sum(n for n, _ in signs), max(made, default=None)
+    return rows, size, sum(n for n, _ in signs), max(times, default=None)

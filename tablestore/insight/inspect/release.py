@@ -116,9 +116,9 @@ class Releases:
     def _changelog(self, snapshot_id: int) -> _Wait:
         """What decides when this long-lived changelog expires, or the one that the snapshot will leave. The
         newest one stays, so the snapshot after it must have expired, too."""
-        made = self._times.get(snapshot_id, self._lasting.get(snapshot_id, self._now))
+        created = self._times.get(snapshot_id, self._lasting.get(snapshot_id, self._now))
         what = f"long-lived changelog {snapshot_id}"
-        own = self._expires(what, snapshot_id, self._lasting_policy, made, self._lasting_holds)
+        own = self._expires(what, snapshot_id, self._lasting_policy, created, self._lasting_holds)
         if snapshot_id + 1 not in self._times:
             return own
         after = self._snapshot(snapshot_id + 1)

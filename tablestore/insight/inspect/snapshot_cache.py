@@ -33,8 +33,8 @@ class SnapshotCache:
         while True:
             stamps = {i: stamp for i, stamp in self._store.snapshots.stamps().items() if i not in gone}
             for snapshot_id, stamp in stamps.items():
-                known = read.get(snapshot_id)
-                if known is None or known[0] != stamp:
+                cached = read.get(snapshot_id)
+                if cached is None or cached[0] != stamp:
                     try:
                         read[snapshot_id] = stamp, self._store.snapshots.get(snapshot_id)
                     except NotFound:
@@ -54,17 +54,17 @@ class SnapshotRows:
 
     def of(self, snapshots: list[Snapshot]) -> pa.Table:
         """The rows of these snapshots, ascending."""
-        kept, made = self._kept or ([], None)
+        kept, rows = self._kept or ([], None)
         first = snapshots[0].id if snapshots else 0
         there = [s for s in kept if s.id >= first]
-        if made is None or not there or snapshots[: len(there)] != there:
-            made = self._make(snapshots)
+        if rows is None or not there or snapshots[: len(there)] != there:
+            rows = self._make(snapshots)
         else:
             if len(there) < len(kept):
-                made = made.filter(pc.greater_equal(made["snapshot_id"], first))
+                rows = rows.filter(pc.greater_equal(rows["snapshot_id"], first))
             if len(snapshots) > len(there):
-                made = pa.concat_tables([made, self._make(snapshots[len(there) :])])
-            if made.column(0).num_chunks > _MANY_CHUNKS:
-                made = made.combine_chunks()
-        self._kept = (list(snapshots), made)
-        return made
+                rows = pa.concat_tables([rows, self._make(snapshots[len(there) :])])
+            if rows.column(0).num_chunks > _MANY_CHUNKS:
+                rows = rows.combine_chunks()
+        self._kept = (list(snapshots), rows)
+        return rows

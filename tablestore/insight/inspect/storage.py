@@ -52,8 +52,8 @@ class Storage:
     def summary(self) -> pa.Table:
         """Files and bytes of each kind and state."""
         sums = self.files.group_by(["kind", "state"]).aggregate([("bytes", "sum"), ([], "count_all")])
-        found = {(r["kind"], r["state"]): (r["count_all"], r["bytes_sum"]) for r in sums.to_pylist()}
-        rows = [(k, s, *found[k, s]) for k in KINDS for s in STATES if (k, s) in found]
+        counted = {(r["kind"], r["state"]): (r["count_all"], r["bytes_sum"]) for r in sums.to_pylist()}
+        rows = [(k, s, *counted[k, s]) for k in KINDS for s in STATES if (k, s) in counted]
         return _made(SUMMARY, rows)
 
     def holders(self) -> pa.Table:
@@ -137,11 +137,11 @@ def stored(store: Store) -> Storage:
 
 def _crossed(summary: pa.Table, states: Iterable[str]) -> list[str]:
     """Bytes of each kind in each state."""
-    known = {(r["kind"], r["state"]): r["bytes"] for r in summary.to_pylist()}
+    sizes = {(r["kind"], r["state"]): r["bytes"] for r in summary.to_pylist()}
     states = list(states)
     lines = ["  " + f"{'':<16}" + "".join(f"{s:>12}" for s in states)]
-    for kind in (k for k in KINDS if any((k, s) in known for s in states)):
-        cells = (f"{_size(known[kind, s]) if (kind, s) in known else '':>12}" for s in states)
+    for kind in (k for k in KINDS if any((k, s) in sizes for s in states)):
+        cells = (f"{_size(sizes[kind, s]) if (kind, s) in sizes else '':>12}" for s in states)
         lines.append(f"  {kind:<16}{''.join(cells)}")
     return lines
 

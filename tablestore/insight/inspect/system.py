@@ -59,8 +59,8 @@ NAMES = (*METADATA, *DATA)
 def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
     """The system table of that name, of a snapshot if one was chosen; raises NotFound naming the nearest."""
     if name in METADATA:
-        found = _metadata(store, name, at)
-        return Source(found.schema, lambda _, __: iter(found.to_batches()))
+        view = _metadata(store, name, at)
+        return Source(view.schema, lambda _, __: iter(view.to_batches()))
     if name not in DATA:
         raise NotFound.among("system table", name, NAMES)
     if store.options.scan_log and name in ("audit_log", "binlog"):
@@ -93,9 +93,9 @@ def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:
 
 def in_files(store: Store, snapshot: Snapshot | None, where: Predicate | None) -> Iterator[pa.RecordBatch]:
     """Rows of a snapshot, without those of a log."""
-    found = plan(store, snapshot, where)
-    for split in found.splits:
-        yield from split.read(store, store.schema.shown.names, found.where)
+    splits = plan(store, snapshot, where)
+    for split in splits.splits:
+        yield from split.read(store, store.schema.shown.names, splits.where)
 
 
 def read_optimized(
@@ -103,6 +103,6 @@ def read_optimized(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the oldest level only, which need no merge; all files of tables without a primary key."""
     oldest = store.options.num_levels - 1 if store.schema.primary_keys else 0
-    found = plan(store, snapshot, where, min_level=oldest)
-    for split in found.splits:
-        yield from split.read(store, store.schema.shown.names, found.where)
+    splits = plan(store, snapshot, where, min_level=oldest)
+    for split in splits.splits:
+        yield from split.read(store, store.schema.shown.names, splits.where)

@@ -86,9 +86,13 @@ def manifest_lists(store: Store, snapshot: Snapshot | None) -> pa.Table:
     rows: list[tuple[Any, ...]] = []
     for kind, name, size in lists:
         with store.manifests.expiring(snapshot, changes=kind == "changelog"):
-            found = store.manifests.read_list(name)
+            manifest_files = store.manifests.read_list(name)
             size = store.io.size(store.paths.manifest(name)) if size is None else size
-        counts = (len(found), sum(m.num_added for m in found), sum(m.num_deleted for m in found))
+        counts = (
+            len(manifest_files),
+            sum(m.num_added for m in manifest_files),
+            sum(m.num_deleted for m in manifest_files),
+        )
         rows.append((kind, name, size, *counts))
     if snapshot.index_manifest is not None:
         with store.manifests.expiring(snapshot):
@@ -103,10 +107,10 @@ def listed(store: Store, name: str) -> pa.Table:
     rows = []
     types = [t.as_nullable() for t in store.partition_types]
     for m in _read(store, name, store.manifests.read_list):
-        known = stats.decode(m.partition_stats, types, 0) if types else []
+        partitions = stats.decode(m.partition_stats, types, 0) if types else []
         ends = (
             ", ".join("null" if v is None else cast_text(v, t) for v, t in zip(some, types, strict=True))
-            for some in ([c.min for c in known], [c.max for c in known])
+            for some in ([c.min for c in partitions], [c.max for c in partitions])
         )
         places = (m.min_bucket, m.max_bucket, m.min_level, m.max_level)
         rows.append((m.file_name, m.file_size, m.num_added, m.num_deleted, m.schema_id, *ends, *places))
@@ -115,8 +119,8 @@ def listed(store: Store, name: str) -> pa.Table:
 
 def entries(store: Store, name: str) -> pa.Table:
     """What a manifest adds and deletes, in order, as `state` has it."""
-    found = _read(store, name, store.manifests.read_manifest)
-    rows = [("added" if e.kind == ADD else "removed", None, e, None, None) for e in found]
+    entries_read = _read(store, name, store.manifests.read_manifest)
+    rows = [("added" if e.kind == ADD else "removed", None, e, None, None) for e in entries_read]
     return _table(store, rows)
 
 
@@ -161,9 +165,9 @@ def row_groups(store: Store, snapshot: Snapshot | None, file: str) -> pa.Table:
                     if name != file and not f"/{path}".endswith(f"/{file.lstrip('/')}"):
                         continue
                     with manifests.expiring(snapshot, changes=part == manifests.changelog_entries):
-                        found = chunks(store.io, path, store.schema_of(e.file.schema_id))
-                    names = pa.array([name] * found.num_rows, pa.string())
-                    return pa.table([names, *found.columns], schema=FILE_CHUNKS)
+                        groups = chunks(store.io, path, store.schema_of(e.file.schema_id))
+                    names = pa.array([name] * groups.num_rows, pa.string())
+                    return pa.table([names, *groups.columns], schema=FILE_CHUNKS)
     at = "the table has no snapshot" if snapshot is None else f"snapshot {snapshot.id} names none such"
     raise NotFound(f"no data file {file!r}: {at}")
 
@@ -174,8 +178,8 @@ def _place(e: ManifestEntry) -> tuple[bytes, int, str]:
 
 def _masks(store: Store, snapshot: Snapshot | None) -> _Masks:
     """Deleted rows by deletion vectors, of the files that have one."""
-    found = deletion_files(store, snapshot)
-    return {(*place, name): d.cardinality for place, files in found.items() for name, d in files.items()}
+    vectors = deletion_files(store, snapshot)
+    return {(*place, name): d.cardinality for place, files in vectors.items() for name, d in files.items()}
 
 
 def _masked(masks: _Masks, e: ManifestEntry) -> int | None:

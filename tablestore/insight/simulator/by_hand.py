@@ -34,24 +34,24 @@ class Simulated:
 def chosen(buckets: int, partition: str | None, bucket: int | Iterable[int] | None) -> list[int]:
     """The buckets that are asked for; raises InvalidRequest for those that are not there."""
     wanted = range(buckets) if bucket is None else [bucket] if isinstance(bucket, int) else bucket
-    found = sorted(set(wanted))
-    if partition or not all(0 <= i < buckets for i in found):
-        asked = f"partition {partition!r}" if partition else f"buckets {found}"
+    numbers = sorted(set(wanted))
+    if partition or not all(0 <= i < buckets for i in numbers):
+        asked = f"partition {partition!r}" if partition else f"buckets {numbers}"
         raise InvalidRequest(f"{asked}: a simulation has buckets 0..{buckets - 1} and no partitions")
-    return found
+    return numbers
 
 
 def planned(number: int, bucket: SimBucket, *, full: bool, weight: float) -> Pick:
     """The next pick in a bucket, by its rules or (`full`) of everything, with what it would give."""
     decision = full_compaction(bucket.levels) if full else bucket.loop.decide()
-    found = bucket.try_out(decision)
-    if found is None or decision.unit is None:
+    trial = bucket.try_out(decision)
+    if trial is None or decision.unit is None:
         return Pick("", number, decision)
-    moved = {f.file_name for f in found.before} & {f.file_name for f in found.after}
-    read = [f for f in found.before if f.file_name not in moved]
-    made = [f for f in found.after if f.file_name not in moved]
-    output = _output(read, made, bucket.contents)
-    lifted = (f for f in found.before if f.file_name in moved)
+    moved = {f.file_name for f in trial.before} & {f.file_name for f in trial.after}
+    read = [f for f in trial.before if f.file_name not in moved]
+    outputs = [f for f in trial.after if f.file_name not in moved]
+    output = _output(read, outputs, bucket.contents)
+    lifted = (f for f in trial.before if f.file_name in moved)
     drops = bucket.drops(decision.unit, bucket.levels)
     return Pick("", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output, drops))
 

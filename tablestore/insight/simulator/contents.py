@@ -64,7 +64,7 @@ class Drawn:
         count = min(-(-rows // most_rows), len(sample))
         if count <= 1:
             return [(*content, *ends)]
-        found = []
+        parts = []
         for i in range(count):
             first, last = i * most_rows, rows if i == count - 1 else (i + 1) * most_rows
             start = max(len(sample) * first // rows, i)
@@ -72,8 +72,8 @@ class Drawn:
             keys, many = sample.slice(start, stop), last - first
             dead = keys.deletes if rows == len(sample) else deletes * many // rows or min(deletes, 1)
             low, high = int(keys.keys[0]) if i else ends[0], int(keys.keys[-1])
-            found.append((keys, many, dead, low, high if i < count - 1 else ends[1]))
-        return found
+            parts.append((keys, many, dead, low, high if i < count - 1 else ends[1]))
+        return parts
 
 
 def _left(sample: KeySet, rows: int, deletes: int, sampled: int, drop: bool) -> Content:
@@ -118,12 +118,12 @@ class Expected:
         pieces, rows, _ = content
         if rows <= most_rows:
             return [(*content, *ends)]
-        found: list[Part] = []
+        cut_parts: list[Part] = []
         parts = density.cut(pieces, self._law, rows=rows, every=most_rows)
         for i, part in enumerate(parts):
             many = most_rows if i < len(parts) - 1 else rows - most_rows * (len(parts) - 1)
             _, dead = density.rows_of(part, self._law)
             low, high = density.ends_of(part, self._law)
             low, high = ends[0] if not i else low, ends[1] if i == len(parts) - 1 else high
-            found.append((part, many, min(round(dead), many), low, high))
-        return found
+            cut_parts.append((part, many, min(round(dead), many), low, high))
+        return cut_parts

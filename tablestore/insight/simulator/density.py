@@ -43,16 +43,16 @@ def zipf_law(space: int, skew: float) -> Law:
     chance = np.diff(below) / (below[-1] - below[0]) / width * space  # draws of a key a draw of all
     points = np.geomspace(1e-9, 1e9, 18 * _PER_TEN + 1)
     there = [float(-(width * np.expm1(-g * chance)).sum()) / space for g in points]
-    known = points.tolist()
+    points_list = points.tolist()
 
     @lru_cache(_KNOWN)
     def share(draws: float) -> float:
-        if draws <= known[0]:
+        if draws <= points_list[0]:
             return draws
-        at = bisect_left(known, draws)
-        if at == len(known):
+        at = bisect_left(points_list, draws)
+        if at == len(points_list):
             return 1.0
-        low, high = known[at - 1], known[at]
+        low, high = points_list[at - 1], points_list[at]
         return there[at - 1] + (there[at] - there[at - 1]) * (draws - low) / (high - low)
 
     return share
@@ -76,7 +76,7 @@ def merged(newest_first: Sequence[Pieces], law: Law) -> Pieces:
         return (_stacked(low, high, alone, law),)
     cuts = sorted({end for pieces in newest_first for piece in pieces for end in piece[:2]})
     places = [0] * len(newest_first)
-    found: list[Piece] = []
+    merged_pieces: list[Piece] = []
     for low, high in pairwise(cuts):
         stack = []
         for i, pieces in enumerate(newest_first):
@@ -87,8 +87,8 @@ def merged(newest_first: Sequence[Pieces], law: Law) -> Pieces:
             if at < len(pieces) and pieces[at][0] <= low:
                 stack.append(pieces[at])
         if stack:
-            _append(found, _stacked(low, high, stack, law), _ALIKE)
-    return _few(found)
+            _append(merged_pieces, _stacked(low, high, stack, law), _ALIKE)
+    return _few(merged_pieces)
 
 
 def without_deletes(pieces: Pieces) -> Pieces:
@@ -101,11 +101,11 @@ def without_deletes(pieces: Pieces) -> Pieces:
 
 def joined(in_key_order: Iterable[Pieces]) -> Pieces:
     """Files that follow each other as one."""
-    found: list[Piece] = []
+    joined_pieces: list[Piece] = []
     for pieces in in_key_order:
         for piece in pieces:
-            _append(found, piece, _ALIKE)
-    return _few(found)
+            _append(joined_pieces, piece, _ALIKE)
+    return _few(joined_pieces)
 
 
 def cut(pieces: Pieces, law: Law, *, rows: float, every: float) -> list[Pieces]:
@@ -113,20 +113,20 @@ def cut(pieces: Pieces, law: Law, *, rows: float, every: float) -> list[Pieces]:
     law; the last file takes what is left."""
     whole, _ = rows_of(pieces, law)
     step = every * whole / rows if rows else 0.0
-    found: list[list[Piece]] = [[]]
+    groups: list[list[Piece]] = [[]]
     room, left = step, -(-rows // every) - 1  # rows before the next end, ends to come
     for low, high, draws, dead, gone in pieces:
         dense = law(draws) * (1.0 - gone)
         while left > 0 and dense * (high - low) >= room:
             middle = min(high, round(low + room / dense)) if dense else high
             if middle > low:
-                found[-1].append((low, middle, draws, dead, gone))
-            found.append([])
+                groups[-1].append((low, middle, draws, dead, gone))
+            groups.append([])
             low, room, left = middle, step, left - 1
         if high > low:
-            found[-1].append((low, high, draws, dead, gone))
+            groups[-1].append((low, high, draws, dead, gone))
             room -= dense * (high - low)
-    return [tuple(some) for some in found if some]
+    return [tuple(some) for some in groups if some]
 
 
 def ends_of(pieces: Pieces, law: Law) -> tuple[int, int]:

@@ -58,8 +58,8 @@ class Expectations:
         spread = sqrt(max(space * (law(2 * draws) - law(draws)) - workload.rows * slope**2, 0.0))
         low, high = ends_of(pieces, law)
         while True:
-            found = np.rint(self._random.normal(mean, spread, _BLOCK))
-            for rows in np.clip(found, 1, workload.rows).astype(np.int64).tolist():
+            counts = np.rint(self._random.normal(mean, spread, _BLOCK))
+            for rows in np.clip(counts, 1, workload.rows).astype(np.int64).tolist():
                 yield FlushedRows(pieces, rows, low, high, round(rows * deletes))
 
     def _growing(self) -> Iterator[FlushedRows]:
@@ -103,14 +103,14 @@ class Expectations:
 
 def _late(rows: float, head: int, lag: float) -> Pieces:
     """Rows that come late by an exponential distance of mean `lag`, none before the first key."""
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for near, far in pairwise(_LATE):
         high, low = head - round(near * lag), head - round(far * lag)
         share = exp(-near) - exp(-far)
         if low < 0 or far == _LATE[-1]:
             low, share = max(low, 0), exp(-near)
         if high > low:
-            found.append((float(low), float(high), rows * share / (high - low), 0.0, 0.0))
+            pieces.append((float(low), float(high), rows * share / (high - low), 0.0, 0.0))
         if low == 0:
             break
-    return joined([tuple(reversed(found))])
+    return joined([tuple(reversed(pieces))])

@@ -81,11 +81,11 @@ class ReplayedHistory:
         self.unexplained: list[tuple[int, Place]] = []
         self.halves: list[tuple[int, Place]] = []  # compactions of commits whose flushes have expired
         understood = 0
-        for place, found in self.places.items():
+        for place, place_events in self.places.items():
             if progress is not None:
                 progress(understood, self.commits)
-            self._understand(place, found)
-            understood += len(found)
+            self._understand(place, place_events)
+            understood += len(place_events)
 
     @property
     def commits(self) -> int:
@@ -116,10 +116,10 @@ class ReplayedHistory:
         levels: dict[Place, Levels] = {}
         done: list[tuple[int, Place, ExecutedDecision]] = []
         steps: dict[Place, Steps] = {}
-        for place, found in self.places.items():
+        for place, place_events in self.places.items():
             bucket, steps[place] = self._bucket(place, wanted, estimates=estimates), Steps()
             stalls = 0
-            for occasion in found:
+            for occasion in place_events:
                 if progress is not None:
                     progress(len(rows), self.commits)
                 if options is None:
@@ -141,8 +141,8 @@ class ReplayedHistory:
             levels[place] = bucket.levels
         rows.sort(key=lambda r: r.snapshot)
         merges = [m.known for _, _, d in done for m in d.merges]
-        known, tree = sum(merges), (steps, self.types, self.model)
-        return Replay(wanted, tuple(rows), levels, tuple(done), known, len(merges) - known, *tree)
+        total, tree = sum(merges), (steps, self.types, self.model)
+        return Replay(wanted, tuple(rows), levels, tuple(done), total, len(merges) - total, *tree)
 
     def in_force(self, occasion: BucketCommit) -> CompactionOptions:
         """The table's options at the time of a commit."""
@@ -151,21 +151,23 @@ class ReplayedHistory:
     def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
         learned = self._known[place]
         fresh = Known(target_bytes=learned.target_bytes)
-        known = fresh if estimates else replace(learned, contents=dict(learned.contents))
-        return ReplayBucket(options, self.types, self.model, known, estimates=estimates, marked=self._marked)
+        measured = fresh if estimates else replace(learned, contents=dict(learned.contents))
+        return ReplayBucket(
+            options, self.types, self.model, measured, estimates=estimates, marked=self._marked
+        )
 
     def _understand(self, place: Place, found: Sequence[BucketCommit]) -> None:
         """Find how each commit to a bucket compacted, and learn what its merges gave."""
-        known = self._known[place] = Known(target_bytes=self.options.target_bytes)
+        learned = self._known[place] = Known(target_bytes=self.options.target_bytes)
         bucket = ReplayBucket(
-            self.options, self.types, self.model, known, marked=self._marked, prefix=BETWEEN
+            self.options, self.types, self.model, learned, marked=self._marked, prefix=BETWEEN
         )
         real = bucket.levels
         for occasion in found:
             start, real = real, _after(real, occasion)
             bucket.options = self.in_force(occasion)
             occasion.everything = len(occasion.overwritten) == len(start.files)
-            occasion.mode = self._mode(bucket, known, occasion, start, real)
+            occasion.mode = self._mode(bucket, learned, occasion, start, real)
             if occasion.mode is CompactionMode.AS_RECORDED:
                 half = occasion is not found[0] and found[0].base and occasion.snapshot == found[0].snapshot
                 missed = self.halves if half else self.unexplained
@@ -297,21 +299,21 @@ def _agree(bucket: ReplayBucket, start: Levels, occasion: BucketCommit, goal: Le
     old = {(f.level, f.file_name) for f in (*start.files, *occasion.base)}
     old |= {(f.level, f.file_name) for files in occasion.flushes for f in files}
     old_names, wanted_names = {name for _, name in old}, {name for _, name in wanted}
-    found = {(f.level, f.file_name) for f in bucket.levels.files}
-    if not found & old <= wanted:
+    replayed = {(f.level, f.file_name) for f in bucket.levels.files}
+    if not replayed & old <= wanted:
         return False  # a file is left that the table compacted
     kept = {w for w in wanted if w[1] in old_names}
     new = {level for level, name in wanted if name not in old_names}
-    made = {level for level, name in found if name not in old_names or name not in wanted_names}
-    return {f for f in found if f[1] in old_names & wanted_names} == kept and new <= made
+    levels = {level for level, name in replayed if name not in old_names or name not in wanted_names}
+    return {f for f in replayed if f[1] in old_names & wanted_names} == kept and new <= levels
 
 
 def _as_recorded(bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     """Whether the replay compacted by the rules that the records name, one after the other; without records
     nothing speaks against it."""
     records = occasion.compaction.records if occasion.compaction is not None else ()
-    found = [(d.decision.rule, d.decision.unit and d.decision.unit.output_level) for d in bucket.done]
-    return not records or found == [(r.rule, r.output_level) for r in records]
+    rules = [(d.decision.rule, d.decision.unit and d.decision.unit.output_level) for d in bucket.done]
+    return not records or rules == [(r.rule, r.output_level) for r in records]
 
 
 def _learn(known: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Levels) -> None:
@@ -326,15 +328,15 @@ def _learn(known: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Lev
             if merge.known or not levels:
                 continue
             low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
-            made = (f for f in occasion.compaction.written if f.level in levels)
-            known.learn(merge.content, tuple(f for f in made if low <= key(f.min_key) <= high))
+            written = (f for f in occasion.compaction.written if f.level in levels)
+            known.learn(merge.content, tuple(f for f in written if low <= key(f.min_key) <= high))
     real = {f.file_name for f in goal.files}
     for f in bucket.levels.files:  # moved by the plan, rewritten by the engine
         if f.file_name not in real and not f.file_name.startswith(ESTIMATED):
             span = key(f.min_key), key(f.max_key)
-            made = (w for w in occasion.compaction.written if w.level == f.level)
+            written = (w for w in occasion.compaction.written if w.level == f.level)
             known.lifted[f.file_name, f.level] = tuple(
-                w for w in made if span[0] <= key(w.min_key) <= span[1]
+                w for w in written if span[0] <= key(w.min_key) <= span[1]
             )
 
 
@@ -365,8 +367,10 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: BucketCommit) -
             level = record.output_level
             deletes = 0 if merge.content[1] else sum(f.delete_count or 0 for f in merge.inputs)
             size = record.rows_out, record.bytes_written, min(deletes, record.rows_out)
-            made = bucket.sized(merge.inputs, level, *size, record.files_written) if record.rows_out else ()
-            known.learn(merge.content, made)
+            outputs = (
+                bucket.sized(merge.inputs, level, *size, record.files_written) if record.rows_out else ()
+            )
+            known.learn(merge.content, outputs)
             return True
     return False
 
@@ -396,8 +400,8 @@ def _learn_lifted(
         return False
     for f in files:
         rows, size = (n * f.file_size // total for n in (record.rows_out, record.bytes_written))
-        made = bucket.sized((f,), level, rows, size, min(f.delete_count or 0, rows), 1)
-        known.lifted[f.file_name, level] = made
+        outputs = bucket.sized((f,), level, rows, size, min(f.delete_count or 0, rows), 1)
+        known.lifted[f.file_name, level] = outputs
     return True
 
 

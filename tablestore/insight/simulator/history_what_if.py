@@ -75,10 +75,10 @@ class HistoryWhatIf(WhatIf):
     @property
     def reproduced(self) -> bool:
         """Whether the replay under the table's own options ends with the table's own files."""
-        real, found = self.history.real, self.own.levels
+        real, replayed = self.history.real, self.own.levels
         return all(
             {(f.level, f.file_name) for f in real[place].files}
-            == {(f.level, f.file_name) for f in found[place].files}
+            == {(f.level, f.file_name) for f in replayed[place].files}
             for place in real
         )
 
@@ -86,7 +86,7 @@ class HistoryWhatIf(WhatIf):
     def trust(self) -> str:
         """How reliable the replay is, in numbers."""
         history, real = self.history, self.real_write_amplification
-        known, estimated = self.changed.known, self.changed.estimated
+        measured, estimated = self.changed.known, self.changed.estimated
         same = "ends with the same files" if self.reproduced else "ends with other files"
         lines = [
             f"replayed under its own options the table {same}; write amplification "
@@ -99,7 +99,9 @@ class HistoryWhatIf(WhatIf):
             buckets = quantities.many(len(history.halves), "bucket")
             left = f"of the first commit to {buckets} only the compaction is left"
             lines.append(f"{left}: it is taken as it was")
-        lines.append(f"{quantities.many(known, 'merge')} gave files the table had, {estimated:,} estimated")
+        lines.append(
+            f"{quantities.many(measured, 'merge')} gave files the table had, {estimated:,} estimated"
+        )
         return "\n".join(lines)
 
 

@@ -56,10 +56,10 @@ def merged(newest_first: Sequence[KeySet]) -> KeySet:
 
 def _firsts(ordered: np.ndarray) -> np.ndarray:
     """Where a new key begins."""
-    found = np.empty(len(ordered), dtype=bool)
-    found[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=found[1:])
-    return found
+    firsts = np.empty(len(ordered), dtype=bool)
+    firsts[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=firsts[1:])
+    return firsts
 
 
 def joined(in_key_order: Sequence[KeySet]) -> KeySet:

@@ -64,11 +64,11 @@ class BucketCommit:
 
 def occasions(events: Iterable[BucketEvent]) -> dict[Place, list[BucketCommit]]:
     """The events of each bucket by commit, in order; rows that wait in postponed buckets are left out."""
-    found: dict[Place, list[BucketCommit]] = defaultdict(list)
+    commits: dict[Place, list[BucketCommit]] = defaultdict(list)
     for event in events:
         if event.bucket < 0:
             continue
-        before = found[event.place]
+        before = commits[event.place]
         now = max([before[-1].now_ms if before else 0, *_times(event)])
         if event.kind == COMPACT:
             last = before[-1] if before else None
@@ -81,7 +81,7 @@ def occasions(events: Iterable[BucketEvent]) -> dict[Place, list[BucketCommit]]:
         elif event.flushed or event.before:
             gone = event.before
             before.append(_occasion(event, now, flushed=event.flushed, overwritten=gone))
-    return found
+    return commits
 
 
 def _occasion(

@@ -27,8 +27,8 @@ class Rankings:
 
     def known(self, run: SortedRun, below: SortedRun) -> Ranking | None:
         """The ranking of these very runs, if there is one."""
-        found = self._by_level.get(run.level)
-        return found if found is not None and found.run is run and found.below is below else None
+        ranking = self._by_level.get(run.level)
+        return ranking if ranking is not None and ranking.run is run and ranking.below is below else None
 
     def first(self, levels: Levels, level: int) -> Candidate:
         """The file of a level above 0 that goes first."""

@@ -66,10 +66,10 @@ class Known:
 
     def content(self, files: Iterable[DataFileMeta]) -> int:
         """The content of files together."""
-        found = 0
+        content = 0
         for f in files:
-            found ^= self.contents.get(f.file_name) or _fresh(f.file_name)
-        return found
+            content ^= self.contents.get(f.file_name) or _fresh(f.file_name)
+        return content
 
     def learn(self, content: Content, outputs: Files) -> None:
         """Remember what a merge of that content gives; its files take the content over between them."""
@@ -208,9 +208,9 @@ class ReplayBucket:
         outputs = None if self._estimates else self.known.outputs.get(content)
         if outputs is not None:
             return ReplayedMerge(content, files, self._cut(content[0], files, outputs, level), True)
-        made = self._estimated(files, level, drop)
-        self.known.name(content[0], made)
-        return ReplayedMerge(content, files, made, False)
+        written = self._estimated(files, level, drop)
+        self.known.name(content[0], written)
+        return ReplayedMerge(content, files, written, False)
 
     def _cut(self, content: int, files: Files, outputs: Files, level: int) -> Files:
         """Known outputs at their level, cut anew under another target size."""
@@ -219,33 +219,33 @@ class ReplayBucket:
             return tuple(f.upgraded(level) for f in outputs)
         rows, size = sum(f.row_count for f in outputs), sum(f.file_size for f in outputs)
         deletes = sum(f.delete_count or 0 for f in outputs)
-        made = self.sized(files, level, rows, size, deletes, self._count(rows, size))
-        self.known.name(content, made)
-        return made
+        sized = self.sized(files, level, rows, size, deletes, self._count(rows, size))
+        self.known.name(content, sized)
+        return sized
 
     def _count(self, rows: int, size: int) -> int:
         """Into how many files rows are cut: each ends where rows are counted and the target is reached."""
         return -(-rows // file_rows(max(size, 1) / rows, target_bytes=self.options.target_bytes))
 
     def _estimated(self, files: Files, level: int, drop: bool) -> Files:
-        found = merged(files, self.types, drop_deletes=drop, model=self.model)
-        if not found.rows:
+        estimate = merged(files, self.types, drop_deletes=drop, model=self.model)
+        if not estimate.rows:
             return ()
-        deletes = 0 if drop else min(sum(f.delete_count or 0 for f in files), found.rows)
+        deletes = 0 if drop else min(sum(f.delete_count or 0 for f in files), estimate.rows)
         return self.sized(
-            files, level, found.rows, found.bytes, deletes, self._count(found.rows, found.bytes)
+            files, level, estimate.rows, estimate.bytes, deletes, self._count(estimate.rows, estimate.bytes)
         )
 
     def sized(self, files: Files, level: int, rows: int, size: int, deletes: int, count: int) -> Files:
         """Made-up files of `rows` rows in all, with the key range of `files`, cut at keys that these know."""
         ends = sorted({k for f in files for k in (f.min_key, f.max_key)}, key=self._key)
         count = max(1, min(count, len(ends) // 2, rows))
-        found = []
+        files_out = []
         for i in range(count):
             part = ends[len(ends) * i // count : len(ends) * (i + 1) // count]
             self._number += 1
             share = [n * (i + 1) // count - n * i // count for n in (rows, size, deletes)]
-            found.append(
+            files_out.append(
                 replace(
                     files[0],
                     file_name=f"{self._prefix}{self._number}",
@@ -261,7 +261,7 @@ class ReplayBucket:
                     file_source=COMPACT_SOURCE,
                 )
             )
-        return tuple(found)
+        return tuple(files_out)
 
 
 def fits(done: ExecutedDecision, record: CompactionRecord) -> bool:

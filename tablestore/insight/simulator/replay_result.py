@@ -192,13 +192,13 @@ class Replay:
         snapshot has them; space where it was measured, else estimated for the newest MOST_COPIES commits."""
         rows = self.commits(place)
         first = max(self.steps[place].first_kept, len(rows) - MOST_COPIES)
-        found, before = [], 0
+        commit_rows, before = [], 0
         for number, r in enumerate(rows):
             space = self._space_of(r, number if number >= first else None)
             head = (r.snapshot, r.kind, r.time_ms, r.compactions - before, r.write_amplification)
-            found.append((*head, r.live_bytes, r.runs, r.point_files, *space))
+            commit_rows.append((*head, r.live_bytes, r.runs, r.point_files, *space))
             before = r.compactions
-        columns = list(zip(*found, strict=True)) or [()] * len(AMPLIFICATION)
+        columns = list(zip(*commit_rows, strict=True)) or [()] * len(AMPLIFICATION)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, AMPLIFICATION, strict=True)]
         return pa.table(arrays, schema=AMPLIFICATION)
 
@@ -219,5 +219,5 @@ def _space(levels: Levels, types: Sequence[DataType], model: SizeModel) -> Space
     if not levels.level0 and levels.run_count <= 1 and not any(f.delete_count != 0 for f in files):
         return Space.known(live, live, "one sorted run without deletes")
     among = max((run.rows for run in levels.upper), default=0)
-    found = merged(files, types, drop_deletes=True, model=model, among=among)
-    return estimated(live, found)
+    estimate = merged(files, types, drop_deletes=True, model=model, among=among)
+    return estimated(live, estimate)

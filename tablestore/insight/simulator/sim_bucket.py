@@ -210,23 +210,23 @@ class SimBucket:
 
     def _files(self, content: Content, ends: tuple[int, int], *, level: int) -> list[SimFile]:
         """Rows in key order, from one key to another, as files of about the target size."""
-        found = []
+        files = []
         for part in self.contents.cut(content, self._most_rows, ends):
             self._number += 1
             file = SimFile(f"f{self._number}", self._sizes.of(part[1]), part, level)
             file.creation_time_ms = self.now_ms
-            found.append(file)
-        return found
+            files.append(file)
+        return files
 
     def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
         """Merge the keys of what the plan rewrites, move what it moves, and enter both."""
         unit, account = decision.unit, self.account
         assert unit is not None
-        found = self._merge(unit, levels)
-        if found is None:
+        rewritten = self._merge(unit, levels)
+        if rewritten is None:
             return None
-        before, after = found.before, found.after
-        read = written = -found.moved
+        before, after = rewritten.before, rewritten.after
+        read = written = -rewritten.moved
         gone: dict[int, list[Any]] = {}
         come: dict[int, list[Any]] = {}
         for f in before:
@@ -237,13 +237,13 @@ class SimBucket:
             written += f.file_size
             account.put(f.level, f.file_size, f.row_count, f.delete_count)
             come.setdefault(f.level, []).append(f)
-        account.compaction(unit.output_level, read=read, written=written, moved=found.moved)
-        self.last, self.changed = (read, written, found.moved), (before, after)
+        account.compaction(unit.output_level, read=read, written=written, moved=rewritten.moved)
+        self.last, self.changed = (read, written, rewritten.moved), (before, after)
         self.rules[decision.rule].add(*self.last)
-        made = applied(levels, gone, come)
+        levels_after = applied(levels, gone, come)
         if self.options.leveled:
-            self._rankings.follow(levels, made, gone, come)
-        return made
+            self._rankings.follow(levels, levels_after, gone, come)
+        return levels_after
 
     def drops(self, unit: CompactUnit, levels: Levels) -> bool:
         """Whether deletes vanish in a compaction."""
@@ -269,17 +269,17 @@ class SimBucket:
 
     def _planned(self, unit: CompactUnit, levels: Levels, drop: bool) -> _Rewritten | None:
         """What the steps of the engine's plan come to."""
-        found, level = _Rewritten([], []), unit.output_level
+        rewritten, level = _Rewritten([], []), unit.output_level
         for step in plan_unit(unit, levels, byte_order, small_bytes=self.options.small_file_bytes):
             if step.upgrade is not None:
-                found.before.append(step.upgrade)
-                found.after.append(step.upgrade.upgraded(level))
-                found.moved += step.upgrade.file_size
+                rewritten.before.append(step.upgrade)
+                rewritten.after.append(step.upgrade.upgraded(level))
+                rewritten.moved += step.upgrade.file_size
                 continue
             files = step.files
-            found.before += files
-            found.after += self._written(files, self._merged_sections(step.sections, drop), level)
-        return found if found.before else None
+            rewritten.before += files
+            rewritten.after += self._written(files, self._merged_sections(step.sections, drop), level)
+        return rewritten if rewritten.before else None
 
     def _touched(self, unit: CompactUnit, levels: Levels) -> CompactUnit:
         """A unit of whole runs without the files of the output level that it cannot touch.
@@ -306,11 +306,11 @@ class SimBucket:
         if not len(content[0]) or not content[1]:
             return []
         ends = min([f.min_key for f in inputs]), max([f.max_key for f in inputs])
-        made = self._files(content, ends, level=level)
+        files = self._files(content, ends, level=level)
         low, high = min([f.min_sequence for f in inputs]), max([f.max_sequence for f in inputs])
-        for file in made:
+        for file in files:
             file.min_sequence, file.max_sequence, file.file_source = low, high, COMPACT_SOURCE
-        return made
+        return files
 
     def _merged_sections(self, sections: Sequence[Section], drop: bool) -> Content:
         """What sections that follow each other in key order are merged to."""
@@ -342,8 +342,10 @@ class SimBucket:
         """Bytes of a fully compacted copy of the bucket."""
         files = self.levels.files
         alone = _alone(files)
-        rows = sum([f.row_count for f, one in zip(files, alone, strict=True) if one])
-        sections = interval.partition([f for f, one in zip(files, alone, strict=True) if not one], byte_order)
+        rows = sum([f.row_count for f, is_alone in zip(files, alone, strict=True) if is_alone])
+        sections = interval.partition(
+            [f for f, is_alone in zip(files, alone, strict=True) if not is_alone], byte_order
+        )
         rows += sum(self._merged_section(section, True)[1] for section in sections)
         return self.bytes_of(rows)
 
@@ -384,9 +386,9 @@ def _alone(files: Sequence[Any]) -> list[bool]:
     order = np.argsort(low, kind="stable")
     before = np.maximum.accumulate(np.concatenate(([-np.inf], high[order])))[:-1]
     after = np.concatenate((low[order][1:], [np.inf]))
-    found = np.empty(len(files), dtype=bool)
-    found[order] = (low[order] > before) & (high[order] < after)
-    return (found & (deletes == 0)).tolist()
+    alone = np.empty(len(files), dtype=bool)
+    alone[order] = (low[order] > before) & (high[order] < after)
+    return (alone & (deletes == 0)).tolist()
 
 
 def _all_meet(unit: CompactUnit) -> bool:

@@ -23,9 +23,9 @@ class SimRun(SortedRun):
     @classmethod
     def sized(cls, files: tuple[Any, ...], level: int, size: int) -> SimRun:
         """The run whose files have `size` bytes, which need not be added up."""
-        made = cls(files, level)
-        made.__dict__["size"] = size
-        return made
+        run = cls(files, level)
+        run.__dict__["size"] = size
+        return run
 
     def ends(self, position: int, key: KeyOrder) -> tuple[Any, Any]:
         """Smallest and greatest key of one file."""
@@ -74,12 +74,12 @@ def _changed(run: SortedRun, gone: Sequence[Any], come: Sequence[Any]) -> Sorted
 
 def _exchanged(files: Sequence[Any], gone: Sequence[Any], come: Sequence[Any], level: int) -> Sequence[Any]:
     """Files in key order without some, which must be among them, and with others."""
-    found: list[Any] = []
+    exchanged: list[Any] = []
     if len(files) > len(gone):
         names = {f.file_name for f in gone}
-        found += [f for f in files if f.file_name not in names]
-    assert len(found) == len(files) - len(gone), f"I6: not all of {len(gone)} files are live at L{level}"
-    found += come
-    if len(found) > 1:
-        found.sort(key=attrgetter("min_key"))
-    return found
+        exchanged += [f for f in files if f.file_name not in names]
+    assert len(exchanged) == len(files) - len(gone), f"I6: not all of {len(gone)} files are live at L{level}"
+    exchanged += come
+    if len(exchanged) > 1:
+        exchanged.sort(key=attrgetter("min_key"))
+    return exchanged

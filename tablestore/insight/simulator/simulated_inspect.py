@@ -84,7 +84,7 @@ class SimulatedInspect:
         all its keys, so pictures of several snapshots share it. Raises NotFound."""
         journal = self._journal
         with journal.lock:
-            found, origins = journal.files(snapshot), journal.origins()
+            files, origins = journal.files(snapshot), journal.origins()
             tables = [
                 levels_table(
                     levels,
@@ -97,7 +97,7 @@ class SimulatedInspect:
                         if (number, f.file_name) in origins
                     },
                 )
-                for number, levels in found.items()
+                for number, levels in files.items()
                 if bucket in (None, number) and partition in (None, "")
             ]
         return pa.concat_tables(tables) if tables else LEVELS.empty_table()
@@ -130,8 +130,8 @@ class SimulatedInspect:
                     f"a simulation shows one of its {len(buckets)} buckets per 'bucket' only"
                 )
             rows = {"table": self._whole, "snapshot": self._snapshots, "level": self._levels}
-            found = self._buckets(chosen) if per == "bucket" else rows[per]()
-            return made(schema(per), found)
+            table = self._buckets(chosen) if per == "bucket" else rows[per]()
+            return made(schema(per), table)
 
     def _commits(self) -> list[SimulatedCommit]:
         with self._journal.lock:
@@ -177,8 +177,8 @@ def _number(key: bytes) -> float:
 def _snapshot_row(c: SimulatedCommit) -> tuple[Any, ...]:
     event = c.event
     delta = sum(f.row_count for f in c.added) - sum(f.row_count for f in event.before)
-    known = (event.snapshot, 0, event.user, event.identifier, event.kind, event.time_ms, "", "", None)
-    return (*known, c.live_rows, delta, None, None, None, None)
+    columns = (event.snapshot, 0, event.user, event.identifier, event.kind, event.time_ms, "", "", None)
+    return (*columns, c.live_rows, delta, None, None, None, None)
 
 
 def _commit_row(c: SimulatedCommit) -> tuple[Any, ...]:

@@ -160,10 +160,10 @@ class Simulator:
         self.samples, seeds = samples, range(seed, seed + 2 * buckets, 2)
         flows: list[Draws] | list[Expectations]
         if samples == 0:
-            flows, self.weight = [Expectations(share, seed=one) for one in seeds], 1.0
+            flows, self.weight = [Expectations(share, seed=flow_seed) for flow_seed in seeds], 1.0
         else:
             block = BLOCK_ROWS // buckets
-            flows = [Draws(share, seed=one, samples=samples, block_rows=block) for one in seeds]
+            flows = [Draws(share, seed=flow_seed, samples=samples, block_rows=block) for flow_seed in seeds]
             self.weight = flows[0].weight
         contents = Expected(law_of(share)) if samples == 0 else Drawn(self.weight)
         self.buckets = [SimBucket(self.rules, sizes, contents) for _ in seeds]
@@ -177,9 +177,9 @@ class Simulator:
     def step(self) -> SimulatedStep:
         """The next flush or compaction."""
         while True:
-            found = next(self._cycle, None)
-            if found is not None:
-                return found
+            event = next(self._cycle, None)
+            if event is not None:
+                return event
             self._cycle = self._next_cycle()
 
     def steps(self, flushes: int) -> Iterator[SimulatedStep]:
@@ -246,7 +246,7 @@ class Simulator:
             raise InvalidRequest(f"buckets {buckets} must be a multiple of {len(self.buckets)}")
         if self.weight != 1 or self.samples == 0:
             raise InvalidRequest("a simulation that draws a sample cannot be rescaled; leave samples out")
-        made = Simulator(
+        simulator = Simulator(
             self.workload,
             self.options,
             buckets=buckets,
@@ -254,17 +254,17 @@ class Simulator:
             seed=self.seed + RESCALED,
             keep=self._journal.keep,
         )
-        made.flushes = self.flushes
+        simulator.flushes = self.flushes
         for i, bucket in enumerate(self.buckets):
             for j, rows in enumerate(divided(bucket.compacted(), parts)):
                 to = i * parts + j
-                made.buckets[to].now_ms = bucket.now_ms
+                simulator.buckets[to].now_ms = bucket.now_ms
                 if rows is not None:
-                    made._flushed(self.flushes, to, rows)
-                    decision = made.buckets[to].loop.fully()
+                    simulator._flushed(self.flushes, to, rows)
+                    decision = simulator.buckets[to].loop.fully()
                     assert decision is not None, "a fresh run of level 0 moves to the oldest level"
-                    made._compacted(self.flushes, to, decision)
-        return made
+                    simulator._compacted(self.flushes, to, decision)
+        return simulator
 
     def compact(
         self,

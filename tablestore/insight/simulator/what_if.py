@@ -116,9 +116,9 @@ class WhatIf:
         `It compacts 11 times instead of 33 and writes 1.36 GiB less; a reader merges 5.2 runs on average
         instead of 4.1, and the files at the end hold 155 MiB more.`
         """
-        found = {d.name: d for d in self.differences}
-        often, work = found["compactions"], found["bytes compacted"]
-        runs, live = found["runs, mean"], found["bytes of all files"]
+        by_name = {d.name: d for d in self.differences}
+        often, work = by_name["compactions"], by_name["bytes compacted"]
+        runs, live = by_name["runs, mean"], by_name["bytes of all files"]
         times = f"compacts {_instead(often, '{:,.0f}', ' times')} and writes {_more(work)}"
         reads = f"a reader merges {_instead(runs, '{:.1f}', ' runs on average')}"
         return f"{who} {times}; {reads}, and the files at the end hold {_more(live)}."
@@ -129,8 +129,8 @@ class WhatIf:
         if place not in self._ends:
             self._ends[place] = frozenset(self._extremes(place))
         ends = self._ends[place]
-        one, other = (side.levels_table(place, commit, among=ends) for side in (self.actual, self.changed))
-        return one, other
+        actual, other = (side.levels_table(place, commit, among=ends) for side in (self.actual, self.changed))
+        return actual, other
 
     def _extremes(self, place: Place) -> set[bytes]:
         """Smallest and greatest key of all files that ever were."""

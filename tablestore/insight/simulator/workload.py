@@ -168,16 +168,16 @@ class Draws:
         assert whole is not None
         scale = whole.weight / self.weight
         whole._head, whole._tail = int(self._head / scale), int(self._tail / scale)
-        (one,) = whole._block(1)
-        left = len(one.sample) * whole.weight
+        (sample,) = whole._block(1)
+        left = len(sample.sample) * whole.weight
         folded = self.workload.rows - left
         rows = np.full(flushes, left)
         if folded:
             rows += self._random.normal(0.0, np.sqrt(folded), flushes)
         if self.workload.spread:
-            low, high = np.minimum(low, int(one.low * scale)), np.maximum(high, int(one.high * scale))
+            low, high = np.minimum(low, int(sample.low * scale)), np.maximum(high, int(sample.high * scale))
         elif self._updated + self._deleted:
-            back = int(self._head - one.low * scale) + 1
+            back = int(self._head - sample.low * scale) + 1
             low = np.minimum(low, np.maximum(heads - back, 0))
         return np.clip(np.round(rows), 1, self.workload.rows).astype(np.int64), low, high
 
@@ -252,9 +252,9 @@ class Draws:
 
 def divided(rows: KeySet, parts: int) -> list[FlushedRows | None]:
     """Rows without deletes, their keys shared out among `parts` key spaces; None for a part without any."""
-    found: list[FlushedRows | None] = []
+    flushed: list[FlushedRows | None] = []
     for part in range(parts):
         keys = rows.keys[rows.keys % parts == part] // parts
         some = FlushedRows(KeySet(keys), len(keys), int(keys[0]), int(keys[-1])) if len(keys) else None
-        found.append(some)
-    return found
+        flushed.append(some)
+    return flushed

@@ -93,10 +93,10 @@ class Summary:
             f"space amplification {self.space_amplification:.2f}: {size(self.live_bytes)} in "
             f"{_many(self.live_files, 'file')} for {size(self.compacted_bytes)}",
         ]
-        for rule, found in sorted(self.rules.items(), key=lambda item: -item[1].bytes_written):
-            moved = f", moved {size(found.bytes_moved)}" if found.bytes_moved else ""
-            times = _many(found.compactions, "compaction")
-            lines.append(f"  {rule}: {times}, wrote {size(found.bytes_written)}{moved}")
+        for rule, sums in sorted(self.rules.items(), key=lambda item: -item[1].bytes_written):
+            moved = f", moved {size(sums.bytes_moved)}" if sums.bytes_moved else ""
+            times = _many(sums.compactions, "compaction")
+            lines.append(f"  {rule}: {times}, wrote {size(sums.bytes_written)}{moved}")
         return "\n".join(lines)
 
 
@@ -136,11 +136,11 @@ class Run:
 
     def _rules(self) -> dict[str, RuleSum]:
         """What each rule did, in all buckets."""
-        found: dict[str, RuleSum] = defaultdict(RuleSum)
+        by_rule: dict[str, RuleSum] = defaultdict(RuleSum)
         for bucket in self._end.buckets:
             for rule, sums in bucket.rules.items():
-                found[rule].join(sums)
-        return dict(found)
+                by_rule[rule].join(sums)
+        return dict(by_rule)
 
     def _summed(self) -> Summary:
         at = dict(zip(SERIES.names, self._series[-1], strict=True))

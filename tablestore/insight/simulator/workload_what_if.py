@@ -197,17 +197,17 @@ class _Side:
     @property
     def levels(self) -> Levels:
         """The files now, described as those of a table with one BIGINT key; one value a file and level."""
-        found = self._bucket.levels
-        known = {(f.file_name, f.level): self._meta(f) for f in found.files}
-        self._known = known
-        level0 = tuple(known[f.file_name, 0] for f in found.level0)
-        runs = (tuple(known[f.file_name, r.level] for f in r.files) for r in found.upper)
+        levels = self._bucket.levels
+        metas = {(f.file_name, f.level): self._meta(f) for f in levels.files}
+        self._known = metas
+        level0 = tuple(metas[f.file_name, 0] for f in levels.level0)
+        runs = (tuple(metas[f.file_name, r.level] for f in r.files) for r in levels.upper)
         upper = tuple(SortedRun(files, i + 1) for i, files in enumerate(runs))
         return Levels(level0, upper, self._key)
 
     def _meta(self, file: Any) -> DataFileMeta:
-        found = self._known.get((file.file_name, file.level))
-        return file.meta(self._weight) if found is None else found
+        meta = self._known.get((file.file_name, file.level))
+        return file.meta(self._weight) if meta is None else meta
 
     def row(self, number: int, measured: bool) -> ReplayRow:
         """How the bucket stands after a flush and what followed it."""

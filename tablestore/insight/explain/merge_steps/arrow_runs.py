@@ -136,9 +136,9 @@ def _schema(runs: Sequence[pa.Table], keys: tuple[str, ...], options: Mapping[st
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidRequest(f"the runs have columns of different types: {error}") from None
     fields = [f for f in columns if f.name != ROW_KIND]
-    made = tuple(DataField(i, f.name, from_arrow(_known(f.type))) for i, f in enumerate(fields))
+    data_fields = tuple(DataField(i, f.name, from_arrow(_known(f.type))) for i, f in enumerate(fields))
     return create_schema(
-        made,
+        data_fields,
         primary_key=keys,
         partition_by=(),
         options=current_names({"bucket": "1", **options}, keyed=True),

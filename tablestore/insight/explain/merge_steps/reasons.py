@@ -183,12 +183,12 @@ class Why:
         None where a group's rows replace it whole."""
         engine = self._computing
         if isinstance(engine, PartialUpdate):
-            known = engine.functions.get(name)
-            if known is not None:
-                return known.name
+            function = engine.functions.get(name)
+            if function is not None:
+                return function.name
             return "" if self._group(name) is None else None
-        found = (f.name for f in engine.functions if f.field.name == name)
-        return next(found, "")
+        names = (f.name for f in engine.functions if f.field.name == name)
+        return next(names, "")
 
     def _guarded(self, name: str, group: SequenceGroup, origin: int) -> str:
         """`g1 21 > 17 of L0 #412`: the group's sequence decides, not the run."""
@@ -259,10 +259,10 @@ class Why:
     # values as text
 
     def _result(self, name: str) -> str:
-        made = self.trace.row
-        if not made.num_rows:
+        result = self.trace.row
+        if not result.num_rows:
             return "null"
-        return _texts(made.column(name), self._field(name).type)[0].replace("-", "−")
+        return _texts(result.column(name), self._field(name).type)[0].replace("-", "−")
 
     def _kind(self, row: int) -> str:
         return SIGNS[int(self.rows.column(KIND)[row].as_py())]
@@ -275,10 +275,10 @@ class Why:
         return self._computing.schema.by_name[name]
 
     def _text(self, column: DataField, row: int) -> str:
-        known = self._texts.get(column.name)
-        if known is None:
-            known = self._texts[column.name] = _texts(self.rows.column(column.name), column.type)
-        return known[row]
+        texts = self._texts.get(column.name)
+        if texts is None:
+            texts = self._texts[column.name] = _texts(self.rows.column(column.name), column.type)
+        return texts[row]
 
 
 def _texts(column: pa.Array, t: DataType) -> list[str]:

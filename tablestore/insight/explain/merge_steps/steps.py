@@ -156,11 +156,11 @@ def merged_steps(
     rows, run_of = _old_to_new(runs, schema)
     codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields)) if rows.num_rows else np.zeros(0)
     wanted = np.unique(codes)[:limit]
-    made = [
+    key_steps = [
         _step(number, np.flatnonzero(codes == code), rows, run_of, runs, function, (drops_deletes, output))
         for number, code in enumerate(wanted)
     ]
-    return _assembled(made, runs, schema, options, function, drops_deletes, output, place)
+    return _assembled(key_steps, runs, schema, options, function, drops_deletes, output, place)
 
 
 def event_steps(
@@ -174,14 +174,14 @@ def event_steps(
     codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields))
     taken = np.ones(len(codes), dtype=bool)
     first = 0 if last is None else max(0, len(codes) - last)
-    made = []
+    steps = []
     for n in range(len(codes)):
         places = np.flatnonzero((codes[: n + 1] == codes[n]) & taken[: n + 1])
         step = _step(n - first, places, rows, run_of, events, function, (True, ""))
         taken[n] = step.fate != REFUSED
-        made.append(step)
-    found = _assembled(made[first:], events, schema, options, function, True, "", StepPlace())
-    return replace(found, by_event=True)
+        steps.append(step)
+    merging = _assembled(steps[first:], events, schema, options, function, True, "", StepPlace())
+    return replace(merging, by_event=True)
 
 
 def _old_to_new(runs: Sequence[Run], schema: TableSchema) -> tuple[pa.RecordBatch, np.ndarray]:
@@ -282,9 +282,9 @@ def _assembled(
 
 def _output(step: _MergeOfKey) -> tuple[object, ...]:
     """Fate, kind, sequence, the run of a row that won whole, and the sentence."""
-    made, origins = step.trace.row, set(step.trace.origin.values())
-    kind = rowkind.TEXTS[int(kinds_of(made)[0])] if made.num_rows else None
-    sequence = made.column(SEQUENCE)[0].as_py() if made.num_rows else None
+    result, origins = step.trace.row, set(step.trace.origin.values())
+    kind = rowkind.TEXTS[int(kinds_of(result)[0])] if result.num_rows else None
+    sequence = result.column(SEQUENCE)[0].as_py() if result.num_rows else None
     whole = origins.pop() if len(origins) == 1 else NOTHING
     run = step.runs[whole] if whole >= 0 else None
     return step.number, step.fate, kind, sequence, run, step.why.sentence()
@@ -297,15 +297,15 @@ def _output_row(step: _MergeOfKey, names: Sequence[str], schema: pa.Schema) -> p
 
 
 def _columns(step: _MergeOfKey, schema: TableSchema) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for name in schema.names:
         if name in schema.primary_keys:
             continue
         origin = step.trace.origin[name]
         how = "computed" if origin == COMPUTED else "null" if origin == NOTHING else "chosen"
         run = step.runs[origin] if origin >= 0 else None
-        found.append((step.number, name, run, how, step.why.column(name)))
-    return found
+        rows.append((step.number, name, run, how, step.why.column(name)))
+    return rows
 
 
 def _rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:

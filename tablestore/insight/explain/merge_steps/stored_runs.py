@@ -72,10 +72,10 @@ def merging(
     _require_limits(window, newest)
     require_readable(schema, store.options, schema.names)
     filters = _filters(store, window.where)
-    found = _bucket(store, snapshot, filters, partition, bucket)
-    if found is None:
+    chosen = _bucket(store, snapshot, filters, partition, bucket)
+    if chosen is None:
         return merged_steps((), schema, store.options, limit=window.limit)
-    (part, number), entries = found
+    (part, number), entries = chosen
     tree = Levels.of([e.file for e in entries], store.options.num_levels, store.key_order)
     runs = tree.runs[:newest]
     vectors = (
@@ -149,16 +149,16 @@ def _bucket(
     as_columns = Entries.of(entries)
     keep = pruner.keep(as_columns)
     chosen = {(e.partition, e.bucket) for e, kept in zip(entries, keep, strict=True) if kept}
-    found = [
+    buckets = [
         (place, some)
         for place, some in by_bucket(store, entries)
         if (partition is None or store.partition_text(place[0]) == partition)
         and (bucket is None or place[1] == bucket)
     ]
-    if not found and (partition is not None or bucket is not None):
+    if not buckets and (partition is not None or bucket is not None):
         named = [text for text in (partition, None if bucket is None else f"bucket {bucket}") if text]
         raise NotFound(f"no files in {' '.join(named)}; `inspect.buckets()` lists what there is")
-    wanted = [item for item in found if item[0] in chosen] or found
+    wanted = [item for item in buckets if item[0] in chosen] or buckets
     return max(wanted, key=lambda item: _run_count([e.file for e in item[1]]), default=None)
 
 
@@ -257,10 +257,10 @@ class _WindowReader:
             rows = file.row_count
             alive = deletion_vector.read(self.store.io, vector, rows=rows).alive(0, rows)
         names = self.store.schema.names
-        found = read_file(
+        batches = read_file(
             self.store, self.partition, self.bucket, file, names, where=where, rows=alive, batch_rows=8_192
         )
-        for batch in found:
+        for batch in batches:
             if where is not None:
                 batch = batch.filter(evaluate.mask(where, batch))
             batch = self._between(batch)

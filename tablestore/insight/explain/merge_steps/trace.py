@@ -55,8 +55,8 @@ class Trace:
         """What each row was to the result as a whole: the best of its parts."""
         rank = (KEPT, ADDED, TAKEN, INCLUDED, SUPERSEDED, IGNORED, NULL)
         rows = zip(*self.parts.values(), strict=True)
-        found = tuple(min(parts, key=rank.index) for parts in rows)
-        return tuple(SUPERSEDED if part == NULL else part for part in found)
+        lowest = tuple(min(parts, key=rank.index) for parts in rows)
+        return tuple(SUPERSEDED if part == NULL else part for part in lowest)
 
 
 def engine_of(function: MergeFunction) -> MergeFunction:

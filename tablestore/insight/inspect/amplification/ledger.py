@@ -247,7 +247,7 @@ class Ledger:
         for level, read, written, moved in done:
             account.compaction(level, read=read, written=written, moved=moved)
         account.exact = account.exact and (event.kind != COMPACT or bool(event.records))
-        read, written, moved = (sum(one[i] for one in done) for i in (1, 2, 3))
+        read, written, moved = (sum(task[i] for task in done) for i in (1, 2, 3))
         return account, (ingested, ingested, written, read, moved, changelog)
 
     def _row(self, event: BucketEvent, account: Account, moved: Moved) -> LedgerRow:

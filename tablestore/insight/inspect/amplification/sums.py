@@ -126,16 +126,16 @@ class Copies:
 
     @classmethod
     def of(cls, spaces: Mapping[Place, Space]) -> Copies:
-        found = cls(buckets=len(spaces))
+        copies = cls(buckets=len(spaces))
         for place, space in spaces.items():
-            found.live += space.live_bytes
-            found.compacted += space.compacted_bytes
-            found.least += space.compacted_min
-            found.most += space.compacted_max
-            found.why = space.why
+            copies.live += space.live_bytes
+            copies.compacted += space.compacted_bytes
+            copies.least += space.compacted_min
+            copies.most += space.compacted_max
+            copies.why = space.why
             if not space.exact:
-                found.guessed[place] = space.why
-        return found
+                copies.guessed[place] = space.why
+        return copies
 
     def row(self) -> tuple[Any, ...]:
         """The columns of SPACE."""

@@ -120,8 +120,8 @@ class _Book:
             self._enter(done.snapshot, _expired_flows(done))
             self._snapshot_row(done.snapshot, done.kind, done.time_ms, None)
         measured_from = self._look_ahead(snapshots) if self._per == "snapshot" else snapshots[-1].id
-        known = {s.id: s for s in snapshots}
-        happened = events(store, first=snapshots[0].id, last=snapshots[-1].id, known=known)
+        by_id = {s.id: s for s in snapshots}
+        happened = events(store, first=snapshots[0].id, last=snapshots[-1].id, known=by_id)
         grouped = groupby(happened, lambda e: e.snapshot)
         at, some = next(grouped, (None, ()))
         for snapshot in snapshots:
@@ -183,13 +183,13 @@ class _Book:
         if snapshot.index_manifest == self._index:
             return set()
         self._index = snapshot.index_manifest
-        found: dict[Place, int] = defaultdict(int)
+        counts: dict[Place, int] = defaultdict(int)
         for e in self._store.manifests.index_entries(snapshot):
             if e.file.index_type == DELETION_VECTORS:
                 place = (self._store.partition_text(e.partition), e.bucket)
-                found[place] += sum(r.cardinality or 0 for r in e.file.dv_ranges or ())
-        changed = {p for p in {*found, *self._deleted} if found.get(p) != self._deleted.get(p)}
-        self._deleted = dict(found)
+                counts[place] += sum(r.cardinality or 0 for r in e.file.dv_ranges or ())
+        changed = {p for p in {*counts, *self._deleted} if counts.get(p) != self._deleted.get(p)}
+        self._deleted = dict(counts)
         return {p for p in changed if p in self._ledger.accounts}
 
     def _measure(self, places: Iterable[Place]) -> None:
@@ -260,12 +260,12 @@ def _last_run(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
 
 def _before(kept: Sequence[SnapshotRecord], first: int) -> list[SnapshotRecord]:
     """What is known of the snapshots up to `first`, without a gap, the oldest first."""
-    found: list[SnapshotRecord] = []
+    earlier: list[SnapshotRecord] = []
     for done in reversed(kept):
-        if done.snapshot != first - 1 - len(found) or done.flushed is None:
+        if done.snapshot != first - 1 - len(earlier) or done.flushed is None:
             break
-        found.append(done)
-    return found[::-1]
+        earlier.append(done)
+    return earlier[::-1]
 
 
 def _new_files(event: BucketEvent) -> Iterator[tuple[Place, int, Flow]]:
@@ -295,6 +295,6 @@ def _expired_flows(done: SnapshotRecord) -> Iterator[tuple[Place, int, Flow]]:
 
 
 def _made(columns: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    found = list(zip(*rows, strict=True)) or [()] * len(columns)
-    arrays = [pa.array(c, f.type) for c, f in zip(found, columns, strict=True)]
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    arrays = [pa.array(c, f.type) for c, f in zip(values, columns, strict=True)]
     return pa.table(arrays, schema=columns)
