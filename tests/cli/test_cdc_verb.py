@@ -29,7 +29,7 @@ from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport,
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import SKIPPED
 from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, TLS_MODES
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, TLS_MODES
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cli.cdc import command as cdc
 from tablestore.cli.cdc import options

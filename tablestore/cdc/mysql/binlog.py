@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import binary_values, events, statements
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
 from tablestore.cdc.mysql.dump import REFUSED, Dump, RecordedLog

@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import NULL, SourceTable
 from tablestore.cdc.mysql.database_offset import (

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.columns import SourceTable

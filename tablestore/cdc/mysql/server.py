@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from tablestore.cdc.mysql.address import OFF, PREFERRED, VERIFY_IDENTITY, Address
+from tablestore.cdc.databases.address import OFF, PREFERRED, VERIFY_IDENTITY, Address
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required

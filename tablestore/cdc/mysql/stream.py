@@ -28,8 +28,8 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import TableRows
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of

@@ -27,8 +27,8 @@ from tablestore.cdc.capture.source import (
     SKIPPED,
     TableEvent,
 )
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import SourceTable

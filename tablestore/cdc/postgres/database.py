@@ -30,7 +30,7 @@ from tablestore.cdc.capture.source import (
     BatchFacts,
     TableEvent,
 )
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database_offset import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.mysql.server import patiently
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress

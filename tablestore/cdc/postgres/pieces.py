@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.row_keys import keyed
 from tablestore.cdc.mysql.server import patiently
 from tablestore.cdc.mysql.slices import Slices

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.log_identity import require_in_log
 from tablestore.cdc.mysql.position import LogPosition
