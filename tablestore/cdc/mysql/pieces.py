@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
@@ -32,7 +33,6 @@ from tablestore.cdc.mysql.foreign_keys import Ancestry
 from tablestore.cdc.mysql.log_identity import require_in_log
 from tablestore.cdc.mysql.log_scan import scan
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.row_keys import Kinds, keyed
 from tablestore.cdc.mysql.server import Connection, patiently
 from tablestore.cdc.mysql.settings import server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range, read_range, read_view
