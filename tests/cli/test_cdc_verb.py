@@ -186,7 +186,7 @@ class FakeJob:
         self.looks -= 1
         if self.looks == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        if self.looks == 0:
+        if self.looks == 0 and self.state == "running":
             self.state = "ended"
         return self.state == "running"
 
