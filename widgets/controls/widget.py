@@ -40,12 +40,10 @@ MAX_ROUNDS = 100
 MAX_DONE = 100  # compactions in `done`
 PANEL = 324  # width of one column
 LEAST_MS = 50
-MOST_TOLD = 60_000  # rows of text of past compactions in a page
+MOST_PAST = 60_000  # rows of text of past compactions in a page
 QUIET = "Quiet: no rule fires in any bucket."
 CONFLICT = "Another writer was faster: Dry run reads the table again, then Step."
 RETRY = "The table is as it was: Dry run plans again, then retry."
-
-
 NO_BUCKETS = (None, -1, -2)  # all of them; of a table without; not assigned yet
 
 
@@ -492,14 +490,4 @@ class CompactionControls(View):
         widths, newest = tuple(dict.fromkeys((*widths, PANEL))), self.newest_known()
         traits = "index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened"
         spec = self.export_spec("controls", widths, self.export_frames(widths), *traits, newest=newest)
-        return spec | {"past": self._told() if newest is not None else {}}
-
-    def _told(self) -> dict[str, Any]:
-        """What each commit did, by its id: the newest, as far as their reasons are not too many."""
-        found: dict[str, Any] = {}
-        left = MOST_TOLD
-        for snapshot, story in sorted(self._moments.stories().items(), reverse=True):
-            left -= sum(len(rows) for rows in story.picks.values())
-            picks = {place: rows for place, rows in story.picks.items() if left > 0}
-            found[str(snapshot)] = [story.head, picks]
-        return found
+        return spec | {"past": self._moments.newest_stories(MOST_PAST) if newest is not None else {}}

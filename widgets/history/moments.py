@@ -73,9 +73,9 @@ class Moments:
         self.oldest: int | None = None
         self.newest: int | None = None
         self._states: dict[int | None, Moment] = {}
-        self._told: dict[int, CommitStory] = {}
-        self._told_to: int | None = None
-        self._told_at: pa.Scalar | None = None
+        self._cached: dict[int, CommitStory] = {}
+        self._cached_to: int | None = None
+        self._cached_at: pa.Scalar | None = None
 
     def read(self, at: int | None = None) -> History | None:
         """Read the edits, or those since the last time; None where the source has none. Of a long history
@@ -167,24 +167,33 @@ class Moments:
         inspect = self.source.inspect
         with self._reading:
             newest = getattr(inspect, "latest_snapshot_id", lambda: None)()
-            if newest is None or newest != self._told_to:
+            if newest is None or newest != self._cached_to:
                 compactions = getattr(inspect, "compactions", None)
                 done = compactions() if compactions is not None else None
                 self._tell(inspect.commits(), done)
-                self._told_to = newest
-            return self._told
+                self._cached_to = newest
+            return self._cached
+
+    def newest_stories(self, rows: int) -> dict[str, tuple[str, Mapping[str, tuple[str, ...]]]]:
+        """(head, picks) of each commit by its id as text, the newest first, for a page; of older ones
+        without picks, once these have more than so many rows of text."""
+        page: dict[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {}
+        for snapshot, story in sorted(self.stories().items(), reverse=True):
+            rows -= sum(len(lines) for lines in story.picks.values())
+            page[str(snapshot)] = story.head, story.picks if rows > 0 else {}
+        return page
 
     def _tell(self, commits: pa.Table, done: pa.Table | None) -> None:
         """Put new commits in words, all of them where the last one in words is another now."""
         ids, times = commits["snapshot_id"].to_numpy(), commits["commit_time"]
-        kept, last = dict[int, CommitStory](), max(self._told, default=0)
+        kept, last = dict[int, CommitStory](), max(self._cached, default=0)
         at = int(np.searchsorted(ids, last))
-        if last and at < len(ids) and ids[at] == last and times[at] == self._told_at:
-            kept = {i: story for i, story in self._told.items() if i >= ids[0]}
+        if last and at < len(ids) and ids[at] == last and times[at] == self._cached_at:
+            kept = {i: story for i, story in self._cached.items() if i >= ids[0]}
             commits = commits.slice(at + 1)
             done = None if done is None else done.filter(pc.greater(done["snapshot_id"], last))
-        self._told = kept | stories(commits, done)
-        self._told_at = times[-1] if len(ids) else None
+        self._cached = kept | stories(commits, done)
+        self._cached_at = times[-1] if len(ids) else None
 
 
 def _moment(snapshot: int | None, files: pa.Table) -> Moment:
