@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +81,7 @@ def show(service: MaintenanceService, screen: Console) -> int:
 
     def print_news() -> None:
         nonlocal shown
-        done = service.done
-        for work in done[shown:]:
-            show_work(work)
-        shown = len(done)
+        shown = _shown(service, shown, show_work)
 
     with asked_to_stop(screen, "ending after the work under way") as asked:
         try:
@@ -100,6 +97,14 @@ def show(service: MaintenanceService, screen: Console) -> int:
     if any(work.error for work in service.done) or report.troubles:
         return FAILED
     return INTERRUPTED if asked.is_set() else 0
+
+
+def _shown(service: MaintenanceService, shown: int, show_work: Callable[[WorkDone], None]) -> int:
+    """Show the work that was done since; how many pieces there are."""
+    done = service.done
+    for work in done[shown:]:
+        show_work(work)
+    return len(done)
 
 
 def _print_work(work: WorkDone) -> None:
