@@ -78,8 +78,8 @@ def source_address(url: str | os.PathLike[str], tables: Tables, settings: Mappin
     text = os.fspath(url)
     if not isinstance(text, str):
         raise InvalidRequest(f"{url!r} is no address of a source; write mysql://user@host/database")
-    scheme, found, _ = text.partition("://")
-    kind = SOURCES.get(scheme if found else "")
+    scheme, separator, _ = text.partition("://")
+    kind = SOURCES.get(scheme if separator else "")
     if kind is None:
         schemes = ", ".join(sorted(f"{name}://" for name in SOURCES if name))
         raise InvalidRequest(f"no source has an address of {scheme}://; there are {schemes} and directories")

@@ -97,17 +97,17 @@ class Moments:
         that a commit sends its own edit."""
         self.newest = newest = inspect.latest_snapshot_id()
         self.oldest = newest - inspect.snapshot_count() + 1
-        known, width = self.history, WINDOW
+        before, width = self.history, WINDOW
         while True:
             last = newest if at is None or at > newest - width else min(at + width // 2, newest)
             first = last - width + 1
-            if known is not None and last == newest and first - width // 4 < known.first <= first:
-                first = known.first
-            elif known is not None and last < newest and known.covers(at):
-                first, last = known.first, min(known.last, newest)
-            found = History.of(inspect.edits(first=max(first, self.oldest), last=last))
-            if found is None or len(found) <= MOST or width == 1:
-                return found
+            if before is not None and last == newest and first - width // 4 < before.first <= first:
+                first = before.first
+            elif before is not None and last < newest and before.covers(at):
+                first, last = before.first, min(before.last, newest)
+            history = History.of(inspect.edits(first=max(first, self.oldest), last=last))
+            if history is None or len(history) <= MOST or width == 1:
+                return history
             width //= 2
 
     @property
@@ -128,16 +128,16 @@ class Moments:
     def state(self, snapshot: int | None) -> Moment:
         """The state after a snapshot (None: the newest), whole; the last ones are kept. Raises NotFound for
         one that has expired."""
-        history, found = self.history, self._states.pop(snapshot, None)
-        if found is None:
+        history, moment = self.history, self._states.pop(snapshot, None)
+        if moment is None:
             if history is not None and snapshot is not None and history.covers(snapshot):
-                found = _moment(snapshot, history.files(snapshot))
+                moment = _moment(snapshot, history.files(snapshot))
             else:
-                found = _moment(snapshot, self._levels(snapshot))
-        self._states[snapshot] = found
+                moment = _moment(snapshot, self._levels(snapshot))
+        self._states[snapshot] = moment
         while len(self._states) > CACHED:
             del self._states[next(iter(self._states))]
-        return found
+        return moment
 
     def _levels(self, snapshot: int | None) -> pa.Table:
         if self._levels_at is not None:
@@ -211,10 +211,10 @@ _shared: WeakValueDictionary[int, Moments] = WeakValueDictionary()
 
 def moments_of(source: Any) -> Moments:
     """The one `Moments` of a source, as long as a view holds it."""
-    found = _shared.get(id(source))
-    if found is None or found.source is not source:
-        found = _shared[id(source)] = Moments(source)
-    return found
+    moments = _shared.get(id(source))
+    if moments is None or moments.source is not source:
+        moments = _shared[id(source)] = Moments(source)
+    return moments
 
 
 def stories(commits: pa.Table, compactions: pa.Table | None) -> dict[int, CommitStory]:
@@ -223,13 +223,13 @@ def stories(commits: pa.Table, compactions: pa.Table | None) -> dict[int, Commit
     for row in compactions.to_pylist() if compactions is not None else ():
         picks.setdefault(row["snapshot_id"], []).append(row)
     names = ("snapshot_id", "commit_kind", "rows_added", "files_added", "files_removed", "bytes_added")
-    found = {}
+    by_id = {}
     for row in commits.select([n for n in names if n in commits.column_names]).to_pylist():
         done = picks.get(row["snapshot_id"], [])
-        found[row["snapshot_id"]] = CommitStory(
+        by_id[row["snapshot_id"]] = CommitStory(
             row["snapshot_id"], row["commit_kind"], _head(row, done), _picks(done)
         )
-    return found
+    return by_id
 
 
 def _head(row: dict[str, Any], done: list[dict[str, Any]]) -> str:
@@ -245,11 +245,11 @@ def _head(row: dict[str, Any], done: list[dict[str, Any]]) -> str:
 
 def _picks(done: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
     """The rows of each bucket's compactions in one commit."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_bucket: dict[str, tuple[str, ...]] = {}
     for pick in done:
         place = f"{pick['partition']}/{pick['bucket']}"
-        found[place] = found.get(place, ()) + tuple(_rows(pick))
-    return found
+        by_bucket[place] = by_bucket.get(place, ()) + tuple(_rows(pick))
+    return by_bucket
 
 
 def _rows(pick: dict[str, Any]) -> list[str]:
