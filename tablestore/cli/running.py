@@ -1,4 +1,4 @@
-"""What commands that run for long share: exit codes, what is shown, the end by an error or by Ctrl-C."""
+"""What commands that run for long share: exit codes, the end by an error or by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
-from typing import Protocol
 
-from rich.console import Console, RenderableType
-from rich.live import Live
+from rich.console import Console
 
 from tablestore.cli.event_log import say_error, screen_for
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.core.errors import TablestoreError
 from tablestore.flow.job_errors import is_transient
 
-_LOOK_SECONDS = 0.25
 REFUSED, FAILED, INTERRUPTED = ExitCode.REFUSED, ExitCode.FAILED, ExitCode.INTERRUPTED
 
 
@@ -54,41 +51,3 @@ def asked_to_stop(screen: Console, words: str) -> Iterator[Event]:
     finally:
         for number, handler in zip(signals, before, strict=True):
             signal.signal(number, handler)
-
-
-class Running(Protocol):
-    """What runs by itself until it has ended or is stopped."""
-
-    @property
-    def running(self) -> bool: ...
-
-    def stop(self) -> object:
-        """End it, and wait until it has ended."""
-
-
-def show_until_end(
-    job: Running,
-    screen: Console,
-    asked: Event,
-    *,
-    picture: Callable[[], RenderableType],
-    print_news: Callable[[], None],
-) -> None:
-    """Look at a job now and then until it has ended, and once after it; it is stopped once that is `asked`.
-
-    A terminal shows its `picture`; elsewhere `print_news` prints what is new since it was called last."""
-    if not screen.is_terminal:
-        for _ in _until_end(job, asked):
-            print_news()
-        return
-    with Live(console=screen, auto_refresh=False) as live:
-        for _ in _until_end(job, asked):
-            live.update(picture(), refresh=True)
-
-
-def _until_end(job: Running, asked: Event) -> Iterator[None]:
-    while job.running:
-        yield
-        if asked.wait(_LOOK_SECONDS):
-            job.stop()
-    yield

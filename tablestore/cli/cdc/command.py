@@ -21,7 +21,8 @@ from tablestore.cli.event_log import is_json, say_error
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.metrics.capture import CaptureMetrics
 from tablestore.cli.metrics.server import serving
-from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run, show_until_end
+from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.showing import show_until_end
 
 SOURCE = (
     "password_file",

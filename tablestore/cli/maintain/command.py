@@ -16,7 +16,8 @@ from tablestore.cli.event_log import is_json
 from tablestore.cli.maintain.screen import emit_work, picture
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
-from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run, show_until_end
+from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.showing import show_until_end
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
 from tablestore.maintenance.opening import service_of

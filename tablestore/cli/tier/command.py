@@ -13,7 +13,8 @@ from tablestore.cli.engines import running
 from tablestore.cli.event_log import is_json
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
-from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run, show_until_end
+from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.showing import show_until_end
 from tablestore.cli.tier.screen import emit_round, fresh_rounds, picture, round_line, summary
 from tablestore.cli.tier.serve import serve
 from tablestore.tiering.coordinator.server import HOST
