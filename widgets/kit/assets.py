@@ -57,8 +57,7 @@ def scope(kind: str, *, page: bool = False) -> str:
 def library(*, host: bool = False) -> str:
     """What every module may call; with `host` also what stands in for a kernel."""
     terms = f"const LW_TERMS = {json.dumps(glossary.for_page(), separators=(',', ':'))};\n"
-    names = [f"kit/{name}.js" for name in ("roles", "stage", "spots", "kernel", "words")]
-    names += ["history/history.js"]
+    names = ["kit/roles.js", "kit/stage.js", "kit/kernel.js", "kit/words.js", "history/history.js"]
     names += ["kit/host.js"] if host else []
     return terms + "".join(f"{script(name)}\n" for name in names)
 
