@@ -40,7 +40,7 @@ import tablestore as ts
 import widgets
 from notebooks.demo import mariadb, source_checksums, tpch_database, watermark_race
 from notebooks.demo.catch_up import catch_up
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 
 course.need(mariadb.missing())  # what to install, where there is no MariaDB
 server = mariadb.MariaDb(mariadb.DURABLE)

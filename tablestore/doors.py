@@ -147,9 +147,9 @@ def connectors_of_sql() -> Mapping[str, Connector]:
 
 
 def ingest(lake: Lake, url: str | os.PathLike[str], **how: Any) -> CaptureJob:
-    """The job of `Lake.ingest`, started; `how` are arguments of `cdc.capture.opening.ingest`."""
+    """The job of `Lake.ingest`, started; `how` are arguments of `cdc.opening.ingest`."""
     with _needs("Lake.ingest"):
-        from tablestore.cdc.capture.opening import ingest as start
+        from tablestore.cdc.opening import ingest as start
     return start(lake, url, **how)
 
 

@@ -27,7 +27,7 @@ from notebooks.demo.mariadb import MariaDb, missing
 from notebooks.demo.resources import MemoryWatch
 from notebooks.demo.tpch_database import RefreshWriter, load
 from tablestore.cdc.capture.names import Patterns, SourceName
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.extras import required
 from tablestore.spark.compaction import compact

@@ -24,7 +24,7 @@ from notebooks.demo.pipeline import ShowProgress
 from notebooks.demo.source_checksums import TableComparison, compare
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.source import CAPTURED, SKIPPED
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection

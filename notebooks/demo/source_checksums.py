@@ -21,7 +21,7 @@ import pyarrow.types as kinds
 
 import tablestore as ts
 from tablestore import col
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.columns import DATES, SourceColumn, SourceTable, quoted
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.extras import required

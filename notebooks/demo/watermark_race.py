@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from notebooks.demo.mariadb import MariaDb
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of

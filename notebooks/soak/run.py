@@ -21,7 +21,7 @@ from notebooks.soak.figures import Sampler, readings, stored_rows
 from notebooks.soak.schedule import FREEZE, Fault, faults
 from notebooks.soak.services import Services
 from tablestore.cdc.capture.journal import CaptureJournal
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cli.exit_codes import ExitCode
 
 CDC, TIER, MAINTAIN, READER, WRITER, SERVER = "cdc", "tier", "maintain", "reader", "log writer", "MariaDB"

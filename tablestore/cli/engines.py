@@ -34,8 +34,10 @@ def running(
     if engine == LOCAL:
         yield {"engine": LOCAL, "processes": cores}, None
         return
-    with tempfile.NamedTemporaryFile(prefix=f"tablestore-{command}-", suffix=".log", delete=False) as made:
-        log = Path(made.name)
+    with tempfile.NamedTemporaryFile(
+        prefix=f"tablestore-{command}-", suffix=".log", delete=False
+    ) as log_file:
+        log = Path(log_file.name)
     conf["jobs_only"] = True
     spark = spark_session(f"tablestore {command}", cores=cores, log_file=str(log), conf=conf)
     try:

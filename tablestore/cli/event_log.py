@@ -45,9 +45,9 @@ class JsonFormatter(logging.Formatter):
 
 def emit(event: str, message: str, **fields: Any) -> None:
     """Write an event; fields that are None or empty are left out. One with an `error` is of that level."""
-    known = {name: value for name, value in fields.items() if value is not None and value != ""}
-    level = logging.ERROR if "error" in known else logging.INFO
-    logging.getLogger(EVENTS).log(level, "%s", message, extra={_FIELDS: {"event": event, **known}})
+    given = {name: value for name, value in fields.items() if value is not None and value != ""}
+    level = logging.ERROR if "error" in given else logging.INFO
+    logging.getLogger(EVENTS).log(level, "%s", message, extra={_FIELDS: {"event": event, **given}})
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pymysql
 import pytest
 
 from tablestore.cdc.capture.names import Patterns
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import NotFound, TablestoreError
 from tests.campaign.outcome import Outcome

@@ -29,7 +29,7 @@ from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport,
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import SKIPPED
 from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, TLS_MODES
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, TLS_MODES
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cli.cdc import command as cdc
 from tablestore.cli.cdc import options
@@ -186,7 +186,7 @@ class FakeJob:
         self.looks -= 1
         if self.looks == 1:
             os.kill(os.getpid(), signal.SIGINT)
-        if self.looks == 0:
+        if self.looks == 0 and self.state == "running":
             self.state = "ended"
         return self.state == "running"
 

@@ -24,7 +24,7 @@ import tablestore as ts
 from notebooks.cli import cluster as verb
 from notebooks.demo.journal import Journal, Places
 from notebooks.demo.spark_cluster import SparkCluster
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE
 from tests.servers.mariadb import PASSWORD, MariaDb
 from tests.servers.s3 import KEY, SECRET, S3Server, moto
 

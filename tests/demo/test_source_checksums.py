@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from notebooks.demo.source_checksums import compare
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.snapshot import ranges, read_range

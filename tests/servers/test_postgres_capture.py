@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.opening import rules_of, source_address
 from tablestore.cdc.capture.preview import preview
+from tablestore.cdc.opening import rules_of, source_address
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tests.servers.postgres_database import Database, database
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from tablestore.core.errors import (
     Corrupt,
     InvalidOption,
     TablestoreError,
-    Unavailable,
     Unsupported,
 )
 from tablestore.format.snapshot import BATCH_IDENTIFIER
@@ -27,23 +26,8 @@ from tablestore.write.commit.committer import Committer
 from tablestore.write.log_tee import without_updates_before
 from tests.faults import SimEnv
 from tests.log import held
+from tests.table.logged_tables import APPEND, EVENTUAL, KEYED, LOG, SUMS, fails, interleaved, kinds, lake_of
 from tests.tables import TableSpec
-
-LOG = {"log.system": "embedded", "bucket": 2}
-KEYED = TableSpec({"k": ts.INT, "v": ts.BIGINT}, ("k",), options=LOG)
-EVENTUAL = KEYED.with_options({"log.consistency": "eventual"})
-SUMS = KEYED.with_options({"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"})
-APPEND = TableSpec({"k": ts.INT, "v": ts.BIGINT}, options={**LOG, "bucket-key": "k"})
-
-
-def kinds(table: ts.Table) -> list[int]:
-    """The row kinds in the log, by bucket and offset."""
-    found = sorted(held.logged(table), key=lambda b: (b.bucket, b.offsets[0]))
-    return [kind for batch in found for kind in batch.kinds.to_pylist()]
-
-
-def lake_of(path: Path) -> ts.Lake:
-    return ts.connect(str(path))
 
 
 @pytest.mark.parametrize(
@@ -304,24 +288,6 @@ def test_writers_at_once_leave_files_that_are_the_log(spec: TableSpec, tmp_path:
     assert rows == 4 * sum(3 + n + 1 for n in range(3))
 
 
-@contextlib.contextmanager
-def interleaved(step: Callable[[], object]) -> Iterator[None]:
-    """Somebody takes a step, once, between the last look at the table and the log and the append."""
-    looked, done = LogCommitter._basis_in_log, list[int]()
-
-    def moved(self: LogCommitter, *args: Any) -> Any:
-        found = looked(self, *args)
-        if not done:
-            done.append(1)
-            step()
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LogCommitter, "_basis_in_log", moved)
-        yield
-    assert done
-
-
 def test_an_update_is_done_again_where_the_log_moved_on(tmp_path: Path) -> None:
     t = KEYED.create(tmp_path)
     t.write([{"k": 1, "v": 1}])
@@ -353,116 +319,6 @@ def test_rows_in_between_are_seen_by_the_append_itself(tmp_path: Path) -> None:
             assert held.end(t) == before
         else:
             assert appender.commit(CommitMark("mine", 1), after=after) is not None
-
-
-VALUES = pa.schema(
-    {
-        "k": pa.int32(),
-        "x": pa.float64(),
-        "s": pa.string(),
-        "n": pa.list_(pa.float64()),
-        "at": pa.timestamp("ns"),
-    }
-)
-DELETABLE = TableSpec(VALUES, options={**LOG, "bucket-key": "k", "deletion-vectors.enabled": True})
-
-
-def values() -> pa.Table:
-    """Rows two of which are equal, with NaN and NULL."""
-    k, x, s = [1, 2, 2, 3, 4], [0.5, float("nan"), float("nan"), None, -0.0], ["a", "b", "b", None, ""]
-    n = [[1.0, None], [float("nan")], [float("nan")], None, []]
-    return pa.table({"k": k, "x": x, "s": s, "n": n, "at": [1, 2, 2, None, 5]}, schema=VALUES)
-
-
-def twice(batch: pa.RecordBatch) -> ts.RowChanges:
-    """The first of each row with k = 2 goes, rows with k ≥ 3 get another s."""
-    keys = batch["k"].to_pylist()
-    deleted, updated = [i for i, k in enumerate(keys) if k == 2][:1], [i for i, k in enumerate(keys) if k > 2]
-    rows = batch.take(pa.array(updated, pa.int32()))
-    at = rows.schema.get_field_index("s")
-    return ts.RowChanges(deleted, updated, rows.set_column(at, "s", pa.array(["new"] * len(updated))))
-
-
-def test_changes_of_a_table_without_a_key_are_in_its_log(tmp_path: Path) -> None:
-    t = DELETABLE.create(tmp_path)
-    t.write(values())
-    committed = t.change_rows(twice, columns=["s"], inserts=lambda: values().slice(0, 1).to_batches())
-    assert not committed.from_log
-    assert sorted(kinds(t)) == [0] * 8 + [3] * 3
-    t.delete("k = 1")
-    assert sorted(kinds(t)) == [0] * 8 + [3] * 5
-    assert len(held.rows(t)) == 3
-    held.require_prefix(lake_of(tmp_path), t)
-    steps = list(t.stream(timeout=0.0, start="earliest"))
-    rows = [row for step in steps for row in step.to_arrow().to_pylist()]
-    assert sum(1 if row["rowkind"] == "+I" else -1 for row in rows) == 3
-
-
-def test_a_merge_into_a_table_without_a_key_is_in_its_log(tmp_path: Path) -> None:
-    t = APPEND.create(tmp_path, {"deletion-vectors.enabled": True})
-    t.write([{"k": k, "v": k} for k in range(3)])
-    lake = lake_of(tmp_path)
-    lake.create_table("d.s", schema={"k": ts.INT, "v": ts.BIGINT}).write([{"k": k, "v": 9} for k in (2, 3)])
-    merge = "MERGE INTO d.t USING d.s ON t.k = s.k WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, s.v)"
-    lake.sql(merge)
-    assert kinds(t) == [0] * 4
-    held.require_prefix(lake, t)
-    lake.sql(f"{merge} WHEN MATCHED THEN UPDATE SET v = s.v")
-    assert sorted(kinds(t)) == [0] * 6 + [3] * 2
-    held.require_prefix(lake, t)
-
-
-@pytest.mark.parametrize("compacted", [False, True], ids=["", "compacted"])
-def test_what_a_kill_left_of_a_change_is_done_from_the_log(
-    compacted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    t = DELETABLE.create(tmp_path)
-    t.write(values())
-    t.write(values().slice(0, 2))
-    with monkeypatch.context() as patch:
-        patch.setattr(Committer, "commit", fails)
-        with pytest.raises(FilesBehindLog):
-            t.change_rows(twice, columns=["s"])
-    assert len(held.rows(t)) == 7
-    assert t.log is not None
-    if compacted:
-        t.compact(full=True)
-    assert len(t.log.finish()) == (0 if compacted else 1)
-    assert len(held.rows(t)) == 5
-    held.require_prefix(lake_of(tmp_path), t)
-    assert t.log.finish() == ()
-
-
-@pytest.mark.parametrize("what", ["insert", "update", "delete", "compact"])
-def test_others_change_the_same_table_without_a_key(what: str, tmp_path: Path) -> None:
-    t = DELETABLE.create(tmp_path)
-    for _ in range(3):
-        t.write(values())
-    other = lake_of(tmp_path).table("d.t")
-    steps: dict[str, Callable[[], object]] = {
-        "insert": lambda: other.write(values()),
-        "update": lambda: other.update({"s": "other"}, where="k = 3"),
-        "delete": lambda: other.delete("k = 3"),
-        "compact": lambda: other.compact(full=True),
-    }
-    with interleaved(steps[what]):
-        t.update({"s": "mine"}, where="s = 'b' or k = 3")
-    found = [row["s"] for row in t.scan().to_arrow().to_pylist()]
-    assert found.count("mine") == {"insert": 12, "delete": 6}.get(what, 9)
-    held.require_prefix(lake_of(tmp_path), t)
-
-
-def test_rows_without_a_key_are_removed_only_where_the_log_has_them(tmp_path: Path) -> None:
-    t = APPEND.create(tmp_path)
-    t.write([{"k": 1, "v": 1}])
-    for change in (lambda: t.delete("k = 1"), lambda: t.update({"v": 2}, where="k = 1")):
-        with pytest.raises(ts.InvalidRequest, match=r"deletion-vectors\.enabled"):
-            change()
-    assert kinds(t) == [0]
-
-
-def fails(*_: Any, **__: Any) -> None:
-    raise Unavailable(5, "no space")
 
 
 def test_an_error_behind_the_log_says_where_the_rows_are(

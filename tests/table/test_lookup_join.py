@@ -16,50 +16,8 @@ import tablestore as ts
 from tablestore import col
 from tablestore.core.env import Env
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.table import Table
-
-Row = dict[str, Any]
-KINDS = ("+I", "+U", "-D", "+I")
-
-
-def made(path: Path, *, key: tuple[str, ...] = ("k",), by: tuple[str, ...] = (), **options: Any) -> Table:
-    return ts.connect(str(path)).create_table(
-        "d.dim",
-        schema={"k": ts.INT, "p": "INT NOT NULL", "v": ts.STRING, "n": ts.BIGINT},
-        primary_key=list(key),
-        partition_by=list(by),
-        options={"bucket": 2 if key else -1} | options,
-    )
-
-
-def some(rng: random.Random, rows: int, kinds: tuple[str, ...] = KINDS) -> list[Row]:
-    return [
-        {
-            "k": rng.randrange(30),
-            "p": rng.randrange(2),
-            "v": rng.choice(["a", "b", "c", None]),
-            "n": rng.choice([1, 2, None]),
-            "kind": rng.choice(kinds),
-        }
-        for _ in range(rows)
-    ]
-
-
-def plainly(facts: list[Row], rows: list[Row], on: dict[str, str], names: dict[str, str], how: str) -> list:
-    """The same join, row by row."""
-    found = []
-    for fact in facts:
-        met = [r for r in rows if all(r[ours] is not None and r[ours] == fact[f] for ours, f in on.items())]
-        found += [fact | {as_: r[n] for n, as_ in names.items()} for r in met]
-        if not met and how == "left":
-            found.append(fact | dict.fromkeys(names.values()))
-    return found
-
-
-def in_order(rows: list[Row]) -> list:
-    return sorted((list(r.values()) for r in rows), key=repr)
-
+from tests.table.dimensions import FACTS, GIVEN, KINDS, in_order, made, names, one_change, plainly, some_facts
 
 FORMS = [
     pytest.param({}, {}, KINDS, id="plain"),
@@ -114,33 +72,6 @@ def test_every_cache_answers_as_a_scan_would_after_any_commit(
                     assert [r["id"] for r in got] == sorted(r["id"] for r in got), "in the order of the facts"
 
 
-GIVEN = {"v": "name", "n": "many"}
-FACTS = pa.schema([(n, pa.int64()) for n in ("id", "k", "p")] + [("v", pa.large_string()), ("n", pa.int32())])
-
-
-def some_facts(rng: random.Random) -> list[Row]:
-    return [
-        {"id": i, "k": rng.choice([None, *range(35)]), "p": rng.randrange(3)}
-        | {"v": rng.choice(["a", "b", "z", None]), "n": rng.choice([1, 2, 9, None])}
-        for i in range(rng.choice([0, 1, 12]))
-    ]
-
-
-def one_change(t: Table, rng: random.Random, kinds: tuple[str, ...]) -> None:
-    chance = rng.random()
-    if chance < 0.1:
-        t.compact(full=True)
-    elif chance < 0.15 and set(t.partition_by) <= set(t.primary_key):
-        t.overwrite([{"k": k, "p": k % 2, "v": "o", "n": 2} for k in rng.sample(range(30), 4)])
-    elif chance < 0.2:
-        t.expire_snapshots(keep=1)
-    else:
-        rows = some(rng, rng.randrange(1, 9), kinds)
-        if t.store.schema.row_count_field is not None:
-            rows = [r | {"v": r["v"] or "d", "n": r["n"] or 3} for r in rows]
-        t.write(rows, row_kind_column="kind")
-
-
 @dataclass(frozen=True)
 class Clock(Env):
     """Time that a test moves."""
@@ -157,10 +88,6 @@ class Clock(Env):
 def on_a_clock(t: Table) -> tuple[Table, list[float]]:
     clock = Clock()
     return Table(replace(t.store, env=clock), t.name), clock.now
-
-
-def names(join: LookupJoin, *keys: int) -> list[Any]:
-    return join.join({"k": list(keys)})["v"].to_pylist()
 
 
 @pytest.mark.parametrize("cache", ["full", "partial"])
@@ -355,81 +282,6 @@ def test_a_refresh_behind_answers_meanwhile_and_is_waited_for_when_too_far_behin
         now[0] += 60
         assert names(join, 1)[0] in ("3", "4")
     assert join.state.rows == 0
-
-
-def test_nulls_match_nothing_and_numbers_that_do_not_fit_neither(tmp_path: Path) -> None:
-    lake = ts.connect(str(tmp_path))
-    t = lake.create_table(
-        "d.t",
-        schema={"k": ts.TINYINT, "f": ts.DOUBLE, "d": "DECIMAL(9,2)", "b": ts.BYTES, "t": ts.TIMESTAMP(3)},
-        primary_key=["k"],
-    )
-    zero, nan = 0.0, float("nan")
-    t.write([{"k": 1, "f": -zero}, {"k": -1, "f": nan}, {"k": 7}])
-    join = t.lookup({"k": "x"}, columns=["f"])
-    assert join.join({"x": [257, 1, None, -1, 255]}, how="inner")["x"].to_pylist() == [1, -1]
-    by_value = t.lookup({"f": "x"}, columns=["k"])
-    got = by_value.join(pa.table({"x": pa.array([zero, -zero, nan, None], pa.float32())}))
-    assert got["k"].to_pylist() == [1, 1, -1, None]
-    two = t.lookup({"f": "x", "k": "y"}, columns=["d"])
-    assert two.join({"x": [zero, nan], "y": [1, -1]}, how="inner").num_rows == 2
-    for theirs, words in ((pa.string(), "string"), (pa.float64(), "double")):
-        with pytest.raises(InvalidRequest, match=rf"x of the facts is {words} and k of d\.t int8: cast it"):
-            join.join(pa.table({"x": pa.array([], theirs)}))
-    with pytest.raises(InvalidRequest, match="cast it"):
-        t.lookup({"d": "x"}).join(pa.table({"x": pa.array(["123456789.123"]).cast(pa.decimal128(12, 3))}))
-
-
-@pytest.mark.parametrize("cache", ["full", "partial"])
-@pytest.mark.parametrize("kind", [ts.FLOAT, ts.DOUBLE])
-def test_zeros_of_either_sign_match_each_other_and_change_each_for_itself(
-    tmp_path: Path, cache: str, kind: Any
-) -> None:
-    lake = ts.connect(str(tmp_path))
-    t = lake.create_table(
-        "d.t", schema={"a": kind, "b": ts.DOUBLE, "v": ts.INT}, primary_key=["a", "b"], options={"bucket": 3}
-    )
-    zeros = [(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)]
-    now = {repr(key): n for n, key in enumerate([*zeros, (float("nan"), 1.5)])}
-    t.write([{"a": a, "b": b, "v": n} for n, (a, b) in enumerate([*zeros, (float("nan"), 1.5)])])
-    join = t.lookup({"a": "x", "b": "y"}, columns=["v"], cache=cache)
-    facts = pa.table({"x": [0.0, -0.0, float("nan")], "y": [-0.0, -0.0, 1.5]}).cast(
-        pa.schema([("x", t.schema.field("a").type), ("y", pa.float64())])
-    )
-    for changed in (None, (-0.0, 0.0), (0.0, 0.0)):
-        if changed is not None:
-            now[repr(changed)] += 10
-            t.write([{"a": changed[0], "b": changed[1], "v": now[repr(changed)]}])
-            join.refresh()
-        zero, nan = sorted(now[repr(key)] for key in zeros), now["(nan, 1.5)"]
-        found = join.join(facts)["v"].to_pylist()
-        assert [sorted(found[:4]), sorted(found[4:8]), found[8:]] == [zero, zero, [nan]]
-
-
-def test_columns_get_new_names_and_fill_stands_for_null(tmp_path: Path) -> None:
-    t = made(tmp_path)
-    t.write([{"k": 1, "p": 0, "v": None}, {"k": 2, "p": 5, "v": "b"}])
-    facts = pa.table({"k": [1, 2, 3], "v": ["x", "y", "z"]})
-    with pytest.raises(InvalidRequest, match=r"already.*columns=\{'v': 'dim_v', …\}"):
-        t.lookup().join(facts)
-    join = t.lookup(columns={"v": "name", "p": "p"}, fill={"name": "unknown"})
-    got = join.join(facts)
-    assert got.schema.names == ["k", "v", "name", "p"]
-    assert got["name"].to_pylist() == ["unknown", "b", "unknown"]
-    assert got["p"].to_pylist() == [0, 5, None]
-    assert join.join(facts.slice(0, 0)).schema == got.schema
-    kept = t.lookup(columns=[]).join(facts, how="inner")
-    assert kept == facts.slice(0, 2)
-
-
-def test_a_join_with_the_past_stays_there(tmp_path: Path) -> None:
-    t = made(tmp_path)
-    t.write([{"k": 1, "p": 0, "v": "old"}])
-    t.tags.create("then")
-    t.write([{"k": 1, "p": 0, "v": "new"}])
-    join = t.at(tag="then").lookup(columns=["v"])
-    assert join.refresh().changed == 0
-    assert names(join, 1) == ["old"]
 
 
 def test_the_table_as_it_was_made_is_what_is_joined_after_it_was_altered(tmp_path: Path) -> None:

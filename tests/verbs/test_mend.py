@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.doctor.calls import MendingCall, look, python
-from tests.insight.doctor.test_doctor import SMALL, TABLE, doctor, files_of, put, the
+from tests.insight.doctor.diagnoses import SMALL, TABLE, doctor, files_of, put, the
 
 
 def test_calls_are_written_as_python() -> None:

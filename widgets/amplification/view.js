@@ -44,10 +44,7 @@ function renderAmplification({ model, el }) {
     stage.root.dataset.values = (now.values || []).join("|");
     hint.textContent = now.says || "";
     hint.title = now.says || "";
-    host.setAttribute("aria-valuemin", 0);
-    host.setAttribute("aria-valuemax", Math.max(count() - 1, 0));
-    host.setAttribute("aria-valuenow", Math.max(index(), 0));
-    host.setAttribute("aria-valuetext", now.spoken || "nothing written yet");
+    lwChosen(host, index(), count(), now.spoken || "nothing written yet");
     if (now.index == null) return;
     svg.append(marks(now, false));
     stage.say(now.spoken);

@@ -23,9 +23,9 @@ from widgets.amplification.model import (
 from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob
+from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob, WorkingView
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module, option_map, require_source, title_of
+from widgets.kit.view import module, option_map, require_source, title_of
 
 NOTHING = pa.table({"snapshot_id": pa.array([], pa.int64())})
 
@@ -39,7 +39,7 @@ class Amplified(Protocol):
         ...
 
 
-class AmplificationChart(View):
+class AmplificationChart(WorkingView):
     """Write, read and space amplification after each commit, and where the next compaction takes them.
 
     `source` is a table, a simulation, or the Arrow rows of `inspect.amplification(per="snapshot")`. `opened`
@@ -66,11 +66,11 @@ class AmplificationChart(View):
         later: bool = False,
         **kwargs: object,
     ) -> None:
+        self._jobs, self._settling, self._loading = JobRunner("amplification"), False, False
         require_source(source, type(self).__name__)
         self._source, self._title = source, title or title_of(source)
         self._rows = NOTHING
         self._model = amplification_model(NOTHING, title=self._title)
-        self._jobs, self._settling, self._loading = JobRunner("amplification"), False, False
         super().__init__(opened=opened, **kwargs)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
@@ -109,8 +109,7 @@ class AmplificationChart(View):
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the history is read."""
         self.read()
-        self._jobs.wait(timeout)
-        return self
+        return super().wait(timeout)
 
     def _load(self, job: ViewJob) -> None:
         def read() -> None:
@@ -150,9 +149,9 @@ class AmplificationChart(View):
         place = place_of(opened) or ("all buckets" if self.opened else "")
         options = option_map(self._source)
         self._model = amplification_model(rows, title=self._title, place=place, options=options, after=after)
-        known = self._model.index_of(current) if current is not None else None
-        first = current is not None and known is not None and self.index < 0
-        keep = known if (first or not follows) and known is not None else len(self._model) - 1
+        position = self._model.index_of(current) if current is not None else None
+        first = current is not None and position is not None and self.index < 0
+        keep = position if (first or not follows) and position is not None else len(self._model) - 1
         self._settle(keep)
         self.series = draw.series(self._model)
         self.redraw()
@@ -175,9 +174,9 @@ class AmplificationChart(View):
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
         if self._settling or change["new"] is None or not len(self._model):
             return
-        found = self._model.index_of(int(change["new"]))
-        if found is not None:
-            self.index = found
+        position = self._model.index_of(int(change["new"]))
+        if position is not None:
+            self.index = position
 
     def redraw(self) -> None:
         """The charts without the cursor, and where it goes."""
@@ -268,12 +267,12 @@ def _after_compaction(source: Any, opened: str, rows: pa.Table) -> NextAmplifica
     scope = {name: value for name, value in _scope(opened).items() if value != ""}
     try:
         planned = source.compact(dry_run=True, **scope)
-        found = planned.amplification_after(source.inspect.levels(**scope), rows)
+        forecast = planned.amplification_after(source.inspect.levels(**scope), rows)
     except Exception:  # a prediction is no reason to show nothing: the panel beside says what is wrong
         return None
-    one = len({(pick.partition, pick.bucket) for pick in planned.picks}) == 1
-    if found is None:
+    one_bucket = len({(pick.partition, pick.bucket) for pick in planned.picks}) == 1
+    if forecast is None:
         return None
     return NextAmplification(
-        found.write_amplification, found.runs if one else None, found.space_amplification
+        forecast.write_amplification, forecast.runs if one_bucket else None, forecast.space_amplification
     )

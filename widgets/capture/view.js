@@ -32,7 +32,7 @@ function renderCapture({ model, el }) {
     if (pointer) {
       const [x, y] = lwPoint(svg, pointer), box = boxAt(x, y), over = batchAt(x, y);
       if (box) {
-        svg.append(ring(box));
+        svg.append(lwRing(box));
         return card.show(pointer, box[4], pairs(meta().chunk_names, box.slice(5)));
       }
       if (over >= 0) {
@@ -53,9 +53,8 @@ function renderCapture({ model, el }) {
   function cursor(at, wide) {
     const [x, number] = batches()[at], m = meta();
     svg.append(lwMark("path", { class: "cursor", d: `M${x} ${m.top}V${m.bottom}`, stroke: "var(--lw-ink)", "stroke-width": wide }));
-    boxes().filter((box) => box[8] === "#" + number).forEach((box) => svg.append(ring(box)));
+    boxes().filter((box) => box[8] === "#" + number).forEach((box) => svg.append(lwRing(box)));
   }
-  const ring = ([x, y, w, h]) => lwMark("rect", { class: "cursor ring", x: x - 2, y: y - 2, width: w + 3, height: h + 4, rx: 4, fill: "none", stroke: "var(--lw-ink)", "stroke-width": 2 });
   function buttons() {
     const kind = frame().state, live = ["running", "paused", "waiting"].includes(kind), still = model.get("static");
     const [icon, text] = kind === "paused" ? ["play", "Resume"] : ["pause", "Pause"];
@@ -83,11 +82,8 @@ function renderCapture({ model, el }) {
   function aria() {
     const at = place(model.get("batch")), some = batches();
     host.setAttribute("aria-label", "batch; " + (frame().label || ""));
-    host.setAttribute("aria-valuemin", 0);
-    host.setAttribute("aria-valuemax", Math.max(some.length - 1, 0));
-    host.setAttribute("aria-valuenow", Math.max(at, 0));
     const words = at < 0 ? "none chosen" : `batch ${some[at][1]}: ` + pairs(meta().batch_names, some[at].slice(2)).map((pair) => pair.join(" ")).join(", ");
-    host.setAttribute("aria-valuetext", words);
+    lwChosen(host, at, some.length, words);
     if (at >= 0) stage.say(words);
   }
   function choose(at) {

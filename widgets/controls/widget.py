@@ -32,20 +32,18 @@ from widgets.controls.model import (
 from widgets.history.moments import CommitStory, moments_of
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import JobRunner, ViewJob, Work
+from widgets.kit.jobs import JobRunner, ViewJob, Work, WorkingView
 from widgets.kit.svg import Figure
-from widgets.kit.view import Source, View, module, option_map, require_source, title_of
+from widgets.kit.view import Source, module, option_map, require_source, title_of
 
 MAX_ROUNDS = 100
 MAX_DONE = 100  # compactions in `done`
 PANEL = 324  # width of one column
 LEAST_MS = 50
-MOST_TOLD = 60_000  # rows of text of past compactions in a page
+MOST_PAST = 60_000  # rows of text of past compactions in a page
 QUIET = "Quiet: no rule fires in any bucket."
 CONFLICT = "Another writer was faster: Dry run reads the table again, then Step."
 RETRY = "The table is as it was: Dry run plans again, then retry."
-
-
 NO_BUCKETS = (None, -1, -2)  # all of them; of a table without; not assigned yet
 
 
@@ -57,7 +55,7 @@ class Compactable(Source, Protocol):
         ...
 
 
-class CompactionControls(View):
+class CompactionControls(WorkingView):
     """The next compaction with the engine's own reasons; buttons to carry it out, one by one or until quiet.
 
     `source` is a table or a `Simulator` of `tablestore.insight.simulator`. `partition` ("day=mon") and
@@ -113,11 +111,6 @@ class CompactionControls(View):
     def model(self) -> ControlsModel:
         """The panel as a value."""
         return self._model
-
-    @property
-    def busy(self) -> bool:
-        """Whether a compaction is running."""
-        return self._jobs.busy
 
     @property
     def simulated(self) -> bool:
@@ -332,15 +325,9 @@ class CompactionControls(View):
             self.progress = "stopping …"
         return self
 
-    def close(self) -> None:
-        """Stop at once, as `pause` does, and leave the page."""
-        self.pause()
-        super().close()
-
-    def wait(self, timeout: float | None = None) -> Self:
-        """Block until the work in the background is over, and raise what it raised."""
-        self._jobs.wait(timeout)
-        return self
+    def cancel(self) -> Self:
+        """Stop at once, as `pause` does."""
+        return self.pause()
 
     def _on_auto(self, change: Mapping[str, Any]) -> None:
         if not change["new"]:
@@ -438,19 +425,19 @@ class CompactionControls(View):
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title and the state the buttons and inputs follow."""
-        model, pick, known = self._model, self._model.pick, self._model.settings
+        model, pick, current = self._model, self._model.pick, self._model.settings
         story = self.then()
         return {
             "title": "Next compaction" if story is None else f"After {fmt.snapshot_id(self.snapshot)}",
             "at": self.snapshot,
             "past": None if story is None else [story.head, list(story.rows(self.opened))],
-            "subtitle": known.strategy if known and width >= 500 else "",
+            "subtitle": current.strategy if current and width >= 500 else "",
             "place": pick.place if pick else "",
             "waits": f"{model.waiting:,} of {fmt.plural(len(model.picks), 'bucket')} due",
-            "strategy": known.strategy if known else "",
-            "inputs": settings.inputs_of(known) if known else [],
+            "strategy": current.strategy if current else "",
+            "inputs": settings.inputs_of(current) if current else [],
             "refusal": self._refusal,
-            "warning": settings.LEVELED_WARNING if known and known.leveled and not self.simulated else "",
+            "warning": settings.LEVELED_WARNING if current and current.leveled and not self.simulated else "",
             "remark": self._remark(),
             "store": settings.store_code("table", self.asked) if self.asked else "",
             "simulated": self.simulated,
@@ -464,12 +451,12 @@ class CompactionControls(View):
 
     def _remark(self) -> str:
         """What compaction means on this table."""
-        known = self._model.settings
-        if known is None:
+        current = self._model.settings
+        if current is None:
             return "An append table: no levels, small files are combined."
-        if known.leveled and self.simulated:
+        if current.leveled and self.simulated:
             return settings.NOT_PAIMONS
-        return "Write-only: writers leave compaction to jobs." if known.write_only else ""
+        return "Write-only: writers leave compaction to jobs." if current.write_only else ""
 
     def text(self) -> str:
         """The plan and its reasons in a terminal; in the past what came next."""
@@ -492,14 +479,4 @@ class CompactionControls(View):
         widths, newest = tuple(dict.fromkeys((*widths, PANEL))), self.newest_known()
         traits = "index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened"
         spec = self.export_spec("controls", widths, self.export_frames(widths), *traits, newest=newest)
-        return spec | {"past": self._told() if newest is not None else {}}
-
-    def _told(self) -> dict[str, Any]:
-        """What each commit did, by its id: the newest, as far as their reasons are not too many."""
-        found: dict[str, Any] = {}
-        left = MOST_TOLD
-        for snapshot, story in sorted(self._moments.stories().items(), reverse=True):
-            left -= sum(len(rows) for rows in story.picks.values())
-            picks = {place: rows for place, rows in story.picks.items() if left > 0}
-            found[str(snapshot)] = [story.head, picks]
-        return found
+        return spec | {"past": self._moments.newest_stories(MOST_PAST) if newest is not None else {}}

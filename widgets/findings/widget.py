@@ -14,9 +14,9 @@ import pyarrow as pa
 from widgets.chart.axes import Asked
 from widgets.findings.figure import findings_figure
 from widgets.findings.model import FindingsModel, findings_model
-from widgets.kit.jobs import JobRunner
+from widgets.kit.jobs import JobRunner, WorkingView
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module, require_source, title_of
+from widgets.kit.view import module, require_source, title_of
 
 
 class Examined(Protocol):
@@ -54,7 +54,7 @@ class MendingPlan:
         return {name: getattr(self, name) for name in ("heading", "code", "effect", "asks", "state", "note")}
 
 
-class Findings(View):
+class Findings(WorkingView):
     """What `table.inspect.doctor()` finds, or with `readers` who would read the table wrongly. *Mend*
     previews the call that mends a finding, then carries it out.
 
@@ -71,13 +71,13 @@ class Findings(View):
     def __init__(
         self, table: Examined, *, readers: bool = False, snapshot: int | None = None, **kwargs: object
     ) -> None:
+        self._jobs = JobRunner("findings")
         require_source(table, type(self).__name__)
         self._verb = "readers" if readers else "doctor"
         self._table, self._title = table, title_of(table)
         self._model = FindingsModel(self._title, snapshot, "not looked yet", (), 0, ())
         self._diagnosis: Any = None
         self._plan: MendingPlan | None = None
-        self._jobs = JobRunner("findings")
         self.done: tuple[object, ...] = ()
         super().__init__(snapshot=snapshot, **kwargs)
         self.refresh()
@@ -98,11 +98,6 @@ class Findings(View):
     def plan(self) -> MendingPlan | None:
         """What is asked about mending, or was done; None if nothing."""
         return self._plan
-
-    @property
-    def busy(self) -> bool:
-        """Whether something is being mended."""
-        return self._jobs.busy
 
     def refresh(self) -> Self:
         """Look again."""
@@ -163,10 +158,6 @@ class Findings(View):
             self._plan = None
             self.redraw()
         return self
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Block until nothing is at work, and raise what failed."""
-        self._jobs.wait(timeout)
 
     def _start(self, asking: MendingPlan, job: Callable[[], MendingPlan]) -> Self:
         ended: list[MendingPlan] = []

@@ -20,16 +20,16 @@ from widgets.game.model import GameModel, game_model, spoken, text_form
 from widgets.game.rules import MOVES, GameShop
 from widgets.game.stages import STAGES
 from widgets.kit import static
-from widgets.kit.jobs import JobRunner, ViewJob
+from widgets.kit.jobs import JobRunner, ViewJob, WorkingView
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module
+from widgets.kit.view import module
 
 TICK_MS, LEAST_MS = 600, 100
 BESIDE = 860
 """A width at which a page shows race and score board beside each other, in addition to those it asks for."""
 
 
-class ShopGame(View):
+class ShopGame(WorkingView):
     """A game: orders stream into a table on a clock; keep reads, writes, space and stalls within budget.
 
     `stage` is 1 to 5. The same `seed` brings the same orders, also to the two ghosts, which play by universal
@@ -141,11 +141,6 @@ class ShopGame(View):
         self._show()
         return self
 
-    def close(self) -> None:
-        """Stop the clock and leave the page."""
-        self._jobs.stop()
-        super().close()
-
     def _on_playing(self, change: Mapping[str, Any]) -> None:
         if not change["new"]:
             self._jobs.stop()
@@ -175,10 +170,10 @@ class ShopGame(View):
 
     def _show(self, *, said: str = "") -> None:
         """Draw the shop as it stands; callers hold the lock where it may move."""
-        made = game_model(self._shop)
-        self.tick = made.tick
-        self.frame = {**self.words(width=self.width), **static.frame(game_figure(made, width=self.width))}
-        self.now = _point(made, said)
+        model = game_model(self._shop)
+        self.tick = model.tick
+        self.frame = {**self.words(width=self.width), **static.frame(game_figure(model, width=self.width))}
+        self.now = _point(model, said)
 
     def redraw(self) -> None:
         """Draw the state at the present width."""
@@ -214,7 +209,7 @@ class ShopGame(View):
                 "runs": pa.float64(),
             }
         )
-        rows = [{name: getattr(one, name) for name in schema.names} for one in self._shop.readings]
+        rows = [{name: getattr(reading, name) for name in schema.names} for reading in self._shop.readings]
         return pa.Table.from_pylist(rows, schema=schema)
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
@@ -235,10 +230,10 @@ class ShopGame(View):
             "widths": list(widths),
             "words": words,
             "frames": {
-                str(width): [static.frame(game_figure(made, width=width)) for made, _ in models]
+                str(width): [static.frame(game_figure(model, width=width)) for model, _ in models]
                 for width in widths
             },
-            "points": [{**_point(made, ""), "move": move} for made, move in models],
+            "points": [{**_point(model, ""), "move": move} for model, move in models],
             "state": {"stage": self.stage, "tick": last, "at": len(models) - 1, "playing": False, "pace": 1}
             | {"now": {}, "hovered": "", "selected": (), "width": widths[0], "frame": {}},
         }

@@ -23,17 +23,17 @@ from widgets.health.model import HealthModel, estimate, health_model, text_of
 from widgets.history.moments import moments_of
 from widgets.kit import format as fmt
 from widgets.kit import static
-from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob
+from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob, WorkingView
 from widgets.kit.source import is_bucket
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module, option_map, require_source, title_of
+from widgets.kit.view import module, option_map, require_source, title_of
 
 COLOURS: tuple[ColourBy, ...] = ("runs", "bytes", "files", "due")
 MAX_CHOSEN, MEASURED = 5_000, 50
 MOST_STATES = 32
 
 
-class TableHealth(View):
+class TableHealth(WorkingView):
     """How a table does: a verdict in one sentence, its buckets over its snapshots, the worst of them.
 
     `table` is any table of `tablestore`. `colour_by` is "runs", "bytes", "files" or "due". Other traits
@@ -91,11 +91,6 @@ class TableHealth(View):
         return self._model.verdict
 
     @property
-    def busy(self) -> bool:
-        """Whether buckets are being compacted."""
-        return self._jobs.busy
-
-    @property
     def code(self) -> str:
         """The Python that gives the verdict and its buckets."""
         at = "" if self.snapshot is None else str(self.snapshot)
@@ -124,27 +119,27 @@ class TableHealth(View):
     def _show(self, *, amplification: dict[str, Any] | None) -> None:
         """Make the model of the snapshot that is looked at."""
         assert self._edits is not None, "_load has read the edits"
-        found = self._state(self.snapshot)
-        known = option_map(self._table)
-        trigger = 0 if not found.merges else ts.compaction_settings(known).trigger
-        made = health_model(
-            found,
+        health = self._state(self.snapshot)
+        options = option_map(self._table)
+        trigger = 0 if not health.merges else ts.compaction_settings(options).trigger
+        model = health_model(
+            health,
             self._commits,
             self._edits,
             table=self._model.table,
             trigger=trigger,
             width=plot_width(self.width),
         )
-        self._model = replace(made, amplification=amplification)
+        self._model = replace(model, amplification=amplification)
         self.redraw()
 
     def _state(self, snapshot: int | None) -> Any:
         """The health at a snapshot; the last ones are kept."""
-        found = self._states.pop(snapshot, None) or self._table.inspect.health(snapshot)
-        self._states[snapshot] = found
+        health = self._states.pop(snapshot, None) or self._table.inspect.health(snapshot)
+        self._states[snapshot] = health
         while len(self._states) > MOST_STATES:
             self._states.pop(next(iter(self._states)))
-        return found
+        return health
 
     def _amplification(self, job: ViewJob) -> None:
         rows = self._table.inspect.amplification().to_pylist()
@@ -235,13 +230,11 @@ class TableHealth(View):
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the work in the background is over, and raise what it raised."""
-        self._jobs.wait(timeout)
         self._reading.wait(timeout)
-        return self
+        return super().wait(timeout)
 
     def close(self) -> None:
         """Stop at once, and leave the page."""
-        self._jobs.stop()
         self._reading.stop()
         super().close()
 

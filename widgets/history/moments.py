@@ -73,9 +73,9 @@ class Moments:
         self.oldest: int | None = None
         self.newest: int | None = None
         self._states: dict[int | None, Moment] = {}
-        self._told: dict[int, CommitStory] = {}
-        self._told_to: int | None = None
-        self._told_at: pa.Scalar | None = None
+        self._cached: dict[int, CommitStory] = {}
+        self._cached_to: int | None = None
+        self._cached_at: pa.Scalar | None = None
 
     def read(self, at: int | None = None) -> History | None:
         """Read the edits, or those since the last time; None where the source has none. Of a long history
@@ -97,17 +97,17 @@ class Moments:
         that a commit sends its own edit."""
         self.newest = newest = inspect.latest_snapshot_id()
         self.oldest = newest - inspect.snapshot_count() + 1
-        known, width = self.history, WINDOW
+        before, width = self.history, WINDOW
         while True:
             last = newest if at is None or at > newest - width else min(at + width // 2, newest)
             first = last - width + 1
-            if known is not None and last == newest and first - width // 4 < known.first <= first:
-                first = known.first
-            elif known is not None and last < newest and known.covers(at):
-                first, last = known.first, min(known.last, newest)
-            found = History.of(inspect.edits(first=max(first, self.oldest), last=last))
-            if found is None or len(found) <= MOST or width == 1:
-                return found
+            if before is not None and last == newest and first - width // 4 < before.first <= first:
+                first = before.first
+            elif before is not None and last < newest and before.covers(at):
+                first, last = before.first, min(before.last, newest)
+            history = History.of(inspect.edits(first=max(first, self.oldest), last=last))
+            if history is None or len(history) <= MOST or width == 1:
+                return history
             width //= 2
 
     @property
@@ -128,16 +128,16 @@ class Moments:
     def state(self, snapshot: int | None) -> Moment:
         """The state after a snapshot (None: the newest), whole; the last ones are kept. Raises NotFound for
         one that has expired."""
-        history, found = self.history, self._states.pop(snapshot, None)
-        if found is None:
+        history, moment = self.history, self._states.pop(snapshot, None)
+        if moment is None:
             if history is not None and snapshot is not None and history.covers(snapshot):
-                found = _moment(snapshot, history.files(snapshot))
+                moment = _moment(snapshot, history.files(snapshot))
             else:
-                found = _moment(snapshot, self._levels(snapshot))
-        self._states[snapshot] = found
+                moment = _moment(snapshot, self._levels(snapshot))
+        self._states[snapshot] = moment
         while len(self._states) > CACHED:
             del self._states[next(iter(self._states))]
-        return found
+        return moment
 
     def _levels(self, snapshot: int | None) -> pa.Table:
         if self._levels_at is not None:
@@ -167,24 +167,33 @@ class Moments:
         inspect = self.source.inspect
         with self._reading:
             newest = getattr(inspect, "latest_snapshot_id", lambda: None)()
-            if newest is None or newest != self._told_to:
+            if newest is None or newest != self._cached_to:
                 compactions = getattr(inspect, "compactions", None)
                 done = compactions() if compactions is not None else None
                 self._tell(inspect.commits(), done)
-                self._told_to = newest
-            return self._told
+                self._cached_to = newest
+            return self._cached
+
+    def newest_stories(self, rows: int) -> dict[str, tuple[str, Mapping[str, tuple[str, ...]]]]:
+        """(head, picks) of each commit by its id as text, the newest first, for a page; of older ones
+        without picks, once these have more than so many rows of text."""
+        page: dict[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {}
+        for snapshot, story in sorted(self.stories().items(), reverse=True):
+            rows -= sum(len(lines) for lines in story.picks.values())
+            page[str(snapshot)] = story.head, story.picks if rows > 0 else {}
+        return page
 
     def _tell(self, commits: pa.Table, done: pa.Table | None) -> None:
         """Put new commits in words, all of them where the last one in words is another now."""
         ids, times = commits["snapshot_id"].to_numpy(), commits["commit_time"]
-        kept, last = dict[int, CommitStory](), max(self._told, default=0)
+        kept, last = dict[int, CommitStory](), max(self._cached, default=0)
         at = int(np.searchsorted(ids, last))
-        if last and at < len(ids) and ids[at] == last and times[at] == self._told_at:
-            kept = {i: story for i, story in self._told.items() if i >= ids[0]}
+        if last and at < len(ids) and ids[at] == last and times[at] == self._cached_at:
+            kept = {i: story for i, story in self._cached.items() if i >= ids[0]}
             commits = commits.slice(at + 1)
             done = None if done is None else done.filter(pc.greater(done["snapshot_id"], last))
-        self._told = kept | stories(commits, done)
-        self._told_at = times[-1] if len(ids) else None
+        self._cached = kept | stories(commits, done)
+        self._cached_at = times[-1] if len(ids) else None
 
 
 def _moment(snapshot: int | None, files: pa.Table) -> Moment:
@@ -202,10 +211,10 @@ _shared: WeakValueDictionary[int, Moments] = WeakValueDictionary()
 
 def moments_of(source: Any) -> Moments:
     """The one `Moments` of a source, as long as a view holds it."""
-    found = _shared.get(id(source))
-    if found is None or found.source is not source:
-        found = _shared[id(source)] = Moments(source)
-    return found
+    moments = _shared.get(id(source))
+    if moments is None or moments.source is not source:
+        moments = _shared[id(source)] = Moments(source)
+    return moments
 
 
 def stories(commits: pa.Table, compactions: pa.Table | None) -> dict[int, CommitStory]:
@@ -214,13 +223,13 @@ def stories(commits: pa.Table, compactions: pa.Table | None) -> dict[int, Commit
     for row in compactions.to_pylist() if compactions is not None else ():
         picks.setdefault(row["snapshot_id"], []).append(row)
     names = ("snapshot_id", "commit_kind", "rows_added", "files_added", "files_removed", "bytes_added")
-    found = {}
+    by_id = {}
     for row in commits.select([n for n in names if n in commits.column_names]).to_pylist():
         done = picks.get(row["snapshot_id"], [])
-        found[row["snapshot_id"]] = CommitStory(
+        by_id[row["snapshot_id"]] = CommitStory(
             row["snapshot_id"], row["commit_kind"], _head(row, done), _picks(done)
         )
-    return found
+    return by_id
 
 
 def _head(row: dict[str, Any], done: list[dict[str, Any]]) -> str:
@@ -236,11 +245,11 @@ def _head(row: dict[str, Any], done: list[dict[str, Any]]) -> str:
 
 def _picks(done: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
     """The rows of each bucket's compactions in one commit."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_bucket: dict[str, tuple[str, ...]] = {}
     for pick in done:
         place = f"{pick['partition']}/{pick['bucket']}"
-        found[place] = found.get(place, ()) + tuple(_rows(pick))
-    return found
+        by_bucket[place] = by_bucket.get(place, ()) + tuple(_rows(pick))
+    return by_bucket
 
 
 def _rows(pick: dict[str, Any]) -> list[str]:

@@ -33,7 +33,7 @@ function renderIngest({ model, el }) {
     for (const [n, gap, wide] of [[hovered, 1, 1], [selected(), 2.5, 2]]) {
       if (n < 0) continue;
       const [x, y] = place(n), g = grid();
-      svg.append(lwMark("rect", { class: "cursor ring", x: x - gap, y: y - gap, width: g.w + 2 * gap, height: g.h + 2 * gap, rx: 4, fill: "none", stroke: "var(--lw-ink)", "stroke-width": wide }));
+      svg.append(lwRing([x, y, g.w, g.h], { gap, wide }));
     }
     showCard(hovered >= 0 ? hovered : selected());
   }
@@ -75,10 +75,7 @@ function renderIngest({ model, el }) {
   function aria() {
     const n = selected();
     if (!grid().count) return;
-    host.setAttribute("aria-valuemin", 0);
-    host.setAttribute("aria-valuemax", grid().count - 1);
-    host.setAttribute("aria-valuenow", Math.max(n, 0));
-    host.setAttribute("aria-valuetext", n < 0 ? "none chosen" : `chunk ${n}, ${words[meta().states[n]]}`);
+    lwChosen(host, n, grid().count, n < 0 ? "none chosen" : `chunk ${n}, ${words[meta().states[n]]}`);
   }
   function choose(n) {
     const to = n == null ? [] : [Math.min(Math.max(n, 0), grid().count - 1)];

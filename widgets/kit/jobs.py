@@ -9,6 +9,9 @@ running job and takes its place (amplification and what-if, where only the newes
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
+
+from widgets.kit.view import View
 
 PATIENCE, STATIC_PATIENCE = 0.2, 3.0
 """Seconds that `restart` waits for a quick job, and that a static picture waits for a job, once."""
@@ -132,6 +135,33 @@ class JobRunner:
         if (failure := self.failure) is not None:
             self.failure = None
             raise failure
+
+
+class WorkingView(View):
+    """A view that works in the background. Subclasses make `_jobs`; the idle one here is of a view that could
+    not be made: it is closed, too."""
+
+    _jobs = JobRunner("idle")
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is at work."""
+        return self._jobs.busy
+
+    def cancel(self) -> Self:
+        """Stop the work; what was shown stays."""
+        self._jobs.stop()
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the work is over, at most so many seconds, and raise what it raised."""
+        self._jobs.wait(timeout)
+        return self
+
+    def close(self) -> None:
+        """Stop the work, and leave the page."""
+        self.cancel()
+        super().close()
 
 
 def job_name(job: object, otherwise: str) -> str:

@@ -16,9 +16,9 @@ import traitlets
 
 import tablestore as ts
 from widgets.chart.axes import Asked
-from widgets.kit.jobs import PATIENCE, STATIC_PATIENCE, JobRunner, ViewJob
+from widgets.kit.jobs import PATIENCE, STATIC_PATIENCE, JobRunner, ViewJob, WorkingView
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module
+from widgets.kit.view import module
 from widgets.lake_health.figure import lake_figure
 from widgets.lake_health.model import MAX_TABLES, LakeModel, TableRow, ordered, read, table_of, text_of
 from widgets.workbench.widget import Workbench
@@ -30,7 +30,7 @@ def _reference(bench: Workbench | None, _owner: object) -> str:
     return "" if bench is None else f"anywidget:{bench.model_id}"
 
 
-class LakeHealth(View):
+class LakeHealth(WorkingView):
     """The tables of a lake by health: verdict, files, bytes, newest commits; the worst first.
 
     `lake` is what `ts.connect` gives. Other traits (`table`, `width`, …) go by keyword.
@@ -68,11 +68,6 @@ class LakeHealth(View):
     def verdict(self) -> str:
         """The sentence at the top."""
         return self._model.verdict
-
-    @property
-    def busy(self) -> bool:
-        """Whether tables are being read."""
-        return self._jobs.busy
 
     @property
     def code(self) -> str:
@@ -116,13 +111,7 @@ class LakeHealth(View):
 
     def stop(self) -> Self:
         """Read no more tables; those that were read stay."""
-        self._jobs.stop()
-        return self
-
-    def wait(self, timeout: float | None = None) -> Self:
-        """Block until every table is read."""
-        self._jobs.wait(timeout)
-        return self
+        return self.cancel()
 
     def open_table(self, table: str | None = None) -> Workbench | None:
         """A workbench of `table` (None: the one that is marked), shown below; None where it cannot be made,
@@ -148,7 +137,6 @@ class LakeHealth(View):
 
     def close(self) -> None:
         """Read no more, close the workbench, and leave the page."""
-        self._jobs.stop()
         if self.bench is not None:
             self.bench.close()
         super().close()

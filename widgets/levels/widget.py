@@ -23,10 +23,10 @@ from widgets.history.moments import LevelsAt, Moments, moments_of
 from widgets.history.packing import Sent
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
-from widgets.kit.jobs import JobRunner, ViewJob
+from widgets.kit.jobs import JobRunner, ViewJob, WorkingView
 from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
-from widgets.kit.view import LINKED, Source, View, module, option_map, require_source, title_of
+from widgets.kit.view import LINKED, Source, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
 from widgets.levels.boxes import FillBy
 from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
@@ -53,7 +53,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 FILLS: tuple[FillBy, ...] = get_args(FillBy)
 
 
-class LsmLevels(View):
+class LsmLevels(WorkingView):
     """Files by level and key: what a reader of a key must open, and what the next compaction merges.
 
     `source` is a table, a simulation, or the Arrow table of `inspect.levels()`. `partition` ("day=mon") and
@@ -96,7 +96,7 @@ class LsmLevels(View):
         title: str = "",
         **kwargs: object,
     ) -> None:
-        self._parts = JobRunner("levels")  # first: `close` needs it, also after a refusal
+        self._jobs = JobRunner("levels")  # first: `close` needs it, also after a refusal
         require_source(source, type(self).__name__)
         self._trigger, self._stop, self._num_levels = limits(source, trigger, stop_trigger, num_levels)
         self._source, self._partition, self._bucket = source, partition, bucket
@@ -148,8 +148,8 @@ class LsmLevels(View):
     def _load(self) -> None:
         self._files = self._read(self.snapshot)
         self._cells = bucket_cells(self._files)
-        known = {cell.id for cell in self._cells}
-        if self.opened not in known and self._cells:
+        ids = {cell.id for cell in self._cells}
+        if self.opened not in ids and self._cells:
             self.opened = worst(self._cells, 1)[0].id
         self._remodel()
         self._follow()
@@ -161,21 +161,11 @@ class LsmLevels(View):
         """Send the part of the history that has the moment shown, if the page has another one."""
         history = self._moments.history
         if self._sent is not None and history is not None and not history.covers(self.snapshot):
-            self._parts.restart(self._read_part, patience=0.0)
+            self._jobs.restart(self._read_part, patience=0.0)
 
     def _read_part(self, job: ViewJob) -> None:
         job.sleep(SETTLES)
         self.read_history()
-
-    def wait(self, timeout: float | None = None) -> Self:
-        """Block until the part of the history that is being read is there."""
-        self._parts.wait(timeout)
-        return self
-
-    def close(self) -> None:
-        """Read nothing more, and leave the page."""
-        self._parts.stop()
-        super().close()
 
     def _show_code(self) -> None:
         """Send the line of code that goes with the selection; the picture stays."""
@@ -228,8 +218,8 @@ class LsmLevels(View):
     def _drawn_there(self) -> bool:
         """Whether the page draws this moment by itself: it has its facts, and no plan must be shown."""
         history = self._moments.history if self._sent is not None else None
-        known = history is not None and history.covers(self.snapshot)
-        return self.local and known and not self._plan_for(self.opened).inputs
+        is_covered = history is not None and history.covers(self.snapshot)
+        return self.local and is_covered and not self._plan_for(self.opened).inputs
 
     def _about(self, model: LsmModel, width: float) -> dict[str, Any]:
         """What the frame is of, and what the page needs to draw the bucket at other moments."""
@@ -244,14 +234,14 @@ class LsmLevels(View):
         """Overview (if there are several buckets) and the opened bucket."""
         model = self.model
         chosen = str(self.selected[0]) if self.selected else ""
-        one = draw.levels_figure(
+        picture = draw.levels_figure(
             model, width=width, selected=chosen, mode=self.mode, view=self._view(), fill_by=self.fill_by
         )
         if len(self._cells) < 2:
-            return one
+            return picture
         words = svg.fit_place(self._heading(model), width - 32, size=13, weight=600)
         heading = svg.text(16, 20, words, size=13, fill="ink", weight=600)
-        return svg.stack([self._grid(self._cells, self.opened, width), Figure(width, 30, heading), one])
+        return svg.stack([self._grid(self._cells, self.opened, width), Figure(width, 30, heading), picture])
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title and subtitle."""
@@ -369,14 +359,14 @@ class LsmLevels(View):
 
     def _kept_alone(self) -> dict[int, LsmModel]:
         """The opened bucket in snapshots that only a tag keeps: before the oldest of the others."""
-        found, oldest = {}, self._moments.oldest
+        models, oldest = {}, self._moments.oldest
         alone = [at for at in self._uncovered() if oldest is None or at < oldest] if self.edits else []
         for at in alone[:KEPT]:
             try:
-                found[at] = self._bucket_model(self.opened, at, self._read(at))
+                models[at] = self._bucket_model(self.opened, at, self._read(at))
             except ts.NotFound:
                 continue
-        return found
+        return models
 
     def _limits(self, kept: Mapping[int, LsmModel]) -> str:
         """What a page leaves out; empty if it holds everything."""
@@ -394,7 +384,7 @@ class LsmLevels(View):
         that a tag keeps."""
         model = self.model
         above = {colour: self._above(self._cells, model, width, colour) for colour in COLOURS}
-        one = {mode: self._one(model, width, mode) for mode in MODES}
+        by_mode = {mode: self._one(model, width, mode) for mode in MODES}
         tagged = {
             str(at): {
                 "words": self._words(old, ()),
@@ -402,7 +392,7 @@ class LsmLevels(View):
             }
             for at, old in kept.items()
         }
-        return {"above": above, "one": one, "about": self._about(model, width), "kept": tagged}
+        return {"above": above, "one": by_mode, "about": self._about(model, width), "kept": tagged}
 
 
 def _always(files: pa.Table, _snapshot: int | None) -> pa.Table:

@@ -2,7 +2,7 @@
 // or Enter chooses a table or a round. The picture comes from Python, again when the service has said something new.
 function renderTiering({ model, el }) {
   const stage = lwStage(model, el, "tiering");
-  const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider", "aria-label": "table, round or bucket" });
+  const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider" });
   const button = (icon, verb, text, title) => {
     const made = lwButton(icon, verb, () => model.send({ verb: made.dataset.verb || verb }), { text });
     made.title = title;
@@ -15,39 +15,13 @@ function renderTiering({ model, el }) {
   const hint = lwEl("span", { class: "lw-hint lw-wide" });
   stage.tools.append(hint, main, stop, kill, start);
   stage.body.append(host);
-  const card = lwCard(stage);
-  let svg = null, state = "", pointer = null, at = -1;
-  const frame = () => model.get("frame"), spots = () => (frame().meta || {}).spots || [];
-  // The smallest spot under the pointer: a round lies in the row of its table.
-  function spotAt(x, y) {
-    let best = -1;
-    spots().forEach(([sx, sy, w, h], i) => {
-      if (x < sx - 1 || x > sx + w + 1 || y < sy - 1 || y > sy + h + 1) return;
-      if (best < 0 || w * h < spots()[best][2] * spots()[best][3]) best = i;
-    });
-    return best;
-  }
-  const ring = ([x, y, w, h]) => lwMark("rect", { class: "cursor ring", x: x - 2, y: y - 2, width: w + 4, height: h + 4, rx: 4, fill: "none", stroke: "var(--lw-ink)", "stroke-width": 1 });
-  function marks() {
-    if (!svg) return;
-    svg.querySelectorAll(".cursor").forEach((node) => node.remove());
-    if (pointer) {
-      const over = spotAt(...lwPoint(svg, pointer));
-      host.style.cursor = over >= 0 && spots()[over][6] ? "pointer" : "";
-      if (over >= 0) {
-        svg.append(ring(spots()[over]));
-        return card.show(pointer, spots()[over][4], spots()[over][5]);
-      }
-    } else if (at >= 0 && at < spots().length && document.activeElement === host) {
-      const [x, y, w, h, heading, facts] = spots()[at], box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
-      svg.append(ring([x, y, w, h]));
-      return card.show({ clientX: box.left + (x + Math.min(w, 200)) * scale, clientY: box.top + (y + h) * scale }, heading, facts);
-    }
-    card.hide();
-  }
+  let state = "";
+  const frame = () => model.get("frame"), places = () => (frame().meta || {}).spots || [];
+  const over = (i) => { host.style.cursor = i >= 0 && places()[i][6] ? "pointer" : ""; };
+  const spots = lwSpots(stage, host, places, { label: "table, round or bucket", wide: 1, over });
   function choose(i) {
-    const one = spots()[i];
-    if (one && one[6]) lwSet(model, { round: one[7], table: one[6] });
+    const [table, round] = (places()[i] || []).slice(6);
+    if (table) lwSet(model, { round, table });
   }
   function buttons() {
     const f = frame(), kind = f.state || "", still = model.get("static"), live = ["running", "paused"].includes(kind), can = f.can || [];
@@ -65,40 +39,15 @@ function renderTiering({ model, el }) {
   function draw() {
     const f = frame();
     stage.words(f);
-    svg = f.svg ? stage.picture(host, f.svg) : null;
     stage.root.dataset.state = f.state || "";
-    stage.root.dataset.n = String(spots().length);
     buttons();
-    aria();
-    marks();
+    spots.draw(f.svg ? stage.picture(host, f.svg) : null, f.label || "");
     if (f.state !== state) stage.say(f.label || "");
     state = f.state;
   }
-  function aria() {
-    const some = spots(), one = some[at];
-    host.setAttribute("aria-label", "table, round or bucket; " + (frame().label || ""));
-    host.setAttribute("aria-valuemin", 0);
-    host.setAttribute("aria-valuemax", Math.max(some.length - 1, 0));
-    host.setAttribute("aria-valuenow", Math.max(at, 0));
-    const words = one ? one[4] + ": " + one[5].map((pair) => pair.join(" ")).join(", ") : "none chosen";
-    host.setAttribute("aria-valuetext", words);
-    return words;
-  }
-  function go(to) {
-    at = to == null ? -1 : Math.min(Math.max(to, 0), spots().length - 1);
-    pointer = null;
-    stage.say(aria());
-    marks();
-  }
-  host.addEventListener("pointermove", (event) => { pointer = event; marks(); });
-  host.addEventListener("pointerleave", () => { pointer = null; marks(); });
-  host.addEventListener("blur", marks);
-  host.addEventListener("click", (event) => { if (svg) choose(spotAt(...lwPoint(svg, event))); });
-  const by = (step) => (event) => go(at < 0 ? (step > 0 ? 0 : spots().length - 1) : at + step * (event.shiftKey ? 10 : 1));
+  host.addEventListener("click", (event) => choose(spots.under(event)));
   lwKeys(host, {
-    ArrowUp: by(-1), ArrowLeft: by(-1), ArrowDown: by(1), ArrowRight: by(1), Home: () => go(0),
-    End: () => go(spots().length - 1), Escape: () => go(null), Enter: () => choose(at),
-    " ": () => { if (!main.disabled && !main.hidden) main.click(); },
+    ...spots.keys, Enter: () => choose(spots.at()), " ": () => { if (!main.disabled && !main.hidden) main.click(); },
   });
   stage.on("change:frame", draw);
   draw();

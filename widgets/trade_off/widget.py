@@ -15,9 +15,9 @@ import traitlets
 import tablestore as ts
 from widgets.chart.axes import Asked
 from widgets.kit import static, svg
-from widgets.kit.jobs import JobRunner, Stopped, ViewJob
+from widgets.kit.jobs import JobRunner, Stopped, ViewJob, WorkingView
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module
+from widgets.kit.view import module
 from widgets.trade_off import figure as draw
 from widgets.trade_off.model import TradeOffModel, text_form, trade_off_model
 from widgets.trade_off.trails import (
@@ -38,7 +38,7 @@ BESIDE = 860
 NEXT = "Check the workload and the options, then Simulate again."
 
 
-class TradeOff(View):
+class TradeOff(WorkingView):
     """Write, read and space amplification of many settings of compaction, on one workload at a time.
 
     `workload` is what `ts.simulator` takes: a `Workload`, its name ("uniform"), or a mapping of its fields;
@@ -93,7 +93,9 @@ class TradeOff(View):
         )
         options_of_first = first.options_of(first.settings[0])
         ts.simulator(chosen, options_of_first)  # refuses options that are none, now, not in the background
-        self.experiments = {kind: replace(first, workload=one) for kind, one in workloads(chosen).items()}
+        self.experiments = {
+            kind: replace(first, workload=simulated) for kind, simulated in workloads(chosen).items()
+        }
         self._title = title
         self._models: dict[str, TradeOffModel] = {}
         self._started = False
@@ -111,11 +113,6 @@ class TradeOff(View):
     def model(self) -> TradeOffModel | None:
         """What is shown; None until the settings are simulated."""
         return self._models.get(self.workload)
-
-    @property
-    def busy(self) -> bool:
-        """Whether settings are being simulated."""
-        return self._jobs.busy
 
     @property
     def setting(self) -> TrialSetting:
@@ -170,32 +167,17 @@ class TradeOff(View):
         else:
             self.progress = {}
 
-    def cancel(self) -> Self:
-        """Stop simulating; a map that was there stays."""
-        self._jobs.stop()
-        return self
-
-    def close(self) -> None:
-        """Stop simulating and leave the page."""
-        self.cancel()
-        super().close()
-
-    def wait(self, timeout: float | None = None) -> Self:
-        """Block until the settings are simulated."""
-        self._jobs.wait(timeout)
-        return self
-
     def _work(self, job: ViewJob) -> None:
         failure: dict[str, str] | None = None
         kind = self.workload
         try:
             asked = self.experiments[kind]
-            found = outcomes(asked, progress=lambda done, whole: self._count(job, done, whole))
+            tried = outcomes(asked, progress=lambda done, whole: self._count(job, done, whole))
             job.check()
-            made = trade_off_model(asked, found, title=self._title)
+            model = trade_off_model(asked, tried, title=self._title)
             if not self._started and self.index == 0:
-                self.index = made.reference
-            self._started, self._models[kind] = True, made
+                self.index = model.reference
+            self._started, self._models[kind] = True, model
             self.redraw()
         except Stopped:
             pass
@@ -264,12 +246,12 @@ class TradeOff(View):
         widths = tuple(sorted({*widths, BESIDE}, reverse=True))
         shown = self.workload
         state = {"index": self.index, "hovered": "", "selected": (), "now": {}, "progress": {}}
-        known = [kind for kind in self.experiments if kind in self._models or kind == shown]
+        there = [kind for kind in self.experiments if kind in self._models or kind == shown]
         return {
             "kind": "trade_off",
             "reply": "trade_off",
             "widths": list(widths),
-            "maps": {kind: self._exported(kind, widths) for kind in known},
+            "maps": {kind: self._exported(kind, widths) for kind in there},
             "state": state
             | {"workload": shown, "workloads": list(self.experiments), "width": widths[0], "frame": {}},
         }

@@ -53,10 +53,7 @@ function renderWhatIf({ model, el }) {
     if (!svg) return;
     svg.querySelectorAll(".cursor").forEach((g) => g.remove());
     const now = model.get("now") || {}, g = lwMark("g", { class: "cursor" }), ink = "var(--lw-ink)";
-    host.setAttribute("aria-valuemin", 0);
-    host.setAttribute("aria-valuemax", Math.max(count() - 1, 0));
-    host.setAttribute("aria-valuenow", Math.max(index(), 0));
-    host.setAttribute("aria-valuetext", now.says || "");
+    lwChosen(host, index(), count(), now.says || "");
     if (!count() || index() < 0) return;
     for (const c of charts()) {
       const x = c.x + ((index() + 0.5) * c.w) / count();

@@ -16,9 +16,9 @@ import tablestore as ts
 from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
-from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, Stopped, ViewJob
+from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, Stopped, ViewJob, WorkingView
 from widgets.kit.svg import Figure
-from widgets.kit.view import View, module, require_source, title_of
+from widgets.kit.view import module, require_source, title_of
 from widgets.what_if import figure as draw
 from widgets.what_if.model import FIELDS, WhatIfModel, levels_pair, text_form, what_if_model
 
@@ -29,7 +29,7 @@ PROGRESS_STEPS = 50
 NEXT = "Check the options of B, then Replay."
 
 
-class WhatIf(View):
+class WhatIf(WorkingView):
     """One history or workload under two sets of options: amplification, stalls and levels side by side.
 
     `source` is a table, a `Workload` of `tablestore.insight.simulator`, or a comparison made before.
@@ -62,6 +62,7 @@ class WhatIf(View):
         opened: str = "",
         **kwargs: Any,
     ) -> None:
+        self._jobs, self._settling = JobRunner("what-if"), False
         require_source(source, type(self).__name__)
         own = {name: value for name, value in kwargs.items() if name in self.class_trait_names()}
         self._settings = {name: value for name, value in kwargs.items() if name not in own}
@@ -71,7 +72,6 @@ class WhatIf(View):
         self._found: Any = None
         self._afresh = False
         self._model: WhatIfModel | None = None
-        self._jobs, self._settling = JobRunner("what-if"), False
         super().__init__(opened=opened, **own)
         self.observe(self._on_index, "index")
         self.observe(self._on_snapshot, "snapshot")
@@ -88,11 +88,6 @@ class WhatIf(View):
     def model(self) -> WhatIfModel | None:
         """What is shown; None until the first replay is done."""
         return self._model
-
-    @property
-    def busy(self) -> bool:
-        """Whether a replay is running."""
-        return self._jobs.busy
 
     @property
     def options(self) -> dict[str, str]:
@@ -118,16 +113,6 @@ class WhatIf(View):
         self._options = {key: str(value) for key, value in options.items()}
         return self._replay()
 
-    def cancel(self) -> Self:
-        """Stop a replay; the last good picture stays."""
-        self._jobs.stop()
-        return self
-
-    def wait(self, timeout: float | None = None) -> Self:
-        """Block until the replay is done."""
-        self._jobs.wait(timeout)
-        return self
-
     def _replay(self) -> Self:
         self.progress = {"busy": True, "share": 0.0, "text": "reading the history …"}
         if not self._jobs.restart(self._work) and self._model is None:
@@ -138,13 +123,13 @@ class WhatIf(View):
         before = None if self._afresh else self._found
         failure: dict[str, str] | None = None
         try:
-            found = self._compared(before, job)
+            compared = self._compared(before, job)
             job.check()
             self._afresh = False
             try:
-                self._take(found)
+                self._take(compared)
             except traitlets.TraitError:  # a linked view moved on meanwhile: take it from where that is
-                self._take(found)
+                self._take(compared)
         except Stopped:
             pass
         except Exception as error:
@@ -331,8 +316,8 @@ class WhatIf(View):
         first = max(count - EXPORT_COMMITS, model.first_kept if model is not None else 0)
         frames = {str(width): self._drawn(width) for width in widths}
         if first and model is not None:
-            for made in frames.values():
-                made["subtitle"] += f" · levels of the newest {count - first:,} commits are in this file"
+            for drawing in frames.values():
+                drawing["subtitle"] += f" · levels of the newest {count - first:,} commits are in this file"
         return {
             "kind": "what_if",
             "reply": "what_if",

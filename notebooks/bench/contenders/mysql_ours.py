@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 import tablestore as ts
 from notebooks.bench.contenders.serve import Answer, serve
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of

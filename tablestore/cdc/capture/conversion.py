@@ -77,10 +77,10 @@ class Conversion:
         """The changes as changes of the target, in their order; the two images of an update lie next to each
         other."""
         kinds = changes.kinds.to_numpy(zero_copy_only=False)
-        made, computed_problems = self._made(changes)
+        computed, computed_problems = self._made(changes)
         columns, problems = [], dict(computed_problems)
         for f in self.fields:
-            column, found = self._column(f, made, len(kinds))
+            column, found = self._column(f, computed, len(kinds))
             problems.setdefault(f.name, []).extend(found)
             columns.append(column)
         retracted = (kinds == DELETE) | (kinds == UPDATE_BEFORE)

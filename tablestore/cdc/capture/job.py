@@ -121,10 +121,10 @@ def job_text(name: str, title: str, state: str, reports: list[BatchReport]) -> s
     rows: dict[str, list[int]] = {}
     for report in reports:
         for table_report in report.tables:
-            found = rows.setdefault(table_report.table, [0, 0, 0, 0])
+            sums = rows.setdefault(table_report.table, [0, 0, 0, 0])
             for i, n in enumerate((table_report.snapshot_rows, table_report.changes, table_report.bad_rows)):
-                found[i] += n
-            found[3] = max(found[3], table_report.snapshot or 0)
+                sums[i] += n
+            sums[3] = max(sums[3], table_report.snapshot or 0)
     fresh = Freshness.of(reports)
     half = f", half of the changes visible in {fresh.quantile(0.5):.1f} s" if len(fresh.counts) else ""
     lines = [f"{head}, batch {newest.number} at {newest.position}{half}"]

@@ -202,8 +202,8 @@ class CaptureRules:
         computed = tuple(c for c in self._computed(name) if c.name in needed)
         source = {c.name: c.type for c in shape.columns}
         types = source | {c.name: c.type for c in self.metadata}
-        for one in computed:
-            types[one.name] = one.type(types)  # of columns that the table may have lost
+        for added in computed:
+            types[added.name] = added.type(types)  # of columns that the table may have lost
         fields, keyed = tuple(target_fields), bool(primary_key)
         return Conversion(name, source, fields, key, computed, self.metadata, keyed=keyed)
 
@@ -266,10 +266,10 @@ class CaptureRules:
         for column in self.metadata:
             self._require_new(column.name, types, "choose a metadata_prefix")
             types[column.name] = column.type
-        for one in self._computed(name):
-            self._require_new(one.name, types, "choose another name")
-            types[one.name] = one.type(types)
-            columns.append(ShapeColumn(one.name, types[one.name], "", str(one.expression)))
+        for added in self._computed(name):
+            self._require_new(added.name, types, "choose another name")
+            types[added.name] = added.type(types)
+            columns.append(ShapeColumn(added.name, types[added.name], "", str(added.expression)))
         return columns + [ShapeColumn(column.name, column.type) for column in self.metadata]
 
     @staticmethod
@@ -280,9 +280,9 @@ class CaptureRules:
     def _require_keys(self, name: SourceName, shape: TargetShape) -> None:
         """Raise for keys and partitions that the table has not or that cannot be some."""
         changing = {column.name for column in self.metadata if column.of_change}
-        for one in self._computed(name):
-            if one.expression.columns & changing:
-                changing.add(one.name)
+        for added in self._computed(name):
+            if added.expression.columns & changing:
+                changing.add(added.name)
         for what, columns in (("primary key", shape.primary_key), ("partition", shape.partition_by)):
             for column in columns:
                 if column not in shape.types:

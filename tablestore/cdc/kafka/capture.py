@@ -72,17 +72,17 @@ class TopicsCapture:
         end = self.ranges.next(start)
         if all(end.get(part) == start.get(part) for part in ("topics", "bound")):
             return start
-        known = self._known(start)
-        scan = ShapeScan(self.format, self.chosen, known)
-        counts = {topic: len(found["next"]) for topic, found in end["topics"].items()}
+        shapes = self._known(start)
+        scan = ShapeScan(self.format, self.chosen, shapes)
+        counts = {topic: len(read["next"]) for topic, read in end["topics"].items()}
         for part in self.ranges.ranges(start, end):
             until = scan.end_of(part, ordered=counts[part.topic] == 1)
             end["topics"][part.topic]["next"][str(part.partition)] = until
-        found = sorted(scan.found.values(), key=lambda one: _ORDER.index(one.kind))
+        shape_events = sorted(scan.found.values(), key=lambda event: _ORDER.index(event.kind))
         return {
             **end,
-            "tables": self._tables(start, known, scan),
-            "events": [_event(one) for one in found],
+            "tables": self._tables(start, shapes, scan),
+            "events": [_event(shape_event) for shape_event in shape_events],
             "seconds": _few(sorted(scan.seconds.items())),
             "bytes": scan.bytes,
             "left": self._left(start, end, scan.bytes),

@@ -25,10 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.databases.slices import Ints, Slices
 from tablestore.cdc.mysql import calendar, charsets, events
 from tablestore.cdc.mysql.columns import SourceColumn
 from tablestore.cdc.mysql.events import WireColumn
-from tablestore.cdc.mysql.slices import Ints, Slices
 from tablestore.cdc.mysql.text_values import bits, text
 from tablestore.core.errors import Unsupported
 

@@ -21,15 +21,16 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.row_keys import keyed, part_of
+from tablestore.cdc.databases.slices import PADDING, Ints, Slices
 from tablestore.cdc.mysql import binary_values, events, statements
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
 from tablestore.cdc.mysql.dump import REFUSED, Dump, RecordedLog
 from tablestore.cdc.mysql.events import RowEvent, TableMap
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.row_keys import keyed, part_of
-from tablestore.cdc.mysql.slices import PADDING, Ints, Slices, cut_images
+from tablestore.cdc.mysql.row_slices import cut_images
 from tablestore.cdc.mysql.statements import TextChanges
 from tablestore.cdc.mysql.text_values import checked, require_dates
 from tablestore.core.env import SYSTEM, Env

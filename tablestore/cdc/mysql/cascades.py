@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.databases.slices import PADDING, Slices
 from tablestore.cdc.mysql import ddl, events
 from tablestore.cdc.mysql.ddl import Effect
 from tablestore.cdc.mysql.events import TableMap
 from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys, ParentKey, drops_key, references
-from tablestore.cdc.mysql.slices import PADDING, Slices, cut_images
+from tablestore.cdc.mysql.row_slices import cut_images
 
 _UNCHECKED = 2  # a flag of row events: SET foreign_key_checks = 0, so that nothing cascades
 _ROWS_AT_ONCE = 65_536

@@ -24,17 +24,13 @@ from typing import Any, TypeVar
 
 from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
+from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.patience import patiently
+from tablestore.cdc.databases.table_states import FOLLOWED, HELD, READING, SETTLING
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import NULL, SourceTable
-from tablestore.cdc.mysql.database_offset import (
-    FOLLOWED,
-    HELD,
-    READING,
-    SETTLING,
-    DatabaseProgress,
-)
+from tablestore.cdc.mysql.database_offset import DatabaseProgress
 from tablestore.cdc.mysql.definitions import Definitions, PausedTables
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import Recording
@@ -43,7 +39,7 @@ from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, wit
 from tablestore.cdc.mysql.log_scan import BinlogScan, scan
 from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, chunk_plan, log_pieces
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection, patiently
+from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_none_prepared, require_ready, server_id
 from tablestore.cdc.mysql.snapshot import KeyRange
 from tablestore.cdc.mysql.table_choice import TableChoice, row_counts, table_now

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.mysql.foreign_keys import Ancestry
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.snapshot import Key
@@ -23,14 +24,6 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.flow.source import Offset
 
 VERSION = 1
-READING, SETTLING, FOLLOWED, UNUSABLE, HELD, GONE = (
-    "snapshot",  # rows up to `key` are read
-    "settling",  # all rows are read, some maybe ahead of the position
-    "log",
-    "skipped",  # it is not captured; one with a digest was before
-    "paused",  # it was captured, and is not until it is asked for
-    "dropped",  # its rows stay in the lake
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def in_log(
     wire: TableMap, charsets: Mapping[int, str], *, now: SourceTable | None, before: SourceTable | None
 ) -> SourceTable:
     """The definition of a table whose rows lie in the log as `wire` says."""
-    columns = tuple(_column(one, charsets, [now, before]) for one in wire.columns)
+    columns = tuple(_column(logged, charsets, [now, before]) for logged in wire.columns)
     key = wire.primary_key
     marked = tuple(replace(column, in_key=column.name in key) for column in columns)
     versioned = now is not None and now.versioned

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
 
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, own_errors

@@ -128,9 +128,9 @@ def table_map(body: bytes) -> TableMap:
     collations = _collations(real, _CHARACTERS, optional.get(2), optional.get(3))
     collations |= _collations(real, {ENUM, SET}, optional.get(10), optional.get(11))
     labels = {
-        c: found
+        c: kind
         for code, key in ((SET, 5), (ENUM, 6))
-        for c, found in zip(
+        for c, kind in zip(
             (c for c, r in enumerate(real) if r == code), _lists(optional.get(key, b"")), strict=False
         )
     }

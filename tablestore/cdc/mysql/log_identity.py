@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import Dump
 from tablestore.cdc.mysql.position import LogPosition

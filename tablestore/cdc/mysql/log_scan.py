@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events, statements
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.dump import REFUSED, Dump, Recording

@@ -1,4 +1,4 @@
-"""Connections to a source server: errors by what the caller does next, and patience while it is away.
+"""Connections to a source server: errors by what the caller does next.
 
 PyMySQL carries connection, authentication and packets. A `Connection` belongs to one thread. Its session sets
 all that changes what a statement gives, so that a server's defaults do not: a limit of rows, a zone, an old
@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from tablestore.cdc.mysql.address import OFF, PREFERRED, VERIFY_IDENTITY, Address
-from tablestore.core.env import SYSTEM, Env
+from tablestore.cdc.databases.address import OFF, PREFERRED, VERIFY_IDENTITY, Address
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
-from tablestore.core.options.environment import without_environment
-
-log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 RIGHTS = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
 _SESSION = (
@@ -170,21 +164,3 @@ def _error(address: Address, error: Any) -> TablestoreError:
     if code in _PASSING or code == 0:  # 0: the connection is closed
         return Unavailable(text)
     return InvalidRequest(text)
-
-
-def patiently(action: Callable[[], T], *, what: str, patience_seconds: float = 900, env: Env = SYSTEM) -> T:
-    """What the action gives; repeated while it raises Unavailable, with growing pauses of up to 10 s, for
-    `patience_seconds` in all. The action must be one that may be done again."""
-    end = env.monotonic() + patience_seconds
-    pause = 0.1
-    while True:
-        try:
-            return action()
-        except Unavailable as e:
-            left = end - env.monotonic()
-            if left <= 0:
-                raise Unavailable(f"{e}; given up after {patience_seconds:.0f} s") from e
-            text = without_environment(f"{what}: {e}")
-            log.warning("%s; again in %.1f s, for %.0f s more", text, pause, left)
-            env.sleep(min(left, pause * (0.5 + env.jitter() / 2)))
-            pause = min(10.0, pause * 2)

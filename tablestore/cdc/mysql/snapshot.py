@@ -15,12 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.cdc.databases.slices import PADDING
 from tablestore.cdc.mysql import text_values
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable, quoted
 from tablestore.cdc.mysql.dialect import Dialect
 from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.row_slices import BIG, END, FULL, RowSlicer
 from tablestore.cdc.mysql.server import Connection, own_errors
-from tablestore.cdc.mysql.slices import BIG, END, FULL, PADDING, RowSlicer
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required

@@ -28,8 +28,9 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import TableRows
+from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.mysql import events
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of
@@ -39,7 +40,7 @@ from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys
 from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
 from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, EachOnce
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection, patiently
+from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_ready, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported

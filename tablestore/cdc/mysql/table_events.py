@@ -27,20 +27,13 @@ from tablestore.cdc.capture.source import (
     SKIPPED,
     TableEvent,
 )
+from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, UNUSABLE
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.database_offset import (
-    FOLLOWED,
-    GONE,
-    HELD,
-    READING,
-    UNUSABLE,
-    DatabaseProgress,
-    TableProgress,
-)
+from tablestore.cdc.mysql.database_offset import DatabaseProgress, TableProgress
 from tablestore.cdc.mysql.ddl import Effect
 from tablestore.cdc.mysql.definitions import Definitions, in_log, shape_of
 from tablestore.cdc.mysql.dialect import dialect_of

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.mysql import calendar, text_digits
+from tablestore.cdc.databases import text_digits
+from tablestore.cdc.databases.slices import Slices
+from tablestore.cdc.mysql import calendar
 from tablestore.cdc.mysql.columns import DATES, FAIL, SourceColumn
-from tablestore.cdc.mysql.slices import Slices
 from tablestore.core.errors import InvalidRequest, SchemaMismatch
 
 _NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "double", "year"}

@@ -30,9 +30,9 @@ from tablestore.cdc.capture.source import (
     BatchFacts,
     TableEvent,
 )
-from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.database_offset import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
-from tablestore.cdc.mysql.server import patiently
+from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.patience import patiently
+from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pieces import ChunkPiece, LogPiece, range_of
 from tablestore.cdc.postgres.server import Connection, title_of

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tablestore.cdc.mysql.slices import PADDING, Slices, compiled
+from tablestore.cdc.databases.slices import PADDING, Slices, compiled
 from tablestore.core.errors import Corrupt
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
-from tablestore.cdc.mysql.address import Address
-from tablestore.cdc.mysql.row_keys import keyed
-from tablestore.cdc.mysql.server import patiently
-from tablestore.cdc.mysql.slices import Slices
+from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.patience import patiently
+from tablestore.cdc.databases.row_keys import keyed
+from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog, copied_rows
 from tablestore.cdc.postgres.server import Connection, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.mysql import text_digits
-from tablestore.cdc.mysql.slices import Slices
+from tablestore.cdc.databases import text_digits
+from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.postgres.tables import PostgresColumn
 
 Mask = npt.NDArray[np.bool_]

@@ -7,11 +7,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 from typing import Any
 
-from rich.console import Console
-from rich.live import Live
+from rich.console import Console, RenderableType
 
 import tablestore as ts
 from tablestore.cdc.capture.report import BatchProgress, BatchReport
@@ -24,6 +22,7 @@ from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.metrics.capture import CaptureMetrics
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.showing import show_until_end
 
 SOURCE = (
     "password_file",
@@ -39,7 +38,6 @@ SOURCE = (
     "slot",
 )
 KEPT = 2_000  # reports that a picture is made of
-_LOOK_SECONDS = 0.25
 
 
 def main(options: argparse.Namespace) -> int:
@@ -146,9 +144,15 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
 def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) -> int:
     """Show the capture until it ends or is stopped; `fresh` gets its reports. Spark's own words are in
     `log`, which is kept where the capture failed."""
+    show_batch = emit_batch if is_json(screen) else _print_batch
+
+    def print_news() -> None:
+        while fresh:
+            show_batch(fresh.pop(0))
+
+    pictures = _pictures(job, fresh)
     with asked_to_stop(screen, "stopping after this batch; once more leaves it to be done again") as asked:
-        look = _events if is_json(screen) else _picture if screen.is_terminal else _lines
-        look(job, fresh, screen, asked)
+        show_until_end(job, screen, asked, picture=lambda: next(pictures), print_news=print_news)
     screen.print(summary(_model(job, job.reports())), markup=False, soft_wrap=True)
     if job.error is not None:
         say_error(screen, "cdc", str(job.error), failed=True)
@@ -172,42 +176,23 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) 
     return 0
 
 
-def _until_end(job: Any, asked: Event) -> Iterator[None]:
-    """Now and then until the job has ended, and once after it."""
-    while job.running and not asked.is_set():
-        yield
-        asked.wait(_LOOK_SECONDS)
-    if asked.is_set():
-        job.stop()
-    yield
+def _print_batch(report: BatchReport) -> None:
+    for line in plain_lines(report):
+        print(line, flush=True)
 
 
-def _lines(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
-    for _ in _until_end(job, asked):
-        while fresh:
-            for line in plain_lines(fresh.pop(0)):
-                print(line, flush=True)
-
-
-def _events(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
-    for _ in _until_end(job, asked):
-        while fresh:
-            emit_batch(fresh.pop(0))
-
-
-def _picture(job: Any, fresh: list[BatchReport], screen: Console, asked: Event) -> None:
+def _pictures(job: Any, fresh: list[BatchReport]) -> Iterator[RenderableType]:
     seen, shown = job.reports(), None
     model = _model(job, seen)
-    with Live(console=screen, auto_refresh=False) as live:
-        for _ in _until_end(job, asked):
-            under_way = job.progress()
-            if fresh or under_way != shown:
-                while fresh:
-                    seen.append(fresh.pop(0))
-                del seen[:-KEPT]
-                model, shown = _model(job, seen, under_way), under_way
-            model = replace(model, now=time.time(), state=job.state)
-            live.update(picture(model), refresh=True)
+    while True:
+        under_way = job.progress()
+        if fresh or under_way != shown:
+            while fresh:
+                seen.append(fresh.pop(0))
+            del seen[:-KEPT]
+            model, shown = _model(job, seen, under_way), under_way
+        model = replace(model, now=time.time(), state=job.state)
+        yield picture(model)
 
 
 def _model(job: Any, reports: Iterable[BatchReport], under_way: BatchProgress | None = None) -> CaptureModel:

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from tablestore.cdc.capture.opening import rules_of, source_address
 from tablestore.cdc.capture.preview import PreviewTable, preview
 from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.opening import rules_of, source_address
 from tablestore.cli.exit_codes import ExitCode
 
 

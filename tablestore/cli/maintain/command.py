@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 
 import tablestore as ts
 from tablestore.cli.engines import running
@@ -18,13 +17,12 @@ from tablestore.cli.maintain.screen import emit_work, picture
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.showing import show_until_end
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
 from tablestore.maintenance.opening import service_of
 from tablestore.maintenance.report import WorkDone
 from tablestore.maintenance.service import MaintenanceService
-
-_LOOK_SECONDS = 0.25
 
 
 def main(options: argparse.Namespace) -> int:
@@ -79,25 +77,19 @@ def policy_of(options: argparse.Namespace) -> ts.MaintenancePolicy | Mapping[str
 
 def show(service: MaintenanceService, screen: Console) -> int:
     """Show the service until it ends or is stopped."""
+    show_work = emit_work if is_json(screen) else _print_work
+    shown = 0
+
+    def print_news() -> None:
+        nonlocal shown
+        shown = _shown(service, shown, show_work)
+
     with asked_to_stop(screen, "ending after the work under way") as asked:
-        live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
-        if live is not None:
-            live.start()
-        shown = 0
         try:
-            while True:
-                running = service.running
-                if live is not None:
-                    live.update(picture(service.report()), refresh=True)
-                else:
-                    shown = _shown(service, shown, emit_work if is_json(screen) else _print_work)
-                if not running:
-                    break
-                if asked.wait(_LOOK_SECONDS):
-                    service.stop()
+            show_until_end(
+                service, screen, asked, picture=lambda: picture(service.report()), print_news=print_news
+            )
         finally:
-            if live is not None:
-                live.stop()
             service.stop()
     if service.error is not None:
         raise service.error

@@ -81,8 +81,8 @@ def parts(result: Result | CountedStream) -> Iterator[pa.Table]:
 
 def csv_texts(column: pa.Array) -> pa.Array:
     """Values as CSV has them."""
-    found = texts(column)
-    return (found if _is_bare(column.type) else _in_csv(found)).fill_null("")
+    strings = texts(column)
+    return (strings if _is_bare(column.type) else _in_csv(strings)).fill_null("")
 
 
 def _is_bare(kind: pa.DataType) -> bool:
@@ -105,19 +105,19 @@ def json_texts(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return json_texts(column.dictionary_decode())
     if pa.types.is_boolean(kind):
-        found = pc.if_else(column, "true", "false")
+        strings = pc.if_else(column, "true", "false")
     elif pa.types.is_integer(kind):
-        found = column.cast(pa.string())
+        strings = column.cast(pa.string())
     elif pa.types.is_floating(kind):
         shown = texts(column)
-        found = pc.if_else(pc.is_finite(column), shown, pc.binary_join_element_wise('"', shown, '"', ""))
+        strings = pc.if_else(pc.is_finite(column), shown, pc.binary_join_element_wise('"', shown, '"', ""))
     elif pa.types.is_nested(kind):
-        found = pa.array([_nested(value) for value in column], pa.string())
+        strings = pa.array([_nested(value) for value in column], pa.string())
     elif _is_bytes(kind):
-        found = pa.array([None if v is None else f'"{v.hex()}"' for v in column.to_pylist()], pa.string())
+        strings = pa.array([None if v is None else f'"{v.hex()}"' for v in column.to_pylist()], pa.string())
     else:
-        found = _json_texts(texts(column))
-    return found.fill_null("null")
+        strings = _json_texts(texts(column))
+    return strings.fill_null("null")
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

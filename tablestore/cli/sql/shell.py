@@ -139,11 +139,15 @@ class SqlCompleter(Completer):
         text, at = document.text, document.cursor_position
         if text.startswith("\\"):
             return
-        found = complete(text, at, self._names)
-        if found.start == at and not complete_event.completion_requested:
+        proposed = complete(text, at, self._names)
+        if proposed.start == at and not complete_event.completion_requested:
             return
-        for one in found.candidates:
-            yield Completion(one.text, start_position=found.start - at, display_meta=one.note or one.kind)
+        for candidate in proposed.candidates:
+            yield Completion(
+                candidate.text,
+                start_position=proposed.start - at,
+                display_meta=candidate.note or candidate.kind,
+            )
 
 
 def keys() -> KeyBindings:
@@ -183,9 +187,9 @@ class ProgressBar:
         passed = time.monotonic() - self._began
         if passed < _QUIET_SECONDS or not sys.stderr.isatty():
             return
-        known = 0 <= percent <= 100
-        done = round(_BAR * percent / 100) if known else 0
-        share = f" {percent:3.0f} %" if known else ""
+        is_share = 0 <= percent <= 100
+        done = round(_BAR * percent / 100) if is_share else 0
+        share = f" {percent:3.0f} %" if is_share else ""
         print(
             f"\r\x1b[K{'━' * done}{'╌' * (_BAR - done)}{share} · {passed:.0f} s, Ctrl-C stops",
             end="",

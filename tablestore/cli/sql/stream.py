@@ -27,15 +27,15 @@ class CountedStream:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as they come."""
         for batch in self._result.to_batches():
-            for one in pc.value_counts(batch.column(0)).to_pylist():
-                self._kinds[one["values"]] += one["counts"]
+            for group in pc.value_counts(batch.column(0)).to_pylist():
+                self._kinds[group["values"]] += group["counts"]
             yield batch
 
     def summary(self) -> str:
         """`3 changes (+I 1, -U 1, +U 1) · 2.50 s`."""
         kinds = ", ".join(f"{kind} {rows:,}" for kind, rows in sorted(self._kinds.items()))
-        found = count(self._kinds.total(), "change") + (f" ({kinds})" if kinds else "")
-        return f"{found} · {seconds(time.monotonic() - self._began)}"
+        words = count(self._kinds.total(), "change") + (f" ({kinds})" if kinds else "")
+        return f"{words} · {seconds(time.monotonic() - self._began)}"
 
 
 def show(result: Result, *, width: int) -> bool:

@@ -6,8 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from rich.console import Console
-from rich.live import Live
+from rich.console import Console, Group
 
 import tablestore as ts
 from tablestore.cli.engines import running
@@ -15,11 +14,10 @@ from tablestore.cli.event_log import is_json
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.showing import show_until_end
 from tablestore.cli.tier.screen import emit_round, fresh_rounds, picture, round_line, summary
 from tablestore.cli.tier.serve import serve
 from tablestore.tiering.coordinator.server import HOST
-
-_LOOK_SECONDS = 0.25
 
 
 def main(options: argparse.Namespace) -> int:
@@ -71,30 +69,22 @@ def observed(service: Any, screen: Console, options: argparse.Namespace) -> int:
 
 def show(service: Any, screen: Console, *, once: bool) -> int:
     """Show the service until it ends or is stopped."""
+    shown: set[int] = set()
+
+    def print_news() -> None:
+        for finished in fresh_rounds(service.report(), shown):
+            emit_round(finished) if is_json(screen) else print(round_line(finished), flush=True)
+
+    def now() -> Group:
+        return picture(service.report(), title="tier", now=time.time())
+
     with asked_to_stop(screen, "giving up the rounds under way") as asked:
-        shown: set[int] = set()
-        live = Live(console=screen, auto_refresh=False) if screen.is_terminal else None
-        if live is not None:
-            live.start()
         try:
-            while True:
-                running = service.running
-                report = service.report()
-                if live is not None:
-                    live.update(picture(report, title="tier", now=time.time()), refresh=True)
-                else:
-                    for each in fresh_rounds(report, shown):
-                        emit_round(each) if is_json(screen) else print(round_line(each), flush=True)
-                if not running:
-                    break
-                if asked.wait(_LOOK_SECONDS):
-                    service.stop()
+            show_until_end(service, screen, asked, picture=now, print_news=print_news)
         finally:
-            if live is not None:
-                live.stop()
             service.stop()
     report = service.report()
     screen.print(summary(report), markup=False, soft_wrap=True)
-    if report.state == "failed" or (once and any(one.reason for one in report.tables)):
+    if report.state == "failed" or (once and any(table.reason for table in report.tables)):
         return FAILED
     return INTERRUPTED if asked.is_set() else 0

@@ -20,29 +20,29 @@ STYLES = {"Failed": "red", "Tiering": "cyan", "Tiered": "green"}
 def picture(report: TieringReport, *, title: str, now: float) -> Group:
     """Tables with state, epoch, lag and freshness, the splits under way, the last words with the
     coordinator."""
-    rounds = [one for one in report.rounds if one.ended is None]
-    done = [one for one in report.rounds if one.is_committed]
-    rows = sum(one.rows for one in done)
+    rounds = [run for run in report.rounds if run.ended is None]
+    done = [run for run in report.rounds if run.is_committed]
+    rows = sum(run.rows for run in done)
     head = Text.assemble((title, "bold"), "  ", report.state, f"  {many(len(done), 'round')} {rows:,} rows")
     parts: list[object] = [head, _tables(report.tables, now)]
-    for one in rounds:
-        parts.append(Text(f"{one.table} epoch {one.tiering_epoch}: {one.phase}", style="cyan"))
-        parts += [_splits(one.splits)] if one.splits else []
+    for run in rounds:
+        parts.append(Text(f"{run.table} epoch {run.tiering_epoch}: {run.phase}", style="cyan"))
+        parts += [_splits(run.splits)] if run.splits else []
     for beat in report.heartbeats[-MOST_HEARTBEATS:]:
         parts.append(Text(f"{beat.sent} → {beat.received}", style="dim", overflow="ellipsis", no_wrap=True))
     return Group(*parts)  # type: ignore[arg-type]  # all of them can be shown
 
 
 def _tables(tables: tuple[TableState, ...], now: float) -> Table:
-    found = Table(box=None, pad_edge=False, header_style="dim")
+    grid = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("table", "state", "epoch", "lag", "in both", "lake only", "tiered", "why"):
         right = title in ("epoch", "lag", "in both", "lake only")
-        found.add_column(title, justify="right" if right else "left", no_wrap=True)
+        grid.add_column(title, justify="right" if right else "left", no_wrap=True)
     late = sorted(
         tables, key=lambda table: (not table.reason, table.state != "Tiering", -(table.lag_rows or 0))
     )
     for state in late[:MOST_TABLES]:
-        found.add_row(
+        grid.add_row(
             state.table,
             Text(state.state, style=STYLES.get(state.state, "")),
             "" if state.tiering_epoch is None else str(state.tiering_epoch),
@@ -53,8 +53,8 @@ def _tables(tables: tuple[TableState, ...], now: float) -> Table:
             _why(state),
         )
     if len(tables) > MOST_TABLES:
-        found.add_row(f"… {many(len(tables) - MOST_TABLES, 'more table')}")
-    return found
+        grid.add_row(f"… {many(len(tables) - MOST_TABLES, 'more table')}")
+    return grid
 
 
 def _why(one: TableState) -> Text:
@@ -109,21 +109,23 @@ def emit_round(one: RoundReport) -> None:
 
 def fresh_rounds(report: TieringReport, shown: set[int]) -> Iterator[RoundReport]:
     """Rounds that ended and were not shown; empty ones are not."""
-    for one in report.rounds:
-        if one.ended is not None and one.number not in shown:
-            shown.add(one.number)
-            if one.outcome != "empty":
-                yield one
+    for run in report.rounds:
+        if run.ended is not None and run.number not in shown:
+            shown.add(run.number)
+            if run.outcome != "empty":
+                yield run
 
 
 def summary(report: TieringReport) -> str:
     """What there was in all."""
-    done = [one for one in report.rounds if one.is_committed]
-    failed = [one for one in report.tables if one.reason]
-    text = f"{sum(one.rows for one in done):,} rows in {many(len(done), 'round')}"
+    done = [part for part in report.rounds if part.is_committed]
+    failed = [part for part in report.tables if part.reason]
+    text = f"{sum(part.rows for part in done):,} rows in {many(len(done), 'round')}"
     text += f" of {many(len(report.tables), 'table')}"
     began = min(
-        (one.started for one in report.rounds), default=float("inf")
+        (part.started for part in report.rounds), default=float("inf")
     )  # a journal has older events, too
-    text += "".join(f"\n{one.table} {one.name}: {one.text}" for one in report.events if one.time >= began)
-    return text + "".join(f"\n{one.table} failed: {one.reason}" for one in failed)
+    text += "".join(
+        f"\n{part.table} {part.name}: {part.text}" for part in report.events if part.time >= began
+    )
+    return text + "".join(f"\n{part.table} failed: {part.reason}" for part in failed)

@@ -111,13 +111,13 @@ def _due(one: TableStatus, now: float) -> str:
 def changes(before: dict[int, TableStatus], tables: Sequence[TableStatus]) -> Iterator[str]:
     """A line for each table that came, went, or has another state or epoch than before."""
     for status in tables:
-        known = before.get(status.table.table_id)
-        if known is None:
+        earlier = before.get(status.table.table_id)
+        if earlier is None:
             yield f"{status.table.table_path} {status.state}, epoch {status.tiering_epoch}"
-        elif (known.state, known.tiering_epoch) != (status.state, status.tiering_epoch):
+        elif (earlier.state, earlier.tiering_epoch) != (status.state, status.tiering_epoch):
             failed = f", {many(status.failures, 'failure')}" if status.failures else ""
             yield (
-                f"{status.table.table_path} {known.state} → {status.state}, epoch {status.tiering_epoch}, "
+                f"{status.table.table_path} {earlier.state} → {status.state}, epoch {status.tiering_epoch}, "
                 f"{many(status.rounds, 'round')}{failed}"
             )
     here = {status.table.table_id for status in tables}

@@ -52,9 +52,9 @@ class PartitionBounds:
         rows = [binary_row.decode(p, nullable) for p in partitions]
         for i, t in enumerate(nullable):
             keys: list[Any] = [None if row[i] is None else _order(t, row[i]) for row in rows]
-            known = bool(keys) and None not in keys
-            lows.append(min(keys) if known else None)
-            highs.append(max(keys) if known else None)
+            are_known = bool(keys) and None not in keys
+            lows.append(min(keys) if are_known else None)
+            highs.append(max(keys) if are_known else None)
         return cls(nullable, tuple(lows), tuple(highs))
 
     def meets(self, about: SimpleStats) -> bool:

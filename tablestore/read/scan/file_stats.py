@@ -41,8 +41,8 @@ def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]
 def _nullable_types(schema: TableSchema, names: tuple[str, ...]) -> tuple[DataType, ...] | None:
     """The types of these columns without NOT NULL; None where the schema does not have all of them."""
     fields = SYSTEM_COLUMNS | dict(schema.by_name)
-    known = all(n in fields for n in names)
-    return tuple(fields[n].type.as_nullable() for n in names) if known else None
+    are_known = all(n in fields for n in names)
+    return tuple(fields[n].type.as_nullable() for n in names) if are_known else None
 
 
 def unpadded(

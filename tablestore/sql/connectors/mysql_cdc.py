@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.cdc.capture.metadata import METADATA, METADATA_TYPES
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, PREFERRED, TLS_MODES, Address
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, PREFERRED, TLS_MODES, Address
 from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.stream import (
     INITIAL,

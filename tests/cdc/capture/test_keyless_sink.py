@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.cdc.capture.source import ALTERED, EMPTIED
 from tests.cdc.capture.fakes import Step, captured, event, piece, rows, shape
-from tests.cdc.capture.test_sink import World
+from tests.cdc.capture.sink_world import World
 
 EVENTS = shape(("id", "BIGINT"), ("v", "INT"), key=())
 NEW = piece(rows("item", [("+I", 1, 10), ("+I", 1, 10), ("+I", None, 20)], EVENTS, seconds=5), item=EVENTS)

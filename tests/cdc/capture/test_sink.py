@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import CaptureJournal
-from tablestore.cdc.capture.report import BatchReport
-from tablestore.cdc.capture.rules import CaptureRules
-from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import (
     ALTERED,
     DROPPED,
@@ -26,8 +21,6 @@ from tablestore.cdc.capture.source import (
 from tablestore.lsm.writing import memory
 from tests.cdc.capture.fakes import (
     ITEM,
-    FakeBatch,
-    FakeSource,
     Step,
     captured,
     event,
@@ -36,43 +29,7 @@ from tests.cdc.capture.fakes import (
     rows,
     shape,
 )
-
-
-@dataclass
-class World:
-    """A lake, a source and the sink between them; `sink` is made anew as after a restart."""
-
-    path: Path
-    source: FakeSource = field(default_factory=FakeSource)
-    rules: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def lake(self) -> ts.Lake:
-        return ts.connect(str(self.path / "lake"))
-
-    @property
-    def journal(self) -> CaptureJournal:
-        return CaptureJournal(str(self.path / "checkpoint"))
-
-    def sink(self) -> CaptureSink:
-        rules = CaptureRules.of("shop.*", **{"into": "ods", **self.rules})
-        settings = SinkSettings(**{"user": "job", **self.settings})
-        return CaptureSink(self.lake, self.source, rules, settings, self.journal)
-
-    def batch(self, number: int) -> FakeBatch:
-        return FakeBatch(self.source, number, {"v": 1, "at": number}, {"v": 1, "at": number + 1})
-
-    def run(self, *steps: Step, sink: CaptureSink | None = None) -> list[BatchReport]:
-        """Carry out these steps after those that there were."""
-        sink = sink or self.sink()
-        first = len(self.source.steps)
-        self.source.steps += steps
-        return [sink.write(self.batch(n), n) for n in range(first, first + len(steps))]
-
-    def rows(self, table: str = "ods.item") -> list[tuple[Any, ...]]:
-        found = self.lake.table(table).scan().to_arrow()
-        return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True))
+from tests.cdc.capture.sink_world import World
 
 
 @pytest.fixture
@@ -467,6 +424,8 @@ def test_a_table_that_comes_later_does_not_mix_its_rows_with_those_of_another(wo
 
 
 SHARDS = {"into": "ods.item", "merge_shards": True, "metadata": ["table_name"]}
+
+
 TWO = Step(
     [captured("a"), captured("b")],
     [piece(rows("a", [("+I", 1, 1), ("+I", 2, 2)])), piece(rows("b", [("+I", 1, 3)]))],

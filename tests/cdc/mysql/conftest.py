@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.server import Connection
 from tests.cdc.mysql.memory_lake import Source
 from tests.servers import mariadb as servers

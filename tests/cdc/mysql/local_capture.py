@@ -19,7 +19,7 @@ from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import POOL_BYTES, CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import TableEvent
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import Unavailable
 from tablestore.flow.source import Offset

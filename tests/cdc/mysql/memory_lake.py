@@ -11,7 +11,7 @@ from typing import Any
 
 from tablestore.cdc.capture.names import Patterns, SourceName
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, RENAMED, BadRow, TableEvent
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tests.cdc.mysql.four_writers import FourWriters
 from tests.servers.mariadb import PASSWORD, MariaDb

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pymysql.connections import Connection as PyMySqlConnection
 
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events, statements
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import (
     LogChange,
     LogHeartbeat,

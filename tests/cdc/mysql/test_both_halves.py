@@ -8,8 +8,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.mysql import charsets, slices
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases import slices
+from tablestore.cdc.databases.address import Address
+from tablestore.cdc.mysql import charsets
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of

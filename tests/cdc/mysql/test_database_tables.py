@@ -13,7 +13,7 @@ from tablestore.cdc.capture.names import Patterns
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import CAPTURED, DROPPED, SKIPPED
 from tablestore.cdc.capture.targets import name_refusal
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.errors import NotFound, Unsupported

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pymysql
 import pytest
 
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE
 from tests.servers.mariadb import PASSWORD, MariaDb
 
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.mysql.address import PASSWORD_VARIABLE
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE
 from tests.cdc.mysql.test_capture_kill import (
     PATIENCE_SECONDS,
     USER,

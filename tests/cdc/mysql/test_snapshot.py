@@ -8,7 +8,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dialect import dialect_of

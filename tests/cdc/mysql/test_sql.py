@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.format import rowkind
 from tablestore.sql import Session
 from tablestore.sql.dialect.parser import reader

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.core.errors import InvalidRequest

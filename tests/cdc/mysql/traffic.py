@@ -21,7 +21,7 @@ import pymysql
 
 import tablestore as ts
 from tablestore.cdc.capture.names import Patterns, SourceName
-from tablestore.cdc.mysql.address import Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.snapshot import read_range

@@ -2,100 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import random
-import shutil
 import time
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
 from tablestore import col
-from tablestore.format.checksums import unsealed
-from tablestore.insight.doctor import RULES, Diagnosis, Finding
-from tablestore.insight.doctor.bucket_advice import BucketAdvice
+from tablestore.insight.doctor import RULES
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.table.table import Table
+from tests.insight.doctor.diagnoses import SCHEMA, TABLE, doctor, looked, mended, noisy, put, the
 from tests.read import golden
-from tests.tables import KEEP_ALL, TableSpec
-
-SMALL = {
-    "small_files": 3,
-    "merged_bytes": 1,
-    "newer_share": 0.9,
-    "skew": 1.5,
-    "skew_bytes": 1,
-    "deleted_rows": 1,
-    "kept_bytes": 1,
-    "kept_snapshots": 2,
-    "manifests": 3,
-}
-SCHEMA = {"id": ts.INT, "v": ts.STRING, "n": ts.BIGINT}
-
-
-TABLE = TableSpec(SCHEMA, primary_key=("id",), options=KEEP_ALL)
-
-
-def put(table: Table, ids: range, v: str = "x", **options: Any) -> None:
-    rows = {"id": pa.array(list(ids), pa.int32()), "v": [v] * len(ids), "n": list(ids)}
-    table.write(pa.table(rows), **options)
-
-
-def noisy(table: Table, rows: int, **more: pa.Array) -> None:
-    """Rows that do not compress."""
-    noise = random.Random(rows)
-    values = [f"{noise.getrandbits(80):x}" for _ in range(rows)]
-    columns = {"id": pa.array(range(rows), pa.int32()), "v": values, "n": [1] * rows, **more}
-    table.write(pa.table(columns))
-
-
-def doctor(table: Table, limits: dict[str, float] = SMALL, **options: Any) -> Diagnosis:
-    return table.refresh().inspect.doctor(**limits, **options)
-
-
-def the(diagnosis: Diagnosis, kind: str) -> Finding:
-    found = [f for f in diagnosis if f.kind == kind]
-    assert len(found) == 1, diagnosis.text
-    return found[0]
-
-
-def mended(table: Table, kind: str, limits: dict[str, float] = SMALL, **options: Any) -> Finding:
-    """The finding, after `mend` took it away and left the table sound, which its text does to a copy; the
-    preview changed nothing."""
-    before = table.refresh().scan().to_arrow().sort_by("id")
-    found = the(doctor(table, limits, **options), kind)
-    assert found.mends, found
-    there = files_of(table)
-    preview = table.mend(found)
-    assert (files_of(table), preview.dry_run, preview.after) == (there, True, None)
-    assert preview.done[0][1][-1] in preview.text.replace("\n    ", "\n")
-    copy = shutil.copytree(table.location, f"{table.location}-copy")
-    eval(found.remedy, {"table": ts.open(copy), "ts": ts})
-    assert table.mend(found, dry_run=False, decided=bool(found.asks)).after is not None
-    for after in (table.refresh(), ts.open(copy)):
-        assert kind not in doctor(after, limits, **options).kinds, found
-        assert after.check() == []
-        if kind != "waiting rows":
-            assert after.scan().to_arrow().sort_by("id") == before
-    return found
-
-
-def files_of(table: Table) -> dict[str, bytes]:
-    """Every file of a table."""
-    return {str(f): f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()}
-
-
-def looked(table: Table, found: Finding) -> BucketAdvice:
-    """What the call gives of a finding that no call mends: what to decide by."""
-    assert not found.mends
-    advice = eval(found.remedy, {"table": table.refresh(), "ts": ts})
-    assert isinstance(advice, BucketAdvice)
-    return advice
-
 
 # what it says of tables that are well
 
@@ -490,96 +410,3 @@ def test_a_key_that_lacks_the_partition_columns(tmp_path: Path) -> None:
     found = the(doctor(t), "narrow key")
     assert (found.severity, found.evidence["missing"]) == ("risk", "day")
     assert looked(t, found).question.bucket_key == ("id",)
-
-
-# what is kept
-
-
-def stale(path: Path, options: dict[str, Any] | None = None) -> Table:
-    """Six snapshots that the options would let go, and bytes that only they need."""
-    t = TABLE.create(path, {"write-only": True, "snapshot.num-retained.min": 1, **(options or {})})
-    for i in range(6):
-        put(t, range(200), v=str(i))
-    t.compact(full=True)
-    return t.with_options({"snapshot.time-retained": "1 ms"})
-
-
-def test_snapshots_that_nobody_expires(tmp_path: Path) -> None:
-    t = stale(tmp_path, {"snapshot.time-retained": "1 ms"})
-    time.sleep(0.005)
-    found = mended(t, "old snapshots")
-    assert found.evidence["beyond_options"] == 6
-    assert found.evidence["kept_bytes"] > 0
-    assert "write-only" in found.what
-    assert t.inspect.snapshots()["snapshot_id"].to_pylist() == [7]
-
-
-def test_positions_of_streams_that_only_an_old_snapshot_knows(tmp_path: Path) -> None:
-    t = TABLE.create(
-        tmp_path, {"snapshot.num-retained.min": 1, "snapshot.time-retained": "1 ms", "write-only": True}
-    )
-    put(t, range(10), user="stream", identifier=7)
-    for i in range(4):
-        put(t, range(10), v=str(i))
-        path = Path(t.location) / "snapshot" / f"snapshot-{i + 2}"
-        theirs = unsealed(path.read_bytes()).replace(b'"tablestore-1"', b'"2.0.0"')
-        path.write_bytes(theirs)  # as if others had written
-    time.sleep(0.005)
-    found = mended(t, "stream positions")
-    assert (found.where, found.evidence["snapshots_kept"]) == ("snapshot 1", 4)
-    assert t.position("stream") == (7, None)
-    assert t.inspect.snapshots().num_rows == 1
-
-
-def test_a_consumer_that_stands_still(tmp_path: Path) -> None:
-    t = stale(tmp_path, {"snapshot.time-retained": "1 ms"})
-    t.consumers.reset("old", 2)
-    t.consumers.reset("new", 7)
-    path = Path(t.location) / "consumer" / "consumer-old"
-    os.utime(path, (time.time() - 90_000,) * 2)
-    found = mended(t, "stale consumer")
-    assert (found.where, found.evidence["next_snapshot"]) == ("consumer old", 2)
-    assert found.evidence["kept_bytes"] > 0
-
-
-def test_a_consumer_that_holds_changelogs_only_is_fine(tmp_path: Path) -> None:
-    apart = {"consumer.changelog-only": True, "changelog.num-retained.min": 600}
-    t = stale(tmp_path, {"snapshot.time-retained": "1 ms", **apart})
-    t.consumers.reset("old", 2)
-    os.utime(Path(t.location) / "consumer" / "consumer-old", (time.time() - 90_000,) * 2)
-    found = doctor(t)
-    assert "stale consumer" not in found.kinds
-    assert the(found, "old snapshots").evidence["beyond_options"] == 6
-
-
-def test_a_tag_that_keeps_what_nothing_else_needs(tmp_path: Path) -> None:
-    t = TABLE.create(tmp_path)
-    put(t, range(500))
-    t.tags.create("first", 1)
-    t.overwrite(pa.table({"id": pa.array([1], pa.int32()), "v": ["x"], "n": [1]}))
-    assert "tag" not in doctor(t).kinds  # snapshot 1 is still there
-    t.expire_snapshots(keep=1)
-    found = mended(t, "tag")
-    assert found.remedy == "table.tags.delete('first')"
-
-
-def test_many_small_manifests(tmp_path: Path) -> None:
-    t = TABLE.create(tmp_path)
-    for i in range(5):
-        put(t, range(5), v=str(i))
-    found = mended(t, "manifests")
-    assert found.evidence["manifests"] > 3
-    assert t.inspect.manifests().num_rows == 1
-    assert t.compact_manifests().snapshots == ()  # nothing is left to merge
-
-
-def test_files_that_nothing_names_are_found_by_a_listing(tmp_path: Path) -> None:
-    t = TABLE.create(tmp_path)
-    put(t, range(5))
-    left = next((Path(t.location) / "bucket-0").iterdir()).with_name("data-gone-0.parquet")
-    left.write_bytes(b"x" * 10)
-    os.utime(left, (time.time() - 90_000,) * 2)
-    assert "left-overs" not in doctor(t).kinds
-    found = mended(t, "left-overs", listing=True)
-    assert found.evidence == {"files": 1, "bytes": 10}
-    assert not left.exists()

@@ -17,7 +17,7 @@ from tablestore.read.changes.log_start import files_alone, log_start
 from tablestore.read.changes.log_steps import LogPlace
 from tablestore.read.table_log import offsets_at
 from tests.log.logged import writers_look_away
-from tests.read.changes.test_log_stream import Lake
+from tests.read.changes.logged_lake import Lake
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """The part of numpy that the simulator and the pictures use, in plain Python: a browser has no other.
 
-Results are numpy's, draws of `random` too (tests/widgets/playground/test_columns.py compares them).
+Results are numpy's, draws of `random` too (tests/widgets/playground/test_playground.py compares them).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from numpy import random as random
-from numpy.array import _array, _binary, _dtype_of, _size, dtype, ndarray
+from numpy.array import _array, _binary, _size, ndarray
 from numpy.array import broadcast as _broadcast
+from numpy.scalars import _dtype_of, dtype
 
 inf, nan, pi, newaxis = math.inf, math.nan, math.pi, None
 bool_, int8, int16, int32, int64 = map(dtype, ("bool", "int8", "int16", "int32", "int64"))

@@ -12,7 +12,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from numpy.array import _array, _size, dtype, ndarray
+from numpy.array import _array, _size, ndarray
+from numpy.scalars import dtype
 
 _M32, _M64, _M128 = (1 << 32) - 1, (1 << 64) - 1, (1 << 128) - 1
 _FACTOR = 0x2360ED051FC65DA44385DF649FCCF645

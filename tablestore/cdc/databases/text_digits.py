@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.cdc.mysql.slices import Slices, compiled, engine
+from tablestore.cdc.databases.slices import Slices, compiled, engine
 
 _MOST_DIGITS = 18  # that always fit 64 bits
 _DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)

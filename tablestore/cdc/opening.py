@@ -25,9 +25,9 @@ from tablestore.cdc.capture.names import APPEND, Patterns, SourceName, literal, 
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.cdc.capture.targets import name_refusal
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.directory_stream import DirectoryStream
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
-from tablestore.cdc.mysql.address import Address
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.postgres import server as postgres_server
@@ -78,8 +78,8 @@ def source_address(url: str | os.PathLike[str], tables: Tables, settings: Mappin
     text = os.fspath(url)
     if not isinstance(text, str):
         raise InvalidRequest(f"{url!r} is no address of a source; write mysql://user@host/database")
-    scheme, found, _ = text.partition("://")
-    kind = SOURCES.get(scheme if found else "")
+    scheme, separator, _ = text.partition("://")
+    kind = SOURCES.get(scheme if separator else "")
     if kind is None:
         schemes = ", ".join(sorted(f"{name}://" for name in SOURCES if name))
         raise InvalidRequest(f"no source has an address of {scheme}://; there are {schemes} and directories")

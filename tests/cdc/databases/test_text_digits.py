@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.mysql import slices, text_digits
-from tablestore.cdc.mysql.slices import PADDING, Slices
+from tablestore.cdc.databases import slices, text_digits
+from tablestore.cdc.databases.slices import PADDING, Slices
 
 pytest.importorskip("numba")
 INT, MONEY, DATE = pa.int64(), pa.decimal128(18, 2), pa.date32()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.cdc.capture.names import Patterns
-from tablestore.cdc.capture.opening import MysqlAddress, rules_of, source_address
+from tablestore.cdc.opening import MysqlAddress, rules_of, source_address
 from tablestore.core.errors import InvalidRequest, Unsupported
 
 
