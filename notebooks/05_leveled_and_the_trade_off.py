@@ -65,7 +65,7 @@ along = course.task(
 )
 along
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["check:the_trade_off"]
 knob = course.task(
     "between levels",
     "Leveled, trigger 4. Each level holds **10** times the newer one, not **2** times. What gets worse?",
@@ -76,14 +76,6 @@ knob = course.task(
     f"{small.space:.2f} → {large.space:.2f}. A file that moves on meets more files; there are fewer levels.",
 )
 knob
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert eager.write > lazy.write
-assert eager.read < lazy.read
-assert large.write > small.write
-assert large.read < small.read
-assert large.space < small.space
 
 # %% [markdown]
 # ## How leveled picks
@@ -124,10 +116,11 @@ first = course.task(
 )
 first
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert next_pick(six).rule == "level 0"
-first.then(widgets.CompactionControls(six), "The panel has the same sum, and the scores of the other levels.")
+# %% jupyter={"source_hidden": true} tags=["check:level_0_is_due"]
+first.then(
+    widgets.CompactionControls(six),
+    "The panel has the same sum, and the scores of the other levels.",
+)
 
 # %% [markdown]
 # Some rounds later level 1 holds more than its target.
@@ -156,9 +149,7 @@ second = course.task(
 )
 second
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert full.inspect.levels()["level"].to_pylist().count(1) > len(moving)
+# %% jupyter={"source_hidden": true} tags=["check:a_part_of_level_1"]
 levels, plan = widgets.LsmLevels(full), widgets.CompactionControls(full)
 plan.link(levels)
 second.then(levels, pick.explain().splitlines()[0])
@@ -168,16 +159,10 @@ second.then(levels, pick.explain().splitlines()[0])
 #
 # One setting of each on one timeline: play it.
 
-# %%
+# %% tags=["check:universal_beside_leveled"]
 universal = {"target-file-size": leveled["target-file-size"]}
 side_by_side = widgets.WhatIf(orders, leveled, universal, flushes=120, seed=seed, samples=500)
 side_by_side.wait(300)  # it is carried out in the background
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-both = {row.name: row for row in side_by_side.comparison.differences}
-assert both["write amplification"].after > both["write amplification"].before
-assert both["runs, mean"].after < both["runs, mean"].before
 
 # %% [markdown]
 # ## On a real table
@@ -199,12 +184,7 @@ table.with_options({STRATEGY: "leveled"}).compact()
 done = table.inspect.compactions().to_pylist()[-1]
 print(done["strategy"], "by the rule", done["rule"])
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert (done["strategy"], done["rule"]) == ("leveled", "level 0")
-assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
-assert STRATEGY not in table.refresh().options, "the strategy was not stored"
-assert table.check() == []
+# %% jupyter={"source_hidden": true} tags=["check:a_preview"]
 course.progress()
 
 # %% [markdown]

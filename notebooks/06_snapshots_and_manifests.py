@@ -31,7 +31,7 @@ from notebooks import course
 course.begin("06 Snapshots and manifests", solve=solve)
 course.check()
 
-# %%
+# %% tags=["check:an_empty_table"]
 import shutil
 from pathlib import Path
 
@@ -49,7 +49,6 @@ def on_disk(of=table, below=""):
     return {str(p.relative_to(of.location)) for p in found if p.name not in ("LATEST", "EARLIEST")}
 
 
-assert on_disk() == {"schema/schema-0"}, "an empty table is one file: its schema"
 print(f"{table.name}: {rows:,} rows a write")
 
 # %% [markdown]
@@ -87,14 +86,10 @@ written = course.task(
 )
 written
 
-# %%
+# %% tags=["check:nothing_was_removed"]
 before = on_disk()
 table.write(course.orders(rows, first=1 + rows // 2, seed=seed + 1))
 new = sorted(on_disk() - before)
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert before <= on_disk(), "nothing was removed"
 
 # %% jupyter={"source_hidden": true}
 commit_files = course.task(
@@ -107,10 +102,10 @@ commit_files = course.task(
 )
 commit_files
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert len(new) == 5
-commit_files.then("\n".join(new))
+# %% jupyter={"source_hidden": true} tags=["check:five_files_a_commit"]
+commit_files.then(
+    "\n".join(new),
+)
 
 # %% [markdown]
 # ## The same, as a tree
@@ -121,14 +116,9 @@ commit_files.then("\n".join(new))
 table.write(course.updates(rows // 3, among=rows, seed=seed))
 explorer = widgets.FileExplorer(table, against=2)
 
-# %%
+# %% tags=["check:the_delta"]
 lists = {row["kind"]: row for row in table.inspect.manifest_lists().to_pylist()}
 delta = table.inspect.list_manifests(lists["delta"]["file_name"]).to_pylist()
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert [manifest["files_added"] for manifest in delta] == [1], "the delta is this commit alone"
-assert table.inspect.diff(2, 3)["change"].to_pylist().count("added") == 1
 
 # %% jupyter={"source_hidden": true}
 base = course.task(
@@ -141,15 +131,11 @@ base = course.task(
 )
 base
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-live = set()
-for kind in ("base", "delta"):
-    for manifest in table.inspect.list_manifests(lists[kind]["file_name"])["file_name"].to_pylist():
-        for entry in table.inspect.entries(manifest).to_pylist():
-            (live.add if entry["change"] == "added" else live.discard)(entry["file_name"])
-assert live == set(table.inspect.state()["file_name"].to_pylist()), "base, then delta: the live files"
-base.then(explorer, "Click a list to see its manifests, a manifest to see what it adds.")
+# %% jupyter={"source_hidden": true} tags=["check:base_then_delta"]
+base.then(
+    explorer,
+    "Click a list to see its manifests, a manifest to see what it adds.",
+)
 
 # %% [markdown]
 # ## Predict the difference
@@ -187,12 +173,7 @@ changed = course.task(
 )
 changed
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-counts = {change: difference["change"].to_pylist().count(change) for change in ("removed", "added", "kept")}
-assert counts == {"removed": 3, "added": 1, "kept": 0}
-assert table.scan().to_arrow().sort_by("order_id").equals(rows_before)
-assert files_before < on_disk(below="bucket-0"), "compaction deleted nothing"
+# %% jupyter={"source_hidden": true} tags=["check:removed_is_not_deleted"]
 gone.then(
     widgets.FileExplorer(table, snapshot=4, against=3),
     "`−` is removed, which is not deleted: the three old files are still on the disk, since snapshot 3 names "
@@ -218,15 +199,11 @@ travel = course.task(
 )
 travel
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert table.at(snapshot=1).scan().count() == rows
+# %% jupyter={"source_hidden": true} tags=["check:snapshots_by_a_click"]
 timeline = widgets.SnapshotTimeline(table)
 explored = widgets.FileExplorer(table)
 timeline.link(explored)
 timeline.snapshot = 2  # the same as a click
-assert explored.snapshot == 2
-assert explored.data().num_rows == 2, "snapshot 2 has two files"
 travel.then(timeline, "Click a commit: the explorer shows its files.")
 
 # %%
@@ -263,14 +240,11 @@ dropped = course.task(
 )
 dropped
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert {kind: files for kind, files, _ in preview.kinds}["data"] == len(expired) == 1
-assert old.inspect.snapshots()["snapshot_id"].to_pylist() == [4]
-assert old.at(tag="before-the-update").scan().count() == rows + rows // 2
-assert old.scan().to_arrow().sort_by("order_id").equals(rows_before), "the newest rows are untouched"
-assert old.check() == table.check() == [], "the table is sound"
-dropped.then(preview.text, "What a dry run had said:")
+# %% jupyter={"source_hidden": true} tags=["check:files_that_expired"]
+dropped.then(
+    preview.text,
+    "What a dry run had said:",
+)
 
 # %%
 course.progress()

@@ -1,0 +1,54 @@
+"""What notebook 01 claims, checked with the values of its cells. Called by `checks.run`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+import tablestore as ts
+
+
+def loaded_and_followed(run: Any, commits: pa.Table, commits_expected: Any, progress: Any) -> None:
+    """Each batch is one commit, and all of the source is in the table."""
+    assert run.loaded()
+    assert run.ingested()
+    assert commits.num_rows == commits_expected.answer.own, "one snapshot a batch"
+    assert progress.progress.counts["committed"] == run.chunks
+    assert progress.progress.lag_bytes == 0, "everything up to the log's head is in the table"
+
+
+def nothing_is_compacted(levels: pa.Table, runs: int) -> None:
+    """All runs of the bucket lie at level 0."""
+    assert set(levels["level"].to_pylist()) == {0}, "nothing is compacted yet"
+    assert levels.num_rows == runs
+
+
+def one_step(
+    after: pa.Table, before: pa.Table, table: ts.Table, where: dict[str, Any], runs: int, left: Any
+) -> None:
+    """A step makes one run of those it takes, and changes no row."""
+    assert after.equals(before), "compaction changes no row"
+    assert table.inspect.levels(**where).num_rows == runs - len(left.answer.own) + 1
+
+
+def one_run_in_each_bucket(levels: pa.Table, table: ts.Table, counted: pa.Table) -> None:
+    """A full compaction leaves one run in each bucket, at the oldest level."""
+    assert set(levels["level"].to_pylist()) == {table.inspect.num_levels() - 1}
+    assert levels.num_rows == counted.num_rows, "one run a bucket"
+
+
+def files_of_one_month(kept: int) -> None:
+    """A month has two buckets of one file each: no more are read."""
+    assert kept <= 2, "one month, two buckets, one file each"
+
+
+def the_whole_difference(then: int, run: Any, now: int, kinds: dict[str, int]) -> None:
+    """The load is one moment, and the changelog holds all that came after it."""
+    assert then == run.snapshot_rows
+    assert now == then + kinds["+I"] - kinds["-D"], "the changelog holds the whole difference"
+
+
+def verified(result: Any) -> None:
+    """Counts, checksums, Q1 and the invariants are right."""
+    assert result.verified, result.problems

@@ -1,0 +1,86 @@
+"""The checks of the lessons: each stands behind one cell, asks for names that are there, and can fail.
+
+The lessons are run with their checks in JupyterLab, by tests/lab/test_notebooks.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from notebooks import course
+from notebooks.course.checks import TAG, call, lesson_03
+from tests.notebooks.checked import NOTEBOOKS, check_names, checks_of, python, with_checks
+
+
+def functions(stem: str) -> dict[str, inspect.Signature]:
+    """The checks of a notebook with what they ask for."""
+    module = checks_of(stem)
+    own = {name: each for name, each in vars(module).items() if inspect.isfunction(each)}
+    return {name: inspect.signature(each) for name, each in own.items() if each.__module__ == module.__name__}
+
+
+def bound_by(cell: NotebookNode) -> set[str]:
+    """The names that a cell gives a value to."""
+    nodes = list(ast.walk(ast.parse(python(cell.source))))
+    names = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
+    }
+    return names | {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_each_check_stands_behind_one_cell_and_asks_for_names_that_are_there(path: Path) -> None:
+    checks, known, placed = functions(path.stem), set(), []
+    for cell in nbformat.read(path, as_version=4).cells:
+        known |= bound_by(cell) if cell.cell_type == "code" else set()
+        for name in check_names(cell):
+            placed.append(name)
+            absent = set(checks[name].parameters) - known
+            assert not absent, f"{name} asks for what no cell has made: {absent}"
+    assert sorted(placed) == sorted(checks), "each check is called, and only once"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_each_check_asserts_something(path: Path) -> None:
+    source = ast.parse(inspect.getsource(checks_of(path.stem)))
+    empty = [
+        function.name
+        for function in source.body
+        if isinstance(function, ast.FunctionDef)
+        and not any(isinstance(node, ast.Assert) for node in ast.walk(function))
+    ]
+    assert empty == []
+
+
+def test_checks_are_called_right_behind_the_cells_that_name_them() -> None:
+    cells = [
+        nbformat.v4.new_code_cell("levels = []\nkeys = 10", metadata={"tags": [f"{TAG}four_runs"]}),
+        nbformat.v4.new_code_cell("levels = None", metadata={"tags": ["parameters"]}),
+    ]
+    made = with_checks(nbformat.v4.new_notebook(cells=cells), "03_merging")
+    assert [cell.source for cell in made.cells] == [
+        "levels = []\nkeys = 10",
+        "from notebooks.course.checks import call, lesson_03\ncall(lesson_03.four_runs, globals())",
+        "levels = None",
+    ]
+    with pytest.raises(AssertionError):
+        exec("\n".join(cell.source for cell in made.cells), {})
+
+
+def test_a_claim_that_is_not_so_fails() -> None:
+    table = course.orders_table(course.lake())
+    table.write(course.orders(10))
+    values = {"after": table.scan().to_arrow(), "unused": None}
+    values |= {"before": values["after"], "table": table}
+    checks = checks_of("02_rows_files_runs")
+    call(checks.the_same_rows, values)
+    with pytest.raises(AssertionError, match="changes no row"):
+        call(checks.the_same_rows, values | {"after": values["after"].slice(1)})
+    with pytest.raises(KeyError, match="table"):
+        call(lesson_03.sound, {})
