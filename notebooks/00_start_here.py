@@ -101,6 +101,11 @@ pruning = course.task(
         "all": "it merges all five into one",
     },
     answer={0: "wait", 2: "two", 5: "all"}[taken],
+    wrong={
+        "wait": "the newest four may be small, but they outweigh the oldest one, and five runs are due.",
+        "two": "that would leave four runs, and the oldest one with most of its rows outdated.",
+        "all": "that would write all rows again, for few outdated ones.",
+    },
     hint="Four fresh runs lie on one old, smaller run. Which choice gets rid of most outdated rows?",
     why=f"The four newer runs have {percent} % of the bytes of the oldest one, whose rows they may replace. "
     "Above 200 % everything is merged; notebook 04 has the rules. In the engine's own words: "
@@ -145,6 +150,11 @@ wild = course.task(
     "whole table asks all of them, one of a single key at most as many.",
     options={"sixty": "about sixty", "few": "a handful", "one": "never more than one"},
     answer="one" if max_runs == 1 else "few" if max_runs <= 8 else "sixty",
+    wrong={
+        "sixty": "so many lie there only if nobody prunes, and a compaction began at the fifth run.",
+        "few": "that many lie there only if a compaction waits for some runs to come.",
+        "one": "a compaction does not begin after every minute: it waits for the trigger.",
+    },
     hint="When does the engine act?",
     why=f"At most {max_runs}: with the fifth run the rules begin to look, and one of them fires. So reads "
     "stay fast however long it grows.",
@@ -184,6 +194,11 @@ tradeoff = course.task(
     "The same hour, but compaction waits for **10** runs instead of 5. Is *more* or *less* written in all?",
     options={"more": "", "less": "", "same": ""},
     answer="less" if lazy < amplification else "more" if lazy > amplification else "same",
+    wrong={
+        "more": "each merge takes more rows, but there are fewer merges.",
+        "less": "fewer merges do not help if each writes as much more.",
+        "same": "a row takes part in another number of merges when they come less often.",
+    },
     hint="Does compaction happen more often now, or less?",
     why=f"{lazy:.1f} times instead of {amplification:.1f}. But reads ask up to {most_runs(own)} runs now.",
 )

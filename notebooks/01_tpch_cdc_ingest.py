@@ -69,6 +69,11 @@ commits_expected = course.task(
     "commit. How many **snapshots** will the table have?",
     answer=-(-run.chunks // plan.chunks_per_batch) + pairs,
     options=sorted({2, pairs, -(-run.chunks // plan.chunks_per_batch) + pairs, run.chunks + pairs}),
+    wrong=lambda count: (
+        "that is a commit for each chunk; two chunks go into one."
+        if count == run.chunks + pairs
+        else "that is a part: batches of the load, or of the changes, are missing."
+    ),
     hint="Count the batches of the load, then those of the changes. A batch is whole or not at all.",
     why="One snapshot a batch. Small batches mean fresh data, and many small files.",
 )

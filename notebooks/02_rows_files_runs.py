@@ -101,6 +101,11 @@ files = course.task(
     f"There was one file, then came **{writes} writes** of {rows:,} rows. How many files are there now?",
     answer=levels.num_rows,
     options=[1, 2, writes, writes + 1, 2 * writes],
+    wrong=lambda count: (
+        "writes are not merged with what was there: files never change."
+        if count < writes
+        else "the file that was there before the writes still lies there, or it was counted twice."
+    ),
     hint="Nobody merges here, and no file can be changed. What does each write leave behind?",
     why="One flush a write, one file a flush. At level 0 each file is a sorted run of its own.",
 )
@@ -166,6 +171,12 @@ deleting = course.task(
         stored: "the files stay as they are",
         stored + gone: "the files grow",
     },
+    wrong={
+        live - gone: "that is the table; its files also hold older versions and the deletes.",
+        stored - gone: "no row can leave a file that is written.",
+        stored: "the delete itself has to be written somewhere.",
+        stored + gone: "that would be one more row for each delete.",
+    },
     hint="No file shrinks, since none can be changed. What does the delete itself write?",
     why="The files grow by one −D row a key while the table shrinks. Compaction gives the space back.",
 )
@@ -198,6 +209,12 @@ compacted = course.task(
         live: "that, and the −D rows",
         stored: "all that was written, without the −D rows",
         stored + gone: "all rows of all runs",
+    },
+    wrong={
+        live - gone: "that would be the rows of the table and nothing else.",
+        live: "a −D at the oldest level has nothing left to hide.",
+        stored: "older versions of a key lose to the newest one and are dropped.",
+        stored + gone: "a merge keeps one row a key, and drops the others.",
     },
     hint="Older versions lose to newer ones. And what must a −D still hide, when no older row is left?",
     why="Exactly the rows of the table: old versions are dropped, and deletes, too: no older row is left.",

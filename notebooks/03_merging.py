@@ -117,6 +117,11 @@ fate = course.task(
         "older": "the older row of the key comes back",
     },
     answer=steps[lost]["fate"],
+    wrong={
+        "kept": "no run is older than L5, so there is nothing that it would have to hide.",
+        "dropped": "then an older row of the key would have to be gone as well.",
+        "older": "the −D has the larger sequence number: it beats the older row.",
+    },
     hint="A −D has one purpose: to beat older rows of its key. Which older rows are left, and where?",
     why="Nothing is older than L5 and every run takes part: no older row is left for the −D to beat.",
 )
@@ -134,6 +139,10 @@ kept = course.task(
     "Most compactions take part of the runs, since that costs less. Only the **three runs of level 0** are "
     f"merged, L5 is left alone. Is the −D of key {gone} written to the output?",
     answer="kept" in [row["fate"] for row in partly.outputs.to_pylist() if row["row_kind"] == "-D"],
+    wrong={
+        "yes": "then something would be left that it must hide.",
+        "no": "L5 is not merged, and it still has a row of the key that a reader would see again.",
+    },
     hint=f"L5 is not part of this merge, and it has an older row of key {gone}. Who would beat that one?",
     why=f"L5 still holds an older row of key {gone}. Without the −D it would come back: a delete undone.",
 )

@@ -177,6 +177,13 @@ where_to = course.task(
     "which level** does the next compaction write?",
     answer=next_pick(more).unit.output_level,
     options=range(6),
+    wrong=lambda level: (
+        "nothing is ever written to level 0: fresh runs only lie there."
+        if level == 0
+        else "the run that stays at level 4 is older than the output, so the output lies before it."
+        if level >= 4
+        else "there is no need to leave a level free between the output and the run that stays."
+    ),
     hint="The three fresh ones are of one size, the run at level 4 holds four of them. Is it taken? The "
     "output gets the level before that of the first run that stays.",
     why="3 × 1.01 does not reach 4. The run at level 4 stays, so the output gets level 3.",
@@ -211,6 +218,12 @@ third = course.task(
     "**Which rule fires?**",
     answer=next_pick(crowded).rule,
     options=["size amplification", "size ratio", "file number", "none"],
+    wrong={
+        "size amplification": "1 + 3 + 4 are 8, and that is not more than twice 5.",
+        "size ratio": "1 × 1.01 does not reach the next run, of size 3.",
+        "file number": "it counts only where there are more runs than the trigger.",
+        "none": "there are more runs than the trigger, and some rule always ends that.",
+    },
     hint="Size amplification: is 1 + 3 + 4 more than twice 5? Size ratio: does 1 × 1.01 reach 3? Then the "
     "file number counts.",
     why="8 is not more than 10, 1 does not reach 3, but runs 4 > trigger 3: the count decides.",

@@ -59,6 +59,7 @@ along = course.task(
     "Universal, size-ratio 1 %. From trigger **8** to trigger **2**: what happens to the bytes written?",
     answer=str(round(eager.write / lazy.write)),
     options={str(n): f"about {n} times as many" for n in sorted({1, 2, 12, round(eager.write / lazy.write)})},
+    wrong=lambda times: f"divide: {eager.write:.2f} bytes at trigger 2, {lazy.write:.2f} at trigger 8.",
     hint="Move the slider *trigger*, and read *write* in the line above the map.",
     why=f"{lazy.write:.2f} becomes {eager.write:.2f}, and {lazy.read:.1f} runs become {eager.read:.1f}: the "
     "last runs are the dearest.",
@@ -71,6 +72,11 @@ knob = course.task(
     "Leveled, trigger 4. Each level holds **10** times the newer one, not **2** times. What gets worse?",
     answer=next(what for what in ("write", "read", "space") if getattr(large, what) > getattr(small, what)),
     options={"write": "more bytes are written", "read": "more runs are read", "space": "more space is taken"},
+    wrong={
+        "write": "a file that moves on meets fewer files then.",
+        "read": "larger steps mean fewer levels, and each level is one run to read.",
+        "space": "the last level holds a larger part of all then, and little of it is outdated.",
+    },
     hint="Switch to *leveled*, and move *ratio*.",
     why=f"Write {small.write:.2f} → {large.write:.2f}, runs {small.read:.1f} → {large.read:.1f}, space "
     f"{small.space:.2f} → {large.space:.2f}. A file that moves on meets more files; there are fewer levels.",
@@ -141,7 +147,7 @@ second = course.task(
     "what moves on",
     "Level 1 is too full. The next step moves what overlaps **least** of level 2, for its size. **Click each "
     "file of level 1 that it takes.**",
-    answer=course.Members(tuple((name,) for name in moving), noun="file"),
+    answer=course.files(full.inspect.levels(), moving),
     picture=course.RunPicture(full.inspect.levels(), by="file"),
     hint="Below which box of level 1 is the least of level 2?",
     why="What overlaps little costs little: all that it overlaps is written again. Small steps, many of "

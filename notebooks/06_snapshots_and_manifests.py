@@ -97,6 +97,11 @@ commit_files = course.task(
     f"{rows:,} more rows were written, in one commit. How many **new files** did it leave in the folder?",
     answer=len(new),
     options=[1, 2, 4, 5, 10],
+    wrong=lambda count: (
+        "a commit writes more than rows: which file names the new one, and which file names that?"
+        if count < len(new)
+        else "no file of an earlier commit is written again."
+    ),
     hint="Data file, manifest, manifest lists, snapshot: how many of each? And is any old file changed?",
     why="One data file, one manifest, two lists, one snapshot. The old files stay exactly as they were.",
 )
@@ -126,6 +131,11 @@ base = course.task(
     "This is snapshot 3, the third commit. How many **manifests** does its *base* list name?",
     answer=lists["base"]["entries"],
     options=[0, 1, 2, 3],
+    wrong=lambda count: (
+        "two commits were before this one, and each left a manifest."
+        if count < 2
+        else "what the third commit brought is in its *delta* list."
+    ),
     hint="The base list names what was there before this commit. How many commits were before it?",
     why="One a commit so far. When there are many, a commit merges small manifests into a larger one.",
 )
@@ -154,7 +164,7 @@ left_out = [row["file_name"] for row in difference.to_pylist() if row["change"] 
 gone = course.task(
     "files taken away",
     "This is the bucket before the compaction. **Click the files that snapshot 4 does not name any more.**",
-    answer=course.Members(tuple((name,) for name in left_out), noun="file"),
+    answer=course.files(runs_before, left_out),
     picture=course.RunPicture(runs_before, by="file"),
     hint="Which files does the new one replace? Those that are left out of the new snapshot are *removed*.",
     why="All three runs went into the new file. The new snapshot does not name them any more.",
@@ -168,6 +178,11 @@ changed = course.task(
     "And how many **rows of the table** differ between snapshots 3 and 4?",
     answer=sum(one != other for one, other in zip(then, now, strict=True)),
     options={0: "none", rows // 3: "the updated ones", len(now): "all of them"},
+    wrong={
+        0: "then no row would have got another value.",
+        rows // 3: "the updates came with the third write, so snapshot 3 has them already.",
+        len(now): "other files hold them now, but a row is its values.",
+    },
     hint="Files are how rows are stored. Compaction keeps the newest row of each key: is any of them lost?",
     why="Compaction is only about files. That is why it may run at any time, beside readers.",
 )
@@ -193,6 +208,12 @@ travel = course.task(
         0: "its file was merged away",
         rows: "those of the first write",
         rows + rows // 2: "those of the table now",
+    },
+    wrong={
+        0: "a merged file stays on the disk as long as a snapshot names it.",
+        rows: "then nothing that came later would count.",
+        rows
+        + rows // 2: "the later orders came with the second write, and snapshot 1 does not name its file.",
     },
     hint="Only what the first commit wrote. Nothing that came later can be seen from there.",
     why="Exactly the first write. No copy was kept for that: the same file serves old and new snapshots.",
@@ -235,6 +256,12 @@ dropped = course.task(
     "All snapshots but #4 expire; the tag keeps #2. **Which data files are deleted?**",
     answer=course.Members(tuple((name,) for name in expired), noun="file"),
     options=named,
+    wrong={
+        "write 1": "the tag keeps snapshot 2, and that one names it.",
+        "write 2": "the tag keeps snapshot 2, and that one names it.",
+        "write 3": "it is named by a snapshot that stays.",
+        "compaction": "the newest snapshot names it.",
+    },
     hint="The newest snapshot needs one file, the tag two. Is there one that neither needs?",
     why="Only the file of the third write: snapshot 3 alone named it, beside files that the tag keeps.",
 )

@@ -117,6 +117,12 @@ appends = course.task(
         "again": "it looks again and publishes #6, its data files as they are",
         "anew": "it reads the table again and writes new data files, then publishes #6",
     },
+    wrong={
+        "lost": "the name was taken before A's snapshot was there, and A knows that.",
+        "refused": "a conflict needs files that both take away, and A only adds some.",
+        "again": "that works only where its files are right beside those of B.",
+        "anew": "its data files hold its own rows, whatever the table has: only lists were wrong.",
+    },
     hint="A only adds files. Is there anything in B's snapshot that makes A's new files wrong?",
     why="New files contradict nothing. A writes new manifests on top of B's snapshot; its data files stay.",
 )
@@ -167,6 +173,11 @@ compactions = course.task(
         "refused": "it is refused: what it merged is not there any more",
         "both": "both outputs are live; a reader merges them",
     },
+    wrong={
+        "again": "an append takes nothing away, but A's commit names files that B has taken away already.",
+        "refused": "that would need something that both have taken.",
+        "both": "every row would be there twice, in files that both claim to be all of it.",
+    },
     hint="A's commit says: take these runs away, add this one. Which of these runs are still there after B?",
     why="A file can be taken away once. With A's output on top every row would be there twice, in two runs.",
 )
@@ -201,6 +212,11 @@ mixed = course.task(
         "again": "it looks again and is published on top of B's snapshot",
         "refused": "it is refused: the table has changed",
         "stale": "it is published, and B's update is lost under A's older row",
+    },
+    wrong={
+        "again": "that needs all files that A takes away to be there still.",
+        "refused": "B only added a file; all that A has read is still there.",
+        "stale": "B's run lies at level 0 and is newer than A's output, so its row is read first.",
     },
     hint="Are all files that A takes away still there? Which run is newer: B's at level 0, or A's output?",
     why="Its inputs are all still live. B's run, at level 0, is newer than A's output, so B's row wins.",
@@ -243,6 +259,10 @@ deletes = course.task(
         "again": "yes: the files it takes away are all there",
         "refused": "no: its output still holds the rows that B deleted",
     },
+    wrong={
+        "again": "the files are there, but B has marked rows in one, and A's output has these rows unmarked.",
+        "refused": "that would need rows in A's output that are wrong now.",
+    },
     hint="A read its inputs before B marked the rows. What is in A's output, and who would mask it there?",
     why="A's output holds what B deleted, and B's marks belong to a file A takes away: rows would come back.",
 )
@@ -281,6 +301,11 @@ replacing = course.task(
     "publishes. How many rows are in the table?",
     answer=table.scan().count(),
     options={10: "those of A", 20: "those of A and of B", rows_before: "those before: A is refused"},
+    wrong={
+        10: "that is what A brings: B's file would have to be gone.",
+        20: "B's file is live when A looks again, and an overwrite takes away all that is live.",
+        rows_before: "an overwrite asks for nothing of what was there, so it is not refused.",
+    },
     hint="A lost its try and looked again. Which files does it take away the second time?",
     why="Looking again, A takes B's file away too. The table is as if B had come first and A after it.",
 )

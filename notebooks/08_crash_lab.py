@@ -100,6 +100,11 @@ replay = course.task(
     'user "loader" with the identifier 3. How many snapshots are there then?',
     answer=lambda: len(crashes[publish + 1].snapshots),
     options=[3, 4, 5, 6],
+    wrong=lambda count: (
+        "snapshot 4 was there before the kill, and no retry takes it back."
+        if count < 4
+        else "that counts the batch twice: user and identifier are those of snapshot 4."
+    ),
     hint="Three commits, and #4 which got through. Does the same user and identifier count again?",
     why="Still four: the newest commit of `loader` has the number 3, so the second try is a replay.",
 )

@@ -169,6 +169,12 @@ right = course.task(
     "**in time**, at the last snapshot?",
     answer={name for name, total in helped_sums.items() if total.state == "right"},
     options=list(helped_sums),
+    wrong={
+        "none": "it writes no changelog, so nobody gets the old amount from it.",
+        "input": "it passes on what it is sent.",
+        "lookup": "it looks the old row up by itself.",
+        "full-compaction": "its changes wait for the next full compaction.",
+    },
     hint="Who only passes on what was sent? Who waits for something? Who finds out by itself?",
     why="Whoever passes on a complete input is right, and lookup always was. Full compaction is still late.",
 )
@@ -198,6 +204,11 @@ statuses_read = course.task(
         "both": "open, then paid",
     },
     answer={("open",): "open", ("paid",): "paid", ("open", "paid"): "both"}[tuple(dict.fromkeys(statuses))],
+    wrong={
+        "open": "a full compaction came after the update, and it writes the newest row.",
+        "paid": "then nothing would have been written before the update.",
+        "both": "no full compaction came while the order was open.",
+    },
     hint="It writes the difference of two full compactions. Was there one between the first two writes?",
     why="`open` had been replaced before the first full compaction, so no reader ever gets it.",
 )
@@ -245,6 +256,11 @@ normal = course.task(
     "for the second write, the update of order 7?",
     answer=stream[-1].to_arrow().num_rows,
     options=[0, 1, 2, 3],
+    wrong=lambda count: (
+        "the update changed a row that the reader has seen, so it can say what was."
+        if count < 2
+        else "one order changed: what was and what is are all there is to say."
+    ),
     hint="The reader keeps the last row of each key. What can it add when a newer one comes?",
     why=f"−U and +U. The price: the reader keeps {stream[-1].state.rows} rows, one for each key that came.",
 )
@@ -274,6 +290,11 @@ when = course.task(
     "country?",
     options={"none": "of none", "third": "of order 3 only", "both": "of both: 2 and 3"},
     answer={(False, False): "none", (False, True): "third", (True, True): "both"}[known],
+    wrong={
+        "none": "Bergen was in the table when order 3 came.",
+        "third": "then order 2 would have come too early.",
+        "both": "order 2 was joined before Bergen was there, and nobody joins it again.",
+    },
     hint="Was the row there when order 2 came? Is an order that was joined ever sent again?",
     why="Order 2 was joined with nothing, and that stands. To correct it, its change must come again.",
 )

@@ -102,6 +102,11 @@ dedup = course.task(
     "the middle one 30, the oldest 25.",
     options=["30", "25", "null"],
     answer=results["deduplicate"]["price"] or "null",
+    wrong={
+        "30": "that price is of the middle run, and rows are taken whole.",
+        "25": "that price is of the oldest run, which loses.",
+        "null": "a null would have to be in the newest row.",
+    },
     hint="Deduplicate takes whole rows. Which row is the newest, and what is its price?",
     why="The newest row wins whole, with its nulls. For sources that know only a part, that loses the rest.",
 )
@@ -194,6 +199,12 @@ sold = course.task(
     "Sales of 9, 4 and 6 pieces; then the sale of 4 is cancelled by a −D. What does **sum** hold?",
     answer=int(sums["sold"]),
     options=[6, 15, 19, 23],
+    wrong={
+        6: "that is the last sale alone; a sum keeps the others.",
+        15: "one of the sales would have to be gone.",
+        19: "that is the sum of all sales, and one of them was cancelled.",
+        23: "the −D was added, and it takes away.",
+    },
     hint="Add the three, then take back one.",
     why="9 + 4 + 6 − 4 = 15: a sum can be taken back, since subtracting undoes adding.",
 )
@@ -206,6 +217,11 @@ best = course.task(
     "The table ignores retractions of this column. What does it hold?",
     answer=int(sums["best"]),
     options=[70, 80, 90],
+    wrong={
+        70: "it is the newest value, and a maximum does not go by time.",
+        80: "to fall back to it the table would have to know it, and it keeps one value.",
+        90: "that sale was cancelled.",
+    },
     hint="Could a maximum forget its largest value, if all it stores is that value?",
     why="90: it keeps only the largest value, so it cannot know the second largest. The option admits it.",
 )

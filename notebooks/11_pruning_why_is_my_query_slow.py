@@ -71,7 +71,7 @@ def read_files(of: ts.Table, where: str) -> int:
 def kept_files(of: ts.Table, where: str) -> course.Members:
     """The files the engine plans to read, to be clicked."""
     decisions = of.scan(where=ts.where(where)).explain().decisions().to_pylist()
-    return course.Members(tuple((row["file_name"],) for row in decisions if row["kept"]), noun="file")
+    return course.files(of.inspect.levels(), (row["file_name"] for row in decisions if row["kept"]))
 
 
 # %% [markdown]
@@ -177,6 +177,10 @@ trap = course.task(
         "no": "a row in it may be newer than one in a file that is read",
     },
     answer="no" if kept_anyway else "yes",
+    wrong={
+        "yes": "an order may have left month 6 by the change, and its old row would be read.",
+        "no": "then its rows would matter to the ones that are read.",
+    },
     hint="Think of a key in both files. If only the old file were read, which of its two rows would be seen?",
     why="An update might have moved an order *out of* month 6. Skip the newer file, and the old row is back.",
 )
@@ -204,6 +208,11 @@ partitions = course.task(
     f"many are read for `{by_month}`?",
     answer=read_files(parted, by_month),
     options=[1, writes, 2 * writes, whole],
+    wrong=lambda count: (
+        "each write left a file of its own in the partition, and nobody has merged them."
+        if count < writes
+        else "the files of other months lie in other folders."
+    ),
     hint="Each write left one file in each month it had orders of. How many did they leave in month 6?",
     why="All files of five partitions are skipped, whatever overlaps: a partition is decided exactly.",
 )
@@ -230,6 +239,11 @@ buckets = course.task(
     f"read for `{query}`?",
     answer=read_files(bucketed, query),
     options=[1, writes, 2 * writes, 4 * writes],
+    wrong=lambda count: (
+        "each write left a file in the bucket, and nobody has merged them."
+        if count < writes
+        else "the key names one bucket, and files of others are not read."
+    ),
     hint="The hash of the key names one bucket. How many files did the writes leave in it?",
     why="One bucket of four is left. Inside it the runs still overlap: compaction and buckets add up.",
 )
@@ -261,6 +275,11 @@ bitmap = course.task(
     f"`{odd}`? Statistics would let all of them pass.",
     answer=read_files(indexed, odd),
     options=[0, 1, writes // 2, writes],
+    wrong=lambda count: (
+        "then a bitmap would have said that the value is there."
+        if count
+        else "then every bitmap would know that the value is not there."
+    ),
     hint="The bitmap of each file is asked whether any row has this value. What does it answer?",
     why="No bitmap has the value, so no file is opened. For equality on scattered values, indexes win.",
 )

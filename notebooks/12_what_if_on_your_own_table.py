@@ -108,6 +108,12 @@ waiting = course.task(
     "reader meets?",
     options=outcomes,
     answer=came.get((direction("bytes compacted"), direction("runs, mean")), "a"),
+    wrong={
+        "a": "runs that gather for longer are merged less often.",
+        "b": "runs that wait for a merge are runs that a reader meets.",
+        "c": "merges are rarer with a higher trigger, and more runs wait for one.",
+        "d": "merges are rarer with a higher trigger, so bytes are written less often.",
+    },
     hint="Runs gather for longer before they are merged. So how often is each byte rewritten? And who pays?",
     why="Fewer, larger merges: each byte is rewritten less often. Until then readers live with the runs.",
 )
@@ -135,6 +141,11 @@ worst = course.task(
     "Readers do not live in the mean. **How many sorted runs** does B hold at its worst commit?",
     answer=found["runs, most"].after,
     options=range(later - 4, later + 4),
+    wrong=lambda count: (
+        f"up to the trigger, {later}, no rule acts."
+        if count < later
+        else f"from {later} runs on a rule acts."
+    ),
     hint="How many runs may gather before the trigger merges some?",
     why="The trigger is a promise to readers: beyond it runs are merged before the next commit is done.",
 )
@@ -173,6 +184,11 @@ price = course.task(
         "space": "bytes stored at the end",
     },
     answer=max(changes, key=changes.get),
+    wrong={
+        "write": "what is merged more often would have to be written more often.",
+        "read": "leveled keeps a level in one run, so readers meet few.",
+        "space": "leveled merges early, so little of what is stored is outdated.",
+    },
     hint="Leveled merges what arrives into level 1 again and again. What does that rewrite each time?",
     why=f"{instead.verdict('Leveled')} It rewrites level 1 for every few flushes: few runs and little waste "
     "are bought with bytes.",

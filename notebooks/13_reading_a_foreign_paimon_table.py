@@ -107,6 +107,11 @@ runs = course.task(
     + ".",
     answer=len({(f["level"], f["run"]) for f in levels}),
     options=range(1, len(levels) + 3),
+    wrong=lambda count: (
+        "each level that has files holds one run at least."
+        if count < len({f["level"] for f in levels})
+        else "the files of one level, from level 1 on, are one run together."
+    ),
     hint="Each file of level 0 is a run of its own; from level 1 on a whole level is one.",
     why="One run at level 0, one at level 3, one at level 4. The table has five levels: `num-levels` is 5.",
 )
@@ -136,6 +141,10 @@ fires = course.task(
     f"{table.options['num-sorted-run.compaction-trigger']}. Does the rule on the number of runs fire now in "
     "bucket 0?",
     answer=counting.state == "fired",
+    wrong={
+        "yes": "the rule wants more runs than the trigger, and equal is not more.",
+        "no": "there are more runs than the trigger.",
+    },
     hint="The rule fires when runs > trigger. How many are there?",
     why="runs {runs} ≤ trigger {trigger}: nothing to do yet.".format(**dict(counting.numbers)),
 )
@@ -176,6 +185,12 @@ next_id = course.task(
     f"Java's newest snapshot is #{newest}. We wrote a few rows. Which id did they get?",
     answer=committed.snapshot,
     options=[1, newest, newest + 1, newest + 2],
+    wrong={
+        1: "the table has been written before: that name is taken.",
+        newest: "that is the name of Java's newest snapshot, and no snapshot is written twice.",
+        newest + 1: "no name is left free for another engine.",
+        newest + 2: "no name is left free between two snapshots.",
+    },
     hint="Snapshots are numbered by the table, whoever writes them.",
     why="The next free name. Two engines that write at once race for it, exactly as in notebook 07.",
 )
@@ -248,6 +263,11 @@ refused = course.task(
         "both": "reads and writes it, and leaves the Iceberg metadata out",
         "reads": "reads it, and refuses to write, naming the option",
         "nothing": "refuses to open it",
+    },
+    wrong={
+        "both": "readers of the Iceberg metadata would miss what this engine wrote, and nobody would say so.",
+        "reads": "then a write would have to leave something behind.",
+        "nothing": "the rows are in files that this engine knows; reading needs no Iceberg metadata.",
     },
     hint="Would a reader miss anything? And what would readers of the Iceberg metadata see after our write?",
     why="Reading needs no Iceberg metadata. Writing without it would leave its readers behind, in silence.",

@@ -83,6 +83,12 @@ counts = course.task(
     "does `word_count` have in the end?",
     answer=counted.to_arrow()["words"][0].as_py(),
     options={1: "one sum", 16: "one a word", 26: "one a letter", 100_000: "one a row that came"},
+    wrong={
+        1: "the sum is kept for each word, not for all.",
+        16: "a digit has as many values.",
+        26: "the words are hexadecimal digits, not letters.",
+        100_000: "a table with a key keeps one row a key.",
+    },
     hint="A keyed table has one row a key, however often it was written.",
     why="The job writes the new count of each word that came; a row of the same key replaces the older one.",
 )
@@ -193,6 +199,12 @@ left = course.task(
         "both": "an INSERT that goes on never ends",
         "none": "what is read to its end is done",
     },
+    wrong={
+        "load line items": "the log of the source has an end, and the job has reached it.",
+        "keep the summary": "then the table that it follows would go on.",
+        "both": "one of them reads a log that has an end.",
+        "none": "one of them follows a table, and a table has no end.",
+    },
     hint="Which of the two things that they read has an end?",
     why="A table has no end. Its job runs until it is stopped; the same statement under its name goes on "
     "there.",
@@ -263,6 +275,12 @@ most = course.task(
         "key range": "the smallest and the largest key of a file",
         "column stats": "the smallest and the largest quantity",
     },
+    wrong={
+        "partition": "the query would have to name a month.",
+        "bucket": "a range of keys names no bucket: neighbouring keys have other hashes.",
+        "key range": "each file holds keys from all over the range of its month.",
+        "column stats": "the query does not ask for a quantity.",
+    },
     hint="Seven years of months, and the query wants one. A range of a key names no bucket.",
     why=f"It skips {skipped.most_common(1)[0][1]:,} of {len(decisions):,} files, and opens none of them.",
 )
@@ -294,6 +312,12 @@ compacted = course.task(
         months: "one a month",
         buckets: "one a bucket",
         levels.num_rows: "as many",
+    },
+    wrong={
+        1: "files of different months lie in different folders.",
+        months: "a month has two buckets, and each is a tree of its own.",
+        buckets: "that would be one tree a bucket.",
+        levels.num_rows: "compaction merges the runs of a bucket.",
     },
     hint="Each bucket is an LSM tree of its own.",
     why="One run is left in each bucket, and it is small enough for one file.",

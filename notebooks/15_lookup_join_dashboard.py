@@ -225,6 +225,10 @@ taken_back = course.task(
         "subtracted": "what was added is taken back",
         "kept": "sums only grow",
     },
+    wrong={
+        "subtracted": "then the sums would have to fall.",
+        "kept": "the changelog brings the deleted row as −D, and a sum can take it back.",
+    },
     hint="`dwd_orders` has a changelog: a deleted row comes as −D. What is the opposite of a sum?",
     why="A −D row is subtracted by the table itself; a job with GROUP BY would do so in its state.",
 )
@@ -250,6 +254,11 @@ later = course.task(
     "Peru is in `dim_nation` now. What happens to its orders that were joined as 'unknown' before?",
     answer=become if looking.sql(america).to_arrow()["n"][0].as_py() else stay,
     options=[stay, become, "they become PERU at the next compaction"],
+    wrong={
+        stay: "then nobody would look again.",
+        become: "the job asks for the nation when an order comes, and these came before.",
+        "they become PERU at the next compaction": "compaction changes no row.",
+    },
     hint="Who would have to touch them? A lookup join asks when a row comes.",
     why="A lookup join is made when a row comes, and never again for that row.",
 )

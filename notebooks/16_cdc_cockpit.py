@@ -205,6 +205,11 @@ again = course.task(
     "`orders` does the capture read again from the database?",
     answer=rows_read() - before,
     options={0: "none", gifts: "those with a note", there: "all"},
+    wrong={
+        0: "then the log would have to bring all that changes.",
+        gifts: "their notes come by the log, like any other change.",
+        there: "a new column is NULL in the rows that are there: there is nothing to read.",
+    },
     hint="Which value have the rows that are there in the new column? Who needs to ask the database for it?",
     why="They are NULL in the new column, in the database and in the lake. The notes come by the log.",
 )

@@ -118,6 +118,12 @@ fresh = course.task(
         250: "the orders, old and new",
         270: "those, and the updates",
     },
+    wrong={
+        200: "that leaves the log out, and `log=True` asks for it.",
+        230: "rows that are not committed lie in the log, and in no file yet.",
+        250: "that would count each order once.",
+        270: "an update replaces a row; it is not one more.",
+    },
     hint="The rows of the log are merged by key, they are not just appended.",
     why="20 of the 70 rows replace orders that are there.",
 )
@@ -164,6 +170,12 @@ gap = course.task(
         "rest": "the 10 rows that the log still has",
         "again": "the whole table, to start anew",
         "error": "an error",
+    },
+    wrong={
+        "all": "the log alone does not have them.",
+        "rest": "the reader would miss 30 rows, and files have them.",
+        "again": "the reader knows which commits it has seen, and need not start anew.",
+        "error": "what the log has dropped is in files.",
     },
     hint="What the log drops is in files by then, and each commit knows which rows it brought.",
     why="Files step in, commit by commit, and say so. Then the reader is back in the log.",
@@ -219,6 +231,12 @@ between = course.task(
         "finished": "nobody sees them until the next writer comes, which completes the commit first",
         "again": "the writer has to write them again",
     },
+    wrong={
+        "lost": "the log has them, and it says which commit they belong to.",
+        "seen": "readers of the log would have what the table never gets: both must agree.",
+        "finished": "then somebody has to find them in the log.",
+        "again": "the log has them, so whoever comes next need not ask the writer.",
+    },
     hint="The log is the order. What must be true of the files for a reader to switch from one to the other?",
     why="Files are always a prefix of the log. Who comes next brings them up to it, under the old writer's "
     "name: if that one writes them again, it is told that they are there.",
@@ -263,6 +281,11 @@ twice = course.task(
     f"batch {load.crash}. How many rows does a reader of the log get twice?",
     answer=lambda: lab[3].doubles,
     options=guesses,
+    wrong=lambda count: (
+        "the next writer begins at the checkpoint, and without a key nobody sees that rows came before."
+        if not count
+        else "the next writer begins at the last checkpoint: count the batches from there to the loss."
+    ),
     hint="From which batch does the next process write again? Which of these are in the log already?",
     why="What was visible since the last checkpoint is written again, and nobody can tell: there is no key.",
 )
@@ -287,6 +310,12 @@ design = course.task(
     "and writes the fewest files?**",
     answer=str(min((o for o in lab.outcomes if not o.early), key=lambda o: o.data_files).number),
     options={str(outcome.number): outcome.design for outcome in lab.outcomes},
+    wrong={
+        "1": "it writes a file for each write.",
+        "2": "its rows wait for the checkpoint.",
+        "3": "its rows are seen before their commit, and some of them twice.",
+        "4": "its rows are seen before their commit.",
+    },
     hint="Who shows rows only with their commit? And who writes a file at each of a thousand writes?",
     why="`transactional`: at the checkpoint, in the files and in the log. 4, `eventual`, is for dashboards: "
     "rows are there at once, and need a key. 1 is for rare, large writes.",

@@ -122,6 +122,11 @@ fresh = course.task(
         total: "when the shop shut",
         total + 1_000: "all that were written",
     },
+    wrong={
+        in_the_lake: "`log=True` also asks the cluster for what no round has brought yet.",
+        total: "1,000 orders were written after that.",
+        total + 1_000: "that would include orders that no round has brought.",
+    },
     hint="Which rows are behind the offsets of the newest snapshot? Where are they?",
     why="The rows that no round has brought yet come from the cluster. It does not matter where a round is.",
 )
@@ -167,6 +172,11 @@ uncommitted = course.task(
     "lake. **How many of them does a reader of the lake see?**",
     answer=first_found,
     options={0: "what nobody committed nobody sees", burst // 2: "about half", burst: "the files are there"},
+    wrong={
+        0: "then a file that nobody names would not count.",
+        burst // 2: "a commit is seen whole or not at all.",
+        burst: "the files are there, but no snapshot names them.",
+    },
     hint="Which file makes data files count?",
     why="The files are there, but nothing names them. The next service reads the rows again.",
 )
@@ -207,6 +217,12 @@ between = course.task(
         "deleted": "roll the lake back to the snapshot that the cluster knows",
         "told": "see the offsets in the newest snapshot of the lake, tell the cluster, go on behind them",
         "stuck": "refuse the table, until a person decides",
+    },
+    wrong={
+        "twice": "the snapshot of the lake has the offsets of the rows that it brought.",
+        "deleted": "readers of the lake have seen the snapshot; nothing takes it back.",
+        "told": "then the lake would have to know how far it is.",
+        "stuck": "the lake itself knows how far it is, so nobody has to decide.",
     },
     hint="Two places know how far the lake is. Which of them cannot be wrong about the rows in it?",
     why="Rows and offsets came into the lake in one commit. What the cluster believes is a hint: it is asked "

@@ -55,6 +55,18 @@ def test_the_notebook_checks_its_environment_and_leaves_answers_to_the_learner(p
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_each_option_of_a_task_has_its_reason(path: Path) -> None:
+    """A picture, a ruler and an order say themselves what is off with what was clicked."""
+    code = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    nodes = [node for source in code for node in ast.walk(ast.parse(python(source)))]
+    tasks = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "course.task"]
+    for task in tasks:
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in task.keywords}
+        shown = {"picture", "ruler", "wrong"} & set(given) or given["answer"].startswith("course.Order(")
+        assert shown, f"task {ast.unparse(task.args[0])} says nothing of a wrong option: give `wrong`"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_cells_that_hold_an_answer_are_folded(path: Path) -> None:
     """Those that pose a task; below the first one also what is written behind a veil."""
     posed = False
