@@ -15,8 +15,8 @@
 # %% [markdown]
 # # Start here
 #
-# In five minutes you grow an **LSM tree**: the shape of a lake table when rows keep coming in. You see why it
-# grows wild, who prunes it, and what pruning costs.
+# In a few minutes you grow an **LSM tree**: the shape of a lake table when rows keep coming in. You see why
+# it grows wild, who prunes it, and what pruning costs.
 #
 # Start all cells. Each task asks for a guess: click it, then *Ask the engine*. What would give it away waits
 # until then. The tree is simulated by the rules that this engine, and Apache Paimon, use on real tables.
@@ -128,7 +128,7 @@ pruning.then(
 # %% [markdown]
 # ## A whole hour
 #
-# The tree is left to itself for an hour.
+# The tree is left to itself until its first hour is over.
 
 # %%
 tree.advance(60)
@@ -146,7 +146,7 @@ def most_runs(tree: Simulator) -> int:
 kinds, max_runs = commits["commit_kind"].to_pylist(), most_runs(tree)
 wild = course.task(
     "an hour later",
-    "**60** runs were written in that hour. How many lay in the tree at the worst moment? A reader of the "
+    "**60** runs were written in this hour. How many lay in the tree at the worst moment? A reader of the "
     "whole table asks all of them, one of a single key at most as many.",
     options={"sixty": "about sixty", "few": "a handful", "one": "never more than one"},
     answer="one" if max_runs == 1 else "few" if max_runs <= 8 else "sixty",
@@ -214,7 +214,7 @@ tradeoff.then(
 # ## Your turn
 #
 # The **workbench** has all of it in one place: the timeline, the levels, the engine's decision with its sum,
-# and what it costs. *Flush* lets a minute pass, *Step* makes one compaction. Set the trigger to 10, flush a
+# and what it costs. *Flush* lets a minute pass, *Step* makes one compaction. Set a higher trigger, flush a
 # few times, and see the lanes fill up.
 
 # %%

@@ -76,11 +76,12 @@ sorted_rows = course.task(
 sorted_rows
 
 # %% jupyter={"source_hidden": true} tags=["check:the_first_file"]
-shown = in_file.select(["_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pandas()
+shown = in_file.select(["_KEY_order_id", "_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pandas()
 sorted_rows.then(
     shown.to_string(index=False),
-    "The file, with two columns of its own: a larger `_SEQUENCE_NUMBER` is a newer row; of `_VALUE_KIND`, 0 "
-    "is *here is a row*, 3 is *this key is gone*. A file whose keys increase is a **sorted run**.",
+    "The file, with three columns of its own: the key once more; a larger `_SEQUENCE_NUMBER` is a newer row; "
+    "of `_VALUE_KIND`, 0 is *here is a row*, 3 is *this key is gone*. A file whose keys increase is a "
+    "**sorted run**.",
 )
 
 # %% [markdown]
@@ -104,7 +105,7 @@ files = course.task(
     wrong=lambda count: (
         "writes are not merged with what was there: files never change."
         if count < writes
-        else "the file that was there before the writes still lies there, or it was counted twice."
+        else "the file that was there before the writes still lies there, or is counted again."
     ),
     hint="Nobody merges here, and no file can be changed. What does each write leave behind?",
     why="One flush a write, one file a flush. At level 0 each file is a sorted run of its own.",

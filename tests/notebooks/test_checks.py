@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import nbformat
@@ -19,10 +20,11 @@ from tests.notebooks.checked import NOTEBOOKS, check_names, checks_of, python, w
 
 
 def functions(stem: str) -> dict[str, inspect.Signature]:
-    """The checks of a notebook with what they ask for."""
+    """The checks of a notebook with what they ask for; what gives something is no check."""
     module = checks_of(stem)
-    own = {name: each for name, each in vars(module).items() if inspect.isfunction(each)}
-    return {name: inspect.signature(each) for name, each in own.items() if each.__module__ == module.__name__}
+    own = [each for each in vars(module).values() if inspect.isfunction(each)]
+    asked = {each.__name__: inspect.signature(each) for each in own if each.__module__ == module.__name__}
+    return {name: each for name, each in asked.items() if each.return_annotation == "None"}
 
 
 def bound_by(cell: NotebookNode) -> set[str]:
@@ -53,6 +55,7 @@ def test_each_check_asserts_something(path: Path) -> None:
         function.name
         for function in source.body
         if isinstance(function, ast.FunctionDef)
+        and function.name in functions(path.stem)
         and not any(isinstance(node, ast.Assert) for node in ast.walk(function))
     ]
     assert empty == []
@@ -84,3 +87,47 @@ def test_a_claim_that_is_not_so_fails() -> None:
         call(checks.the_same_rows, values | {"after": values["after"].slice(1)})
     with pytest.raises(KeyError, match="table"):
         call(lesson_03.sound, {})
+
+
+COUNTED = [path for path in NOTEBOOKS if path.stem[:2] <= "05"]
+WORDS = "two|three|four|five|six|seven|eight|nine|ten|sixty|twice|quarter|half"
+NUMBER = re.compile(rf"(?<![\w#`.])\d[\d,.]*\b|\b(?:{WORDS})\b", re.IGNORECASE)
+NAMES = re.compile(
+    r"\blevel \d|\bnotebook \d+|^#+ \d+ · .*|`[^`]*`|\[[^]]*\]\([^)]*\)", re.IGNORECASE | re.MULTILINE
+)
+"""What has a number but says nothing by it: a level, a lesson, code."""
+
+
+def prose(path: Path) -> list[str]:
+    """What a lesson says: its text up to what is left to try, and the words of its tasks and veils."""
+    said = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            said.append(re.split("## Two questions|## Where to go", cell.source)[0])
+            continue
+        for node in ast.walk(ast.parse(python(cell.source))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("course.task", ".then")):
+                named = [key.value for key in node.keywords if key.arg in ("hint", "why", "wrong")]
+                said += strings([*node.args[ast.unparse(node.func) == "course.task" :], *named])
+    return [" ".join(text.split()) for text in said]
+
+
+def strings(nodes: list[ast.expr]) -> list[str]:
+    """The literal texts in expressions; the keys of a mapping are none."""
+    parts = [value for node in nodes if isinstance(node, ast.Dict) for value in node.values]
+    parts += [node for node in nodes if not isinstance(node, ast.Dict)]
+    found = [each for part in parts for each in ast.walk(part) if isinstance(each, ast.Constant)]
+    return [each.value for each in found if isinstance(each.value, str)]
+
+
+@pytest.mark.parametrize("path", COUNTED, ids=lambda p: p.stem)
+def test_every_number_that_a_lesson_says_is_in_a_claim_of_a_check(path: Path) -> None:
+    checks = [vars(checks_of(path.stem))[name] for name in functions(path.stem)]
+    claimed = [claim for check in checks for claim in vars(check).get("claims", ())]
+    said = prose(path)
+    assert not [claim for claim in claimed if not any(claim in text for text in said)], "the lesson says it"
+    for text in said:
+        for claim in claimed:
+            text = text.replace(claim, "")
+        free = NUMBER.findall(NAMES.sub("", text))
+        assert not free, f"no check claims {', '.join(free)} of {text!r}: assert it in a check, with `claims`"

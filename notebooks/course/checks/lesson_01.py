@@ -7,10 +7,18 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
+from notebooks.course.checks import claims
+from notebooks.demo import pipeline
 
 
-def loaded_and_followed(run: Any, commits: pa.Table, commits_expected: Any, progress: Any) -> None:
+@claims(
+    "two chunks while it loads", "never written twice", "chunks, two in a batch", "two chunks go into one."
+)
+def loaded_and_followed(
+    run: Any, plan: pipeline.Plan, commits: pa.Table, commits_expected: Any, progress: Any
+) -> None:
     """Each batch is one commit, and all of the source is in the table."""
+    assert plan.chunks_per_batch == 2
     assert run.loaded()
     assert run.ingested()
     assert commits.num_rows == commits_expected.answer.own, "one snapshot a batch"
@@ -18,17 +26,22 @@ def loaded_and_followed(run: Any, commits: pa.Table, commits_expected: Any, prog
     assert progress.progress.lag_bytes == 0, "everything up to the log's head is in the table"
 
 
-def nothing_is_compacted(levels: pa.Table, runs: int) -> None:
+@claims("two buckets in each")
+def nothing_is_compacted(levels: pa.Table, runs: int, table: ts.Table) -> None:
     """All runs of the bucket lie at level 0."""
     assert set(levels["level"].to_pylist()) == {0}, "nothing is compacted yet"
     assert levels.num_rows == runs
+    assert table.options["bucket"] == "2"
 
 
+@claims("Five runs are allowed")
 def one_step(
-    after: pa.Table, before: pa.Table, table: ts.Table, where: dict[str, Any], runs: int, left: Any
+    after: pa.Table, before: pa.Table, table: ts.Table, where: dict[str, Any], runs: int, left: Any, dry: Any
 ) -> None:
     """A step makes one run of those it takes, and changes no row."""
     assert after.equals(before), "compaction changes no row"
+    numbers = [dict(trial.numbers) for trial in dry.picks[0].decision.reason.trials]
+    assert {each["trigger"] for each in numbers if "trigger" in each} == {5}
     assert table.inspect.levels(**where).num_rows == runs - len(left.answer.own) + 1
 
 

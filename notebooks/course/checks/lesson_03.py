@@ -7,8 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
+from notebooks.course.checks import claims
 
 
+@claims("All four runs are merged into **L5**")
 def four_runs(levels: list[dict[str, Any]], keys: int) -> None:
     """One delete, three updates, four updates, and all ten orders at the oldest level."""
     assert [(file["level"], file["rows"]) for file in levels] == [(0, 1), (0, 3), (0, 4), (5, keys)]
@@ -29,9 +31,12 @@ def one_delete_is_dropped(steps: Any, gone: int, merged: Any) -> None:
     assert gone not in merged.rows["order_id"].to_pylist()
 
 
-def the_delete_is_kept(deleted: Any) -> None:
+@claims("the **three runs of level 0**")
+def the_delete_is_kept(deleted: Any, partly: Any, levels: list[dict[str, Any]]) -> None:
     """A merge that leaves the oldest run alone writes the delete again."""
     assert [row["fate"] for row in deleted] == ["kept"]
+    assert {row["run"] for row in partly.inputs.to_pylist()} == {0, 1, 2}
+    assert [file["level"] for file in levels[:3]] == [0, 0, 0]
 
 
 def the_steps_are_the_merge(after: pa.Table, merged: Any, table: ts.Table) -> None:
@@ -40,8 +45,12 @@ def the_steps_are_the_merge(after: pa.Table, merged: Any, table: ts.Table) -> No
     assert [file["level"] for file in table.inspect.levels().to_pylist()] == [5]
 
 
-def a_column_decides(by_arrival: Any, by_field: Any) -> None:
+@claims("the two values of `at`", "20 > 10: the older run wins")
+def a_column_decides(
+    late: list[dict[str, Any]], early: list[dict[str, Any]], by_arrival: Any, by_field: Any
+) -> None:
     """By arrival the late row wins, by the column the other one."""
+    assert ([row["at"] for row in late], [row["at"] for row in early]) == ([10], [20])
     assert by_arrival.model.steps[0].values["status"] == "packed"
     assert by_field.model.steps[0].values["status"] == "sent"
     assert "although" in by_field.model.steps[0].why

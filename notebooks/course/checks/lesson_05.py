@@ -8,10 +8,28 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
+from notebooks.course.checks import claims
 
 
-def the_trade_off(eager: Any, lazy: Any, large: Any, small: Any) -> None:
+@claims(
+    "pays with one of three things",
+    "size-ratio 1 %",
+    "From trigger **8** to trigger **2**",
+    "bytes at trigger 2,",
+    "at trigger 8.",
+    "Leveled, trigger 4.",
+    "Each level holds **10** times the newer one, not **2** times.",
+    "buys two of three with the third",
+)
+def the_trade_off(eager: Any, lazy: Any, large: Any, small: Any, trade_off: Any) -> None:
     """Fewer runs cost more bytes; a larger multiplier costs bytes and saves runs and space."""
+    settings = [each.setting for each in (lazy, eager, small, large)]
+    assert [(each.strategy, each.trigger, each.ratio) for each in settings] == [
+        *(("universal", 8, 1), ("universal", 2, 1)),
+        *(("leveled", 4, 2), ("leveled", 4, 10)),
+    ]
+    costs = [(each.write, each.read, each.space) for each in trade_off.model.outcomes]
+    assert tuple(map(min, zip(*costs, strict=True))) not in costs, "no setting is best in all three"
     assert eager.write > lazy.write
     assert eager.read < lazy.read
     assert large.write > small.write
@@ -19,9 +37,12 @@ def the_trade_off(eager: Any, lazy: Any, large: Any, small: Any) -> None:
     assert large.space < small.space
 
 
-def level_0_is_due(next_pick: Callable[..., Any], six: Any) -> None:
+@claims("its trigger is **4**", "/ 4: level 0 is due", "The highest score of 1 or more goes first")
+def level_0_is_due(next_pick: Callable[..., Any], six: Any, score: Any) -> None:
     """The rule of level 0 fires."""
     assert next_pick(six).rule == "level 0"
+    numbers = dict(score.numbers)
+    assert numbers["score"] == six.inspect.levels().num_rows / 4 >= 1
 
 
 def a_part_of_level_1(full: Any, moving: list[str]) -> None:
