@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,12 @@ from nbformat import NotebookNode
 from notebooks.course.checks import TAG
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("[0-9]*.ipynb"))
+
+
+@cache
+def read(path: Path) -> NotebookNode:
+    """A notebook as it is kept; nobody changes what is given."""
+    return nbformat.read(path, as_version=4)
 
 
 def python(source: str) -> str:

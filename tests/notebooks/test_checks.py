@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 
 from notebooks import course
 from notebooks.course.checks import TAG, call, lesson_03
-from tests.notebooks.checked import NOTEBOOKS, check_names, checks_of, python, with_checks
+from tests.notebooks.checked import NOTEBOOKS, check_names, checks_of, python, read, with_checks
 
 
 def functions(stem: str) -> dict[str, inspect.Signature]:
@@ -39,7 +39,7 @@ def bound_by(cell: NotebookNode) -> set[str]:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_each_check_stands_behind_one_cell_and_asks_for_names_that_are_there(path: Path) -> None:
     checks, known, placed = functions(path.stem), set(), []
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in read(path).cells:
         known |= bound_by(cell) if cell.cell_type == "code" else set()
         for name in check_names(cell):
             placed.append(name)
@@ -101,7 +101,7 @@ NAMES = re.compile(
 def prose(path: Path) -> list[str]:
     """What a lesson says: its text up to what is left to try, and the words of its tasks and veils."""
     said = []
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in read(path).cells:
         if cell.cell_type == "markdown":
             said.append(re.split("## Two questions|## Where to go", cell.source)[0])
             continue

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import nbformat
 import pytest
 
-from tests.notebooks.checked import NOTEBOOKS, python
+from tests.notebooks.checked import NOTEBOOKS, python, read
 
 
 def gives_away(source: str) -> bool:
@@ -28,7 +27,7 @@ def gives_away(source: str) -> bool:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_a_learner_meets_prose_pictures_and_tasks_but_no_checks(path: Path) -> None:
     """What a lesson claims is asserted by the checks of the course, beside the notebook."""
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in read(path).cells:
         if cell.cell_type == "code":
             nodes = ast.walk(ast.parse(python(cell.source)))
             assert not any(isinstance(node, ast.Assert) for node in nodes), f"asserts: {cell.source}"
@@ -37,7 +36,7 @@ def test_a_learner_meets_prose_pictures_and_tasks_but_no_checks(path: Path) -> N
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_the_notebook_has_parameters_and_no_outputs(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     code = [c for c in notebook.cells if c.cell_type == "code"]
     assert "parameters" in code[0].metadata.get("tags", [])
     assert not any(c.outputs or c.execution_count for c in code)
@@ -46,7 +45,7 @@ def test_the_notebook_has_parameters_and_no_outputs(path: Path) -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_the_notebook_checks_its_environment_and_leaves_answers_to_the_learner(path: Path) -> None:
-    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    code = [c.source for c in read(path).cells if c.cell_type == "code"]
     assert "course.check()" in code[1], "the second code cell says what is missing"
     for source in code:
         for node in ast.walk(ast.parse(python(source))):
@@ -57,7 +56,7 @@ def test_the_notebook_checks_its_environment_and_leaves_answers_to_the_learner(p
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_each_option_of_a_task_has_its_reason(path: Path) -> None:
     """A picture, a ruler and an order say themselves what is off with what was clicked."""
-    code = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    code = [cell.source for cell in read(path).cells if cell.cell_type == "code"]
     nodes = [node for source in code for node in ast.walk(ast.parse(python(source)))]
     tasks = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "course.task"]
     for task in tasks:
@@ -70,7 +69,7 @@ def test_each_option_of_a_task_has_its_reason(path: Path) -> None:
 def test_cells_that_hold_an_answer_are_folded(path: Path) -> None:
     """Those that pose a task; below the first one also what is written behind a veil."""
     posed = False
-    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    code = [cell for cell in read(path).cells if cell.cell_type == "code"]
     for cell in code:
         posed = posed or "course.task(" in cell.source
         if posed and gives_away(cell.source):

@@ -8,15 +8,12 @@ import pyarrow as pa
 
 import tablestore as ts
 from notebooks.course.checks import claims
-from notebooks.demo import pipeline
 
 
 @claims(
     "two chunks while it loads", "never written twice", "chunks, two in a batch", "two chunks go into one."
 )
-def loaded_and_followed(
-    run: Any, plan: pipeline.Plan, commits: pa.Table, commits_expected: Any, progress: Any
-) -> None:
+def loaded_and_followed(run: Any, plan: Any, commits: pa.Table, commits_expected: Any, progress: Any) -> None:
     """Each batch is one commit, and all of the source is in the table."""
     assert plan.chunks_per_batch == 2
     assert run.loaded()
