@@ -51,7 +51,7 @@ def parameterized(path: Path, folder: Path) -> Path:
     given = {name: value for name, value in SMALL.items() if name in known}
     assert "solve" in known, "the engine can answer the tasks of every notebook"
     given["solve"] = path.stem == GAME
-    made = parameterize_notebook(with_checks(load_notebook_node(str(path)), path.stem), given)
+    made = with_checks(parameterize_notebook(load_notebook_node(str(path)), given), path.stem)
     for cell in made.cells:
         cell.metadata.pop("papermill", None)
     copy = folder / path.name
