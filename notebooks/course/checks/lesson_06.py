@@ -1,4 +1,4 @@
-"""What notebook 06 claims, checked with the values of its cells. Called by `checks.run`."""
+"""What notebook 06 claims, checked with the values of its cells. Run by `checks.call`."""
 
 from __future__ import annotations
 
