@@ -69,6 +69,11 @@ commits_expected = course.task(
     "commit. How many **snapshots** will the table have?",
     answer=-(-run.chunks // plan.chunks_per_batch) + pairs,
     options=sorted({2, pairs, -(-run.chunks // plan.chunks_per_batch) + pairs, run.chunks + pairs}),
+    wrong=lambda count: (
+        "that is a commit for each chunk; two chunks go into one."
+        if count == run.chunks + pairs
+        else "that is a part: batches of the load, or of the changes, are missing."
+    ),
     hint="Count the batches of the load, then those of the changes. A batch is whole or not at all.",
     why="One snapshot a batch. Small batches mean fresh data, and many small files.",
 )
@@ -96,14 +101,10 @@ progress.wait()
 commits = table.inspect.commits()
 shown = commits.select(["snapshot_id", "commit_kind", "rows_added", "files_added", "changelog_rows"])
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert run.loaded()
-assert run.ingested()
-assert commits.num_rows == commits_expected.answer.own, "one snapshot a batch"
-assert progress.progress.counts["committed"] == run.chunks
-assert progress.progress.lag_bytes == 0, "everything up to the log's head is in the table"
-commits_expected.then(shown.to_pandas().to_string(index=False))
+# %% jupyter={"source_hidden": true} tags=["check:loaded_and_followed"]
+commits_expected.then(
+    shown.to_pandas().to_string(index=False),
+)
 
 # %% [markdown]
 # ## What is in the table
@@ -111,16 +112,11 @@ commits_expected.then(shown.to_pandas().to_string(index=False))
 # The table is partitioned by month, two buckets in each. Every bucket is an LSM tree of its own. Nobody has
 # compacted anything yet: each file is a sorted run at level 0. This is the bucket with the most.
 
-# %%
+# %% tags=["check:nothing_is_compacted"]
 counted = table.inspect.levels().group_by(["partition", "bucket"]).aggregate([("run", "count")])
 partition, bucket, runs = (column[0].as_py() for column in counted.sort_by([("run_count", "descending")]))
 levels = table.inspect.levels(partition=partition, bucket=bucket)
 print(f"{runs} sorted runs in bucket {bucket} of {partition}; {counted.num_rows} buckets in all")
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert set(levels["level"].to_pylist()) == {0}, "nothing is compacted yet"
-assert levels.num_rows == runs
 
 # %%
 desk = widgets.Workbench(table, partition, bucket)
@@ -142,7 +138,6 @@ left
 left.then(desk)
 
 # %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
 left.then(
     dry.text,
     "**The workbench** puts everything about a table side by side. Click a commit to travel. A dry run says "
@@ -154,7 +149,7 @@ left.then(
 #
 # This does the same as *Step* in the workbench.
 
-# %%
+# %% tags=["check:one_step"]
 where = {"partition": partition, "bucket": bucket}
 month = table.scan(where=ts.where(partition.replace("/", " AND ")))
 before = month.to_arrow().sort_by([(key, "ascending") for key in table.primary_key])
@@ -166,28 +161,18 @@ after = month.to_arrow().sort_by([(key, "ascending") for key in table.primary_ke
 desk.refresh()
 print(desk.controls.text())
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert after.equals(before), "compaction changes no row"
-assert table.inspect.levels(**where).num_rows == runs - len(left.answer.own) + 1
-
 # %% [markdown]
 # ## Compact everything, as Spark tasks
 #
 # One task a bucket, one COMPACT snapshot.
 
-# %%
+# %% tags=["check:one_run_in_each_bucket"]
 compacted = pipeline.compact_fully(spark, run, lambda *_: None)
 levels = table.inspect.levels()
 written = compacted.bytes_written / 1e6
 print(f"snapshot {compacted.snapshot}: {compacted.buckets} buckets, {written:.1f} MB written")
 desk.refresh()
 desk
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert set(levels["level"].to_pylist()) == {table.inspect.num_levels() - 1}
-assert levels.num_rows == counted.num_rows, "one run a bucket"
 
 # %% [markdown]
 # ## Why a query reads what it reads
@@ -199,14 +184,10 @@ question = "l_year = 1995 AND l_month = 6 AND l_orderkey < 20000"
 pruning = widgets.PruningExplainer(table, where=question)
 pruning
 
-# %%
+# %% tags=["check:files_of_one_month"]
 explained = table.scan(where=ts.where(question)).explain().to_arrow()
 kept = sum(explained["kept"].to_pylist())
 print(f"{kept} of {explained.num_rows} files are read")
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert kept <= 2, "one month, two buckets, one file each"
 
 # %% [markdown]
 # ## Travel in time, follow the changes
@@ -218,16 +199,11 @@ assert kept <= 2, "one month, two buckets, one file each"
 loaded = -(-run.chunks // plan.chunks_per_batch)  # the snapshot at the end of the load
 widgets.ChangelogView(table, since=loaded, until=loaded + pairs)
 
-# %%
+# %% tags=["check:the_whole_difference"]
 then, now = table.at(snapshot=loaded).scan().count(), table.scan().count()
 kinds = table.changes(since=loaded).group_by("rowkind").aggregate([([], "count_all")]).to_pylist()
 kinds = {row["rowkind"]: row["count_all"] for row in kinds}
 print(f"{then:,} rows at snapshot {loaded}, {now:,} now: {kinds}")
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert then == run.snapshot_rows
-assert now == then + kinds["+I"] - kinds["-D"], "the changelog holds the whole difference"
 
 # %% [markdown]
 # ## The summary, kept by the stream
@@ -240,13 +216,9 @@ run.summary.scan().to_pandas().sort_values(["l_returnflag", "l_linestatus"])
 #
 # Counts and checksums of every column, all groups of Q1 to the cent, and the table's invariants.
 
-# %%
+# %% tags=["check:verified"]
 result = verification.verify(run, lambda *_: None)
 print(f"{result.rows:,} rows, {result.columns} columns, {result.groups} groups of Q1: equal, invariants hold")
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert result.verified, result.problems
 
 # %%
 spark.stop()

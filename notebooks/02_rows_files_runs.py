@@ -75,15 +75,13 @@ sorted_rows = course.task(
 )
 sorted_rows
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert in_file["order_id"].to_pylist() == [2, 5, 9], "keys strictly increase inside a file"
-assert in_file["status"].to_pylist()[0] == "paid", "the newest row of a key wins"
-shown = in_file.select(["_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pandas()
+# %% jupyter={"source_hidden": true} tags=["check:the_first_file"]
+shown = in_file.select(["_KEY_order_id", "_SEQUENCE_NUMBER", "_VALUE_KIND", "order_id", "status"]).to_pandas()
 sorted_rows.then(
     shown.to_string(index=False),
-    "The file, with two columns of its own: a larger `_SEQUENCE_NUMBER` is a newer row; of `_VALUE_KIND`, 0 "
-    "is *here is a row*, 3 is *this key is gone*. A file whose keys increase is a **sorted run**.",
+    "The file, with three columns of its own: the key once more; a larger `_SEQUENCE_NUMBER` is a newer row; "
+    "of `_VALUE_KIND`, 0 is *here is a row*, 3 is *this key is gone*. A file whose keys increase is a "
+    "**sorted run**.",
 )
 
 # %% [markdown]
@@ -104,17 +102,18 @@ files = course.task(
     f"There was one file, then came **{writes} writes** of {rows:,} rows. How many files are there now?",
     answer=levels.num_rows,
     options=[1, 2, writes, writes + 1, 2 * writes],
+    wrong=lambda count: (
+        "writes are not merged with what was there: files never change."
+        if count < writes
+        else "the file that was there before the writes still lies there, or is counted again."
+    ),
     hint="Nobody merges here, and no file can be changed. What does each write leave behind?",
     why="One flush a write, one file a flush. At level 0 each file is a sorted run of its own.",
 )
 files
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert levels.num_rows == 1 + writes
-assert levels["level"].unique().to_pylist() == [0], "fresh files lie at level 0"
+# %% jupyter={"source_hidden": true} tags=["check:a_file_a_write"]
 stored, live = sum(levels["rows"].to_pylist()), table.scan().count()
-assert stored > live, "keys that came twice lie in two files"
 files.then(f"{levels.num_rows} files hold {stored:,} rows; the table has {live:,}")
 
 # %% [markdown]
@@ -139,20 +138,15 @@ lookup = course.task(
 )
 lookup
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-rules = {verdict["rule"] for verdict in asked.decisions().to_pylist() if not verdict["kept"]}
-assert rules == {"key range"}
-assert len(kept) == covering.num_rows
-lookup.then(widgets.LsmLevels(table), "The same for every key: the strip counts the runs to read.")
+# %% jupyter={"source_hidden": true} tags=["check:runs_skipped_by_range"]
+lookup.then(
+    widgets.LsmLevels(table),
+    "The same for every key: the strip counts the runs to read.",
+)
 
-# %%
+# %% tags=["check:the_last_write_wins"]
 row = table.get({"order_id": key})
 newest = course.orders(rows, first=1 + (writes - 1) * rows // 4, seed=seed + writes - 1).to_pylist()
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert row == next(order for order in newest if order["order_id"] == key), "the last write wins"
 
 # %% [markdown]
 # ## A delete is a row too
@@ -178,17 +172,22 @@ deleting = course.task(
         stored: "the files stay as they are",
         stored + gone: "the files grow",
     },
+    wrong={
+        live - gone: "that is the table; its files also hold older versions and the deletes.",
+        stored - gone: "no row can leave a file that is written.",
+        stored: "the delete itself has to be written somewhere.",
+        stored + gone: "that would be one more row for each delete.",
+    },
     hint="No file shrinks, since none can be changed. What does the delete itself write?",
     why="The files grow by one −D row a key while the table shrinks. Compaction gives the space back.",
 )
 deleting
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert in_files == stored + gone
-assert table.scan().count() == live - gone
-assert levels["deletes"].to_pylist()[0] == gone, "the newest run is nothing but deletes"
-deleting.then(widgets.LsmLevels(table), "Hatched: at least a fifth of the rows are deletes.")
+# %% jupyter={"source_hidden": true} tags=["check:files_grow_by_a_delete"]
+deleting.then(
+    widgets.LsmLevels(table),
+    "Hatched: at least a fifth of the rows are deletes.",
+)
 
 # %% [markdown]
 # ## From many runs to one
@@ -196,14 +195,10 @@ deleting.then(widgets.LsmLevels(table), "Hatched: at least a fifth of the rows a
 # **Compaction** merges runs in key order, keeps the newest row of each key, and writes one run to a level
 # with a larger number: older rows, larger files. From level 1 on a whole level is *one* run.
 
-# %%
+# %% tags=["check:the_same_rows"]
 before = table.scan().to_arrow().sort_by("order_id")
 done = table.compact(full=True)
 after = table.scan().to_arrow().sort_by("order_id")
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert after.equals(before), "compaction changes no row"
 
 # %% jupyter={"source_hidden": true}
 compacted = course.task(
@@ -216,19 +211,22 @@ compacted = course.task(
         stored: "all that was written, without the −D rows",
         stored + gone: "all rows of all runs",
     },
+    wrong={
+        live - gone: "that would be the rows of the table and nothing else.",
+        live: "a −D at the oldest level has nothing left to hide.",
+        stored: "older versions of a key lose to the newest one and are dropped.",
+        stored + gone: "a merge keeps one row a key, and drops the others.",
+    },
     hint="Older versions lose to newer ones. And what must a −D still hide, when no older row is left?",
     why="Exactly the rows of the table: old versions are dropped, and deletes, too: no older row is left.",
 )
 compacted
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-levels = table.inspect.levels()
-assert levels["rows"].to_pylist() == [live - gone]
-assert levels["level"].to_pylist() == [5]
-once = table.scan(where=col("order_id") == key).explain()
-assert sum(verdict["kept"] for verdict in once.decisions().to_pylist()) == 1
-compacted.then(done.text, f"A read of key {key:,} asks one run now instead of {len(kept)}.")
+# %% jupyter={"source_hidden": true} tags=["check:one_run_is_left"]
+compacted.then(
+    done.text,
+    f"A read of key {key:,} asks one run now instead of {len(kept)}.",
+)
 
 # %% [markdown]
 # ## Time travel
@@ -244,16 +242,8 @@ compacted.then(timeline)
 # %%
 compacted.then(levels_then)
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-commits = table.inspect.commits().to_pylist()
-assert [commit["commit_kind"] for commit in commits] == ["APPEND"] * (2 + writes) + ["COMPACT"]
-assert commits[-1]["files_removed"] == 2 + writes
-assert table.at(snapshot=1).scan().count() == 3, "the first snapshot is still there"
+# %% jupyter={"source_hidden": true} tags=["check:every_commit_can_be_read"]
 timeline.snapshot = 1 + writes  # the same as a click: just before the delete
-assert levels_then.snapshot == 1 + writes
-assert len(levels_then.data()) == 1 + writes
-assert table.check() == [], "the table is sound"
 course.progress()
 
 # %% [markdown]

@@ -33,7 +33,7 @@ from notebooks import course
 course.begin("03 Merging", solve=solve)
 course.check()
 
-# %%
+# %% tags=["check:four_runs"]
 import widgets
 from tablestore import col
 
@@ -47,7 +47,6 @@ table.write(course.updates(3, among=keys, seed=seed + 1))
 gone = 3
 table.delete(col("order_id") == gone)
 levels = table.inspect.levels().to_pylist()
-assert [(file["level"], file["rows"]) for file in levels] == [(0, 1), (0, 3), (0, 4), (5, keys)]
 print(f"{len(levels)} sorted runs, {sum(file['rows'] for file in levels)} rows, {keys} keys")
 
 # %% [markdown]
@@ -96,11 +95,7 @@ winner = course.task(
 )
 winner
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert newest["part"] == "kept", "the newest row is kept"
-assert all(row["part"] == "superseded" for row in rows_of[asked] if row is not newest)
-assert status[asked] == table.get({"order_id": key})["status"], "a reader gets the same row"
+# %% jupyter={"source_hidden": true} tags=["check:the_newest_row_is_kept"]
 view = widgets.MergeView(table, columns=["status"])
 view.cursor = asked
 winner.then(view, "Press **→** to merge the next key. One sentence says why.")
@@ -122,15 +117,17 @@ fate = course.task(
         "older": "the older row of the key comes back",
     },
     answer=steps[lost]["fate"],
+    wrong={
+        "kept": "no run is older than L5, so there is nothing that it would have to hide.",
+        "dropped": "then an older row of the key would have to be gone as well.",
+        "older": "the −D has the larger sequence number: it beats the older row.",
+    },
     hint="A −D has one purpose: to beat older rows of its key. Which older rows are left, and where?",
     why="Nothing is older than L5 and every run takes part: no older row is left for the −D to beat.",
 )
 fate
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert [step["fate"] for step in steps].count("dropped") == 1
-assert gone not in merged.rows["order_id"].to_pylist()
+# %% jupyter={"source_hidden": true} tags=["check:one_delete_is_dropped"]
 view_of_delete = widgets.MergeView(table, columns=["status"])
 view_of_delete.cursor = lost
 fate.then(view_of_delete)
@@ -142,15 +139,17 @@ kept = course.task(
     "Most compactions take part of the runs, since that costs less. Only the **three runs of level 0** are "
     f"merged, L5 is left alone. Is the −D of key {gone} written to the output?",
     answer="kept" in [row["fate"] for row in partly.outputs.to_pylist() if row["row_kind"] == "-D"],
+    wrong={
+        "yes": "then something would be left that it must hide.",
+        "no": "L5 is not merged, and it still has a row of the key that a reader would see again.",
+    },
     hint=f"L5 is not part of this merge, and it has an older row of key {gone}. Who would beat that one?",
     why=f"L5 still holds an older row of key {gone}. Without the −D it would come back: a delete undone.",
 )
 kept
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
+# %% jupyter={"source_hidden": true} tags=["check:the_delete_is_kept"]
 deleted = [row for row in partly.outputs.to_pylist() if row["row_kind"] == "-D"]
-assert [row["fate"] for row in deleted] == ["kept"]
 kept.then(deleted[0]["why"])
 
 # %% [markdown]
@@ -172,10 +171,7 @@ left
 table.compact(full=True)
 after = table.scan().to_arrow().sort_by("order_id")
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert after.equals(merged.rows.cast(after.schema)), "the steps gave what compaction wrote"
-assert [file["level"] for file in table.inspect.levels().to_pylist()] == [5]
+# %% jupyter={"source_hidden": true} tags=["check:the_steps_are_the_merge"]
 left.then(
     widgets.MergeView(table, columns=["status"]), "Compacted: one run is left, and nothing is to be merged."
 )
@@ -210,16 +206,12 @@ truth = course.task(
 )
 truth
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert by_arrival.model.steps[0].values["status"] == "packed"
-assert by_field.model.steps[0].values["status"] == "sent"
-assert "although" in by_field.model.steps[0].why
-truth.then(by_field)
+# %% jupyter={"source_hidden": true} tags=["check:a_column_decides"]
+truth.then(
+    by_field,
+)
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert table.check() == [], "the table is sound"
+# %% jupyter={"source_hidden": true} tags=["check:sound"]
 course.progress()
 
 # %% [markdown]

@@ -64,9 +64,8 @@ def taken(files, decision):
 # Orders arrive in time, some of them late, so that neighbouring runs overlap. With fewer runs than the
 # trigger, `num-sorted-run.compaction-trigger` (5 unless you change it), no rule looks at sizes:
 
-# %%
+# %% tags=["check:below_the_trigger"]
 waiting = next_pick(tree(4))
-assert waiting.unit is None
 print(waiting.explain().splitlines()[0])
 
 # %% [markdown]
@@ -74,7 +73,7 @@ print(waiting.explain().splitlines()[0])
 #
 # At each pick the rules are tried one after another; the first that fires decides.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["check:every_rule_is_tried"]
 five = tree(5)
 names = {
     "early full": "everything, by a clock or below a size; off unless asked for",
@@ -84,7 +83,6 @@ names = {
     "lift level 0": "whatever lies at level 0; off unless asked for",
 }
 tried = [trial.rule for trial in next_pick(five).reason.trials]
-assert set(tried) >= set(names)
 in_order = course.task(
     "the order of the rules",
     "Put the rules in the order in which they are tried.",
@@ -95,8 +93,10 @@ in_order = course.task(
 in_order
 
 # %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-in_order.then(next_pick(five).explain(), "✓ decided; ○ was not reached; a dash is off.")
+in_order.then(
+    next_pick(five).explain(),
+    "✓ decided; ○ was not reached; a dash is off.",
+)
 
 # %% [markdown]
 # ## Size amplification: the second in the order
@@ -122,28 +122,17 @@ first = course.task(
 )
 first
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
+# %% jupyter={"source_hidden": true} tags=["check:all_five"]
 decision = next_pick(five)
-assert decision.rule == "size amplification"
-assert len(decision.unit.files) == 5
-assert decision.unit.output_level == 5, "everything goes to the oldest level"
 levels, controls = widgets.LsmLevels(five), widgets.CompactionControls(five)
 controls.link(levels)
 first.then(levels, "Dashed boxes are what would be merged.")
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
+# %% jupyter={"source_hidden": true} tags=["check:one_run_at_level_5"]
 first.then(
     controls,
     "**Step** carries it out, **Flush** writes one more run. Try it: what follows has its own trees.",
 )
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-done = tree(5, "compact").inspect
-assert done.levels()["level"].to_pylist() == [5]
-assert done.compactions()["rule"].to_pylist() == ["size amplification"]
 
 # %% [markdown]
 # ## Size ratio: the third
@@ -171,11 +160,10 @@ second = course.task(
 )
 second
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert decision.rule == "size ratio"
-assert taken(files, decision)["level"].to_pylist() == [0, 0, 0, 0]
-second.then(widgets.CompactionControls(four_and_big))
+# %% jupyter={"source_hidden": true} tags=["check:the_four_fresh_runs"]
+second.then(
+    widgets.CompactionControls(four_and_big),
+)
 
 # %% [markdown]
 # The result is one run. Its rows must stay newer than those of the run that was left, so it goes to the level
@@ -189,22 +177,26 @@ where_to = course.task(
     "which level** does the next compaction write?",
     answer=next_pick(more).unit.output_level,
     options=range(6),
+    wrong=lambda level: (
+        "nothing is ever written to level 0: fresh runs only lie there."
+        if level == 0
+        else "the run that stays at level 4 is older than the output, so the output lies before it."
+        if level >= 4
+        else "there is no need to leave a level free between the output and the run that stays."
+    ),
     hint="The three fresh ones are of one size, the run at level 4 holds four of them. Is it taken? The "
     "output gets the level before that of the first run that stays.",
     why="3 × 1.01 does not reach 4. The run at level 4 stays, so the output gets level 3.",
 )
 where_to
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
+# %% jupyter={"source_hidden": true} tags=["check:older_runs_are_larger"]
 story = tree(5, "compact", 4, "compact", 3, "compact")
-assert story.inspect.levels()["level"].to_pylist() == [3, 4, 5], "older runs are larger"
 timeline, then = widgets.SnapshotTimeline(story), widgets.LsmLevels(story)
 timeline.link(then)
 where_to.then(timeline, "All of it: ● a flush, ◆ a compaction. Click a commit and the levels follow.")
 
 # %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
 where_to.then(
     then,
     "Sizes grow from level to level though nobody set one: runs are only compared with each other. That is "
@@ -226,16 +218,22 @@ third = course.task(
     "**Which rule fires?**",
     answer=next_pick(crowded).rule,
     options=["size amplification", "size ratio", "file number", "none"],
+    wrong={
+        "size amplification": "1 + 3 + 4 are 8, and that is not more than twice 5.",
+        "size ratio": "1 × 1.01 does not reach the next run, of size 3.",
+        "file number": "it counts only where there are more runs than the trigger.",
+        "none": "there are more runs than the trigger, and some rule always ends that.",
+    },
     hint="Size amplification: is 1 + 3 + 4 more than twice 5? Size ratio: does 1 × 1.01 reach 3? Then the "
     "file number counts.",
     why="8 is not more than 10, 1 does not reach 3, but runs 4 > trigger 3: the count decides.",
 )
 third
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert next_pick(crowded).rule == "file number"
-third.then(next_pick(crowded).explain())
+# %% jupyter={"source_hidden": true} tags=["check:the_count_decides"]
+third.then(
+    next_pick(crowded).explain(),
+)
 
 
 # %% [markdown]
@@ -244,13 +242,12 @@ third.then(next_pick(crowded).explain())
 # A larger size ratio is more generous: larger runs join as well. We go back to five runs.
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["check:the_big_run_stays_out"]
 def runs_taken(percent):
     """How many runs the next pick takes under that size ratio."""
     return len(next_pick(tree(5, "compact", 4, {RATIO: percent})).unit.files)
 
 
-assert runs_taken(1) == 4, "at 1 % the big run stays out, as above"
 ratio = course.task(
     "the ratio at which it joins",
     "Four fresh runs of size 1 and one of size 5, as above. From **which size ratio** on, in whole "
@@ -267,15 +264,11 @@ ratio
 #
 # *Early full* and *lift level 0* are off unless you ask for them:
 
-# %%
+# %% tags=["check:rules_that_are_asked_for"]
 early = next_pick(tree(5, "compact", 4, {"compaction.total-size-threshold": "1 gb"}))
 lift = next_pick(tree(1, {"compaction.force-up-level-0": True}))
 print(early.text)
 print(lift.text)
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert (early.rule, lift.rule) == ("early full", "lift level 0")
 
 # %% [markdown]
 # ## A real table
@@ -307,12 +300,7 @@ real = course.task(
 )
 real
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert pick.rule == "size ratio"
-assert len(pick.unit.files) == 5
-assert pick.unit.output_level == 5
-assert dict(next(t for t in pick.reason.trials if t.state == "fired").numbers)["taken"] == 3
+# %% jupyter={"source_hidden": true} tags=["check:five_runs_of_the_table"]
 real.then(
     widgets.CompactionControls(table),
     "A trigger that you change here is a preview: the table keeps its own until you press *Store as table "
@@ -323,13 +311,8 @@ real.then(
 preview = table.with_options({TRIGGER: "9"}).compact(dry_run=True)
 done = table.compact()
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert not preview.busy, "with a trigger of 9 there is nothing to do"
-assert TRIGGER not in table.refresh().options, "and nothing was stored"
-assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
+# %% jupyter={"source_hidden": true} tags=["check:a_preview_and_a_merge"]
 kept = table.inspect.compactions().to_pylist()[-1]
-assert kept["rule"] == "size ratio"
 real.then(
     kept["explanation"],
     "`table.inspect.compactions()` keeps the reason with the snapshot: months later it still says why.",
@@ -341,8 +324,7 @@ real.then(
 # Paimon's own Java code was given 3,000 trees, and what it picked was recorded. Here this engine picks for
 # the same trees:
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
+# %% jupyter={"source_hidden": true} tags=["check:three_thousand_picks"]
 import gzip
 import json
 
@@ -354,7 +336,6 @@ with gzip.open(recorded, "rt") as lines:
     checked = check_picks(lines)
 with gzip.open(recorded, "rt") as lines:
     example = next(c for c in map(json.loads, islice(lines, 50)) if c["pick"] and len(c["runs"]) >= 4)
-assert (checked.cases, checked.wrong) == (3_000, 0)
 print(f"{checked.cases - checked.wrong:,} of {checked.cases:,} picks agree; one of them, sizes newest first:")
 print([sum(size for size, *_ in files) for _, *files in example["runs"]], "→", example["pick"])
 

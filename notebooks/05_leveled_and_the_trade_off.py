@@ -59,31 +59,29 @@ along = course.task(
     "Universal, size-ratio 1 %. From trigger **8** to trigger **2**: what happens to the bytes written?",
     answer=str(round(eager.write / lazy.write)),
     options={str(n): f"about {n} times as many" for n in sorted({1, 2, 12, round(eager.write / lazy.write)})},
+    wrong=lambda times: f"divide: {eager.write:.2f} bytes at trigger 2, {lazy.write:.2f} at trigger 8.",
     hint="Move the slider *trigger*, and read *write* in the line above the map.",
     why=f"{lazy.write:.2f} becomes {eager.write:.2f}, and {lazy.read:.1f} runs become {eager.read:.1f}: the "
     "last runs are the dearest.",
 )
 along
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["check:the_trade_off"]
 knob = course.task(
     "between levels",
     "Leveled, trigger 4. Each level holds **10** times the newer one, not **2** times. What gets worse?",
     answer=next(what for what in ("write", "read", "space") if getattr(large, what) > getattr(small, what)),
     options={"write": "more bytes are written", "read": "more runs are read", "space": "more space is taken"},
+    wrong={
+        "write": "a file that moves on meets fewer files then.",
+        "read": "larger steps mean fewer levels, and each level is one run to read.",
+        "space": "the last level holds a larger part of all then, and little of it is outdated.",
+    },
     hint="Switch to *leveled*, and move *ratio*.",
     why=f"Write {small.write:.2f} → {large.write:.2f}, runs {small.read:.1f} → {large.read:.1f}, space "
     f"{small.space:.2f} → {large.space:.2f}. A file that moves on meets more files; there are fewer levels.",
 )
 knob
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert eager.write > lazy.write
-assert eager.read < lazy.read
-assert large.write > small.write
-assert large.read < small.read
-assert large.space < small.space
 
 # %% [markdown]
 # ## How leveled picks
@@ -124,10 +122,11 @@ first = course.task(
 )
 first
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert next_pick(six).rule == "level 0"
-first.then(widgets.CompactionControls(six), "The panel has the same sum, and the scores of the other levels.")
+# %% jupyter={"source_hidden": true} tags=["check:level_0_is_due"]
+first.then(
+    widgets.CompactionControls(six),
+    "The panel has the same sum, and the scores of the other levels.",
+)
 
 # %% [markdown]
 # Some rounds later level 1 holds more than its target.
@@ -148,7 +147,7 @@ second = course.task(
     "what moves on",
     "Level 1 is too full. The next step moves what overlaps **least** of level 2, for its size. **Click each "
     "file of level 1 that it takes.**",
-    answer=course.Members(tuple((name,) for name in moving), noun="file"),
+    answer=course.files(full.inspect.levels(), moving),
     picture=course.RunPicture(full.inspect.levels(), by="file"),
     hint="Below which box of level 1 is the least of level 2?",
     why="What overlaps little costs little: all that it overlaps is written again. Small steps, many of "
@@ -156,9 +155,7 @@ second = course.task(
 )
 second
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert full.inspect.levels()["level"].to_pylist().count(1) > len(moving)
+# %% jupyter={"source_hidden": true} tags=["check:a_part_of_level_1"]
 levels, plan = widgets.LsmLevels(full), widgets.CompactionControls(full)
 plan.link(levels)
 second.then(levels, pick.explain().splitlines()[0])
@@ -168,16 +165,10 @@ second.then(levels, pick.explain().splitlines()[0])
 #
 # One setting of each on one timeline: play it.
 
-# %%
+# %% tags=["check:universal_beside_leveled"]
 universal = {"target-file-size": leveled["target-file-size"]}
 side_by_side = widgets.WhatIf(orders, leveled, universal, flushes=120, seed=seed, samples=500)
 side_by_side.wait(300)  # it is carried out in the background
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-both = {row.name: row for row in side_by_side.comparison.differences}
-assert both["write amplification"].after > both["write amplification"].before
-assert both["runs, mean"].after < both["runs, mean"].before
 
 # %% [markdown]
 # ## On a real table
@@ -199,12 +190,7 @@ table.with_options({STRATEGY: "leveled"}).compact()
 done = table.inspect.compactions().to_pylist()[-1]
 print(done["strategy"], "by the rule", done["rule"])
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert (done["strategy"], done["rule"]) == ("leveled", "level 0")
-assert table.scan().to_arrow().sort_by("order_id").equals(before), "compaction changes no row"
-assert STRATEGY not in table.refresh().options, "the strategy was not stored"
-assert table.check() == []
+# %% jupyter={"source_hidden": true} tags=["check:a_preview"]
 course.progress()
 
 # %% [markdown]

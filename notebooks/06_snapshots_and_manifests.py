@@ -31,7 +31,7 @@ from notebooks import course
 course.begin("06 Snapshots and manifests", solve=solve)
 course.check()
 
-# %%
+# %% tags=["check:an_empty_table"]
 import shutil
 from pathlib import Path
 
@@ -49,7 +49,6 @@ def on_disk(of=table, below=""):
     return {str(p.relative_to(of.location)) for p in found if p.name not in ("LATEST", "EARLIEST")}
 
 
-assert on_disk() == {"schema/schema-0"}, "an empty table is one file: its schema"
 print(f"{table.name}: {rows:,} rows a write")
 
 # %% [markdown]
@@ -87,14 +86,10 @@ written = course.task(
 )
 written
 
-# %%
+# %% tags=["check:nothing_was_removed"]
 before = on_disk()
 table.write(course.orders(rows, first=1 + rows // 2, seed=seed + 1))
 new = sorted(on_disk() - before)
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert before <= on_disk(), "nothing was removed"
 
 # %% jupyter={"source_hidden": true}
 commit_files = course.task(
@@ -102,15 +97,20 @@ commit_files = course.task(
     f"{rows:,} more rows were written, in one commit. How many **new files** did it leave in the folder?",
     answer=len(new),
     options=[1, 2, 4, 5, 10],
+    wrong=lambda count: (
+        "a commit writes more than rows: which file names the new one, and which file names that?"
+        if count < len(new)
+        else "no file of an earlier commit is written again."
+    ),
     hint="Data file, manifest, manifest lists, snapshot: how many of each? And is any old file changed?",
     why="One data file, one manifest, two lists, one snapshot. The old files stay exactly as they were.",
 )
 commit_files
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert len(new) == 5
-commit_files.then("\n".join(new))
+# %% jupyter={"source_hidden": true} tags=["check:five_files_a_commit"]
+commit_files.then(
+    "\n".join(new),
+)
 
 # %% [markdown]
 # ## The same, as a tree
@@ -121,14 +121,9 @@ commit_files.then("\n".join(new))
 table.write(course.updates(rows // 3, among=rows, seed=seed))
 explorer = widgets.FileExplorer(table, against=2)
 
-# %%
+# %% tags=["check:the_delta"]
 lists = {row["kind"]: row for row in table.inspect.manifest_lists().to_pylist()}
 delta = table.inspect.list_manifests(lists["delta"]["file_name"]).to_pylist()
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert [manifest["files_added"] for manifest in delta] == [1], "the delta is this commit alone"
-assert table.inspect.diff(2, 3)["change"].to_pylist().count("added") == 1
 
 # %% jupyter={"source_hidden": true}
 base = course.task(
@@ -136,20 +131,21 @@ base = course.task(
     "This is snapshot 3, the third commit. How many **manifests** does its *base* list name?",
     answer=lists["base"]["entries"],
     options=[0, 1, 2, 3],
+    wrong=lambda count: (
+        "two commits were before this one, and each left a manifest."
+        if count < 2
+        else "what the third commit brought is in its *delta* list."
+    ),
     hint="The base list names what was there before this commit. How many commits were before it?",
     why="One a commit so far. When there are many, a commit merges small manifests into a larger one.",
 )
 base
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-live = set()
-for kind in ("base", "delta"):
-    for manifest in table.inspect.list_manifests(lists[kind]["file_name"])["file_name"].to_pylist():
-        for entry in table.inspect.entries(manifest).to_pylist():
-            (live.add if entry["change"] == "added" else live.discard)(entry["file_name"])
-assert live == set(table.inspect.state()["file_name"].to_pylist()), "base, then delta: the live files"
-base.then(explorer, "Click a list to see its manifests, a manifest to see what it adds.")
+# %% jupyter={"source_hidden": true} tags=["check:base_then_delta"]
+base.then(
+    explorer,
+    "Click a list to see its manifests, a manifest to see what it adds.",
+)
 
 # %% [markdown]
 # ## Predict the difference
@@ -168,7 +164,7 @@ left_out = [row["file_name"] for row in difference.to_pylist() if row["change"] 
 gone = course.task(
     "files taken away",
     "This is the bucket before the compaction. **Click the files that snapshot 4 does not name any more.**",
-    answer=course.Members(tuple((name,) for name in left_out), noun="file"),
+    answer=course.files(runs_before, left_out),
     picture=course.RunPicture(runs_before, by="file"),
     hint="Which files does the new one replace? Those that are left out of the new snapshot are *removed*.",
     why="All three runs went into the new file. The new snapshot does not name them any more.",
@@ -182,17 +178,17 @@ changed = course.task(
     "And how many **rows of the table** differ between snapshots 3 and 4?",
     answer=sum(one != other for one, other in zip(then, now, strict=True)),
     options={0: "none", rows // 3: "the updated ones", len(now): "all of them"},
+    wrong={
+        0: "then no row would have got another value.",
+        rows // 3: "the updates came with the third write, so snapshot 3 has them already.",
+        len(now): "other files hold them now, but a row is its values.",
+    },
     hint="Files are how rows are stored. Compaction keeps the newest row of each key: is any of them lost?",
     why="Compaction is only about files. That is why it may run at any time, beside readers.",
 )
 changed
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-counts = {change: difference["change"].to_pylist().count(change) for change in ("removed", "added", "kept")}
-assert counts == {"removed": 3, "added": 1, "kept": 0}
-assert table.scan().to_arrow().sort_by("order_id").equals(rows_before)
-assert files_before < on_disk(below="bucket-0"), "compaction deleted nothing"
+# %% jupyter={"source_hidden": true} tags=["check:removed_is_not_deleted"]
 gone.then(
     widgets.FileExplorer(table, snapshot=4, against=3),
     "`−` is removed, which is not deleted: the three old files are still on the disk, since snapshot 3 names "
@@ -213,20 +209,22 @@ travel = course.task(
         rows: "those of the first write",
         rows + rows // 2: "those of the table now",
     },
+    wrong={
+        0: "a merged file stays on the disk as long as a snapshot names it.",
+        rows: "then nothing that came later would count.",
+        rows
+        + rows // 2: "the later orders came with the second write, and snapshot 1 does not name its file.",
+    },
     hint="Only what the first commit wrote. Nothing that came later can be seen from there.",
     why="Exactly the first write. No copy was kept for that: the same file serves old and new snapshots.",
 )
 travel
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert table.at(snapshot=1).scan().count() == rows
+# %% jupyter={"source_hidden": true} tags=["check:snapshots_by_a_click"]
 timeline = widgets.SnapshotTimeline(table)
 explored = widgets.FileExplorer(table)
 timeline.link(explored)
 timeline.snapshot = 2  # the same as a click
-assert explored.snapshot == 2
-assert explored.data().num_rows == 2, "snapshot 2 has two files"
 travel.then(timeline, "Click a commit: the explorer shows its files.")
 
 # %%
@@ -258,19 +256,22 @@ dropped = course.task(
     "All snapshots but #4 expire; the tag keeps #2. **Which data files are deleted?**",
     answer=course.Members(tuple((name,) for name in expired), noun="file"),
     options=named,
+    wrong={
+        "write 1": "the tag keeps snapshot 2, and that one names it.",
+        "write 2": "the tag keeps snapshot 2, and that one names it.",
+        "write 3": "it is named by a snapshot that stays.",
+        "compaction": "the newest snapshot names it.",
+    },
     hint="The newest snapshot needs one file, the tag two. Is there one that neither needs?",
     why="Only the file of the third write: snapshot 3 alone named it, beside files that the tag keeps.",
 )
 dropped
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert {kind: files for kind, files, _ in preview.kinds}["data"] == len(expired) == 1
-assert old.inspect.snapshots()["snapshot_id"].to_pylist() == [4]
-assert old.at(tag="before-the-update").scan().count() == rows + rows // 2
-assert old.scan().to_arrow().sort_by("order_id").equals(rows_before), "the newest rows are untouched"
-assert old.check() == table.check() == [], "the table is sound"
-dropped.then(preview.text, "What a dry run had said:")
+# %% jupyter={"source_hidden": true} tags=["check:files_that_expired"]
+dropped.then(
+    preview.text,
+    "What a dry run had said:",
+)
 
 # %%
 course.progress()

@@ -30,7 +30,7 @@ from notebooks import course
 course.begin("07 Two writers", solve=solve)
 course.check()
 
-# %%
+# %% tags=["check:three_snapshots"]
 import widgets
 from tablestore import col
 
@@ -54,7 +54,6 @@ def race_of(table, a, b):
 
 table = orders_of_three_commits()
 rows_before = table.scan().count()
-assert table.inspect.snapshots().num_rows == 3
 print(f"{rows_before} orders, newest snapshot #3")
 
 # %% [markdown]
@@ -62,7 +61,7 @@ print(f"{rows_before} orders, newest snapshot #3")
 #
 # `step` lets a writer take one step and says what it is about to do next.
 
-# %%
+# %% tags=["check:all_at_once"]
 alone = course.Race(table, {"A": lambda t: t.write(course.orders(10, first=1000, seed=seed))}, seed=seed)
 while alone.outcome("A").kind == "running":
     alone.step("A")
@@ -73,14 +72,6 @@ walk
 # Click a step, or use ← and →. It **looks**: #3 is the newest snapshot. It writes files under fresh names
 # that no snapshot names. It **publishes**: it puts `snapshot-4`, *if there is no such file yet*. This one
 # operation is the commit.
-
-# %%
-assert table.scan().count() == rows_before + 10
-assert [step.commit for step in walk.model.steps if step.commit] == ["APPEND"]
-walk.index = len(walk.model.steps) - 2
-assert walk.snapshot == 3, "one step before the end the table is as it was"
-walk.index += 1
-assert walk.snapshot == 4
 
 # %% jupyter={"source_hidden": true}
 seen = [at for at, step in enumerate(alone.steps) if step.snapshot == 4]
@@ -126,17 +117,18 @@ appends = course.task(
         "again": "it looks again and publishes #6, its data files as they are",
         "anew": "it reads the table again and writes new data files, then publishes #6",
     },
+    wrong={
+        "lost": "the name was taken before A's snapshot was there, and A knows that.",
+        "refused": "a conflict needs files that both take away, and A only adds some.",
+        "again": "that works only where its files are right beside those of B.",
+        "anew": "its data files hold its own rows, whatever the table has: only lists were wrong.",
+    },
     hint="A only adds files. Is there anything in B's snapshot that makes A's new files wrong?",
     why="New files contradict nothing. A writes new manifests on top of B's snapshot; its data files stay.",
 )
 appends
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert (b.snapshots, b.lost) == ((5,), 0)
-assert (a.snapshots, a.lost) == ((6,), 1)
-assert "removes 2 files of its own" in [step.title for step in race.steps], "its two manifest lists"
-assert table.scan().count() == rows_before + 30, "both writers' rows are there"
+# %% jupyter={"source_hidden": true} tags=["check:both_appends"]
 appends.then(
     race.view("Append against append"),
     "The crossed-out #5 is A's lost try: *this file is there already*. A removed the two manifest lists that "
@@ -181,18 +173,17 @@ compactions = course.task(
         "refused": "it is refused: what it merged is not there any more",
         "both": "both outputs are live; a reader merges them",
     },
+    wrong={
+        "again": "an append takes nothing away, but A's commit names files that B has taken away already.",
+        "refused": "that would need something that both have taken.",
+        "both": "every row would be there twice, in files that both claim to be all of it.",
+    },
     hint="A's commit says: take these runs away, add this one. Which of these runs are still there after B?",
     why="A file can be taken away once. With A's output on top every row would be there twice, in two runs.",
 )
 compactions
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert refused.kind == "refused"
-assert refused.against == merging.outcome("B").snapshots[0]
-assert "deleted twice" in refused.message
-assert table.scan().to_arrow().sort_by("order_id").equals(before), "no row changed"
-assert table.remove_orphans("0 s", force=True).files == (), "A left nothing behind"
+# %% jupyter={"source_hidden": true} tags=["check:the_second_compaction"]
 compactions.then(
     merging.view("Compaction against compaction"),
     "The dashed line shows who was in the way, the panel gives the engine's own words. A removed all it had "
@@ -222,21 +213,26 @@ mixed = course.task(
         "refused": "it is refused: the table has changed",
         "stale": "it is published, and B's update is lost under A's older row",
     },
+    wrong={
+        "again": "that needs all files that A takes away to be there still.",
+        "refused": "B only added a file; all that A has read is still there.",
+        "stale": "B's run lies at level 0 and is newer than A's output, so its row is read first.",
+    },
     hint="Are all files that A takes away still there? Which run is newer: B's at level 0, or A's output?",
     why="Its inputs are all still live. B's run, at level 0, is newer than A's output, so B's row wins.",
 )
 mixed
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert busy.outcome("A").kind == "committed"
-assert read == "paid twice", "the newer row wins"
-assert sorted(table.inspect.levels()["level"].to_pylist()) == [0, 5]
-mixed.then(busy.view("Compaction against append"))
+# %% jupyter={"source_hidden": true} tags=["check:compaction_and_append"]
+mixed.then(
+    busy.view("Compaction against append"),
+)
 
 # %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-mixed.then(widgets.LsmLevels(table), "The bucket after both: B's small run is newer than A's merged one.")
+mixed.then(
+    widgets.LsmLevels(table),
+    "The bucket after both: B's small run is newer than A's merged one.",
+)
 
 # %% [markdown]
 # ## Deletes of files that are being compacted
@@ -263,22 +259,22 @@ deletes = course.task(
         "again": "yes: the files it takes away are all there",
         "refused": "no: its output still holds the rows that B deleted",
     },
+    wrong={
+        "again": "the files are there, but B has marked rows in one, and A's output has these rows unmarked.",
+        "refused": "that would need rows in A's output that are wrong now.",
+    },
     hint="A read its inputs before B marked the rows. What is in A's output, and who would mask it there?",
     why="A's output holds what B deleted, and B's marks belong to a file A takes away: rows would come back.",
 )
 deletes
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert "deleted meanwhile" in marking.outcome("A").message
-assert events.scan().count() == 300 - 9, "what B deleted stays deleted"
-deletes.then(marking.view("Compaction against delete"))
+# %% jupyter={"source_hidden": true} tags=["check:compaction_and_delete"]
+deletes.then(
+    marking.view("Compaction against delete"),
+)
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
+# %% jupyter={"source_hidden": true} tags=["check:delete_and_compaction"]
 late = race_of(events, lambda t: t.delete(col("order_id") < 20), lambda t: t.compact(full=True))
-assert late.outcome("A").kind == "committed"
-assert events.scan().count() == 300 - 19
 deletes.then(
     late.view("Delete against compaction"),
     "The other way round the delete comes late. It looks again, finds the rows in the merged file and marks "
@@ -305,16 +301,17 @@ replacing = course.task(
     "publishes. How many rows are in the table?",
     answer=table.scan().count(),
     options={10: "those of A", 20: "those of A and of B", rows_before: "those before: A is refused"},
+    wrong={
+        10: "that is what A brings: B's file would have to be gone.",
+        20: "B's file is live when A looks again, and an overwrite takes away all that is live.",
+        rows_before: "an overwrite asks for nothing of what was there, so it is not refused.",
+    },
     hint="A lost its try and looked again. Which files does it take away the second time?",
     why="Looking again, A takes B's file away too. The table is as if B had come first and A after it.",
 )
 replacing
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert table.scan().count() == 10
-commits = table.inspect.commits()["commit_kind"].to_pylist()
-assert commits[-2:] == ["APPEND", "OVERWRITE"]
+# %% jupyter={"source_hidden": true} tags=["check:the_overwrite"]
 replacing.then(
     whole.view("Overwrite against append"),
     "Every race gives the result of *some* order of the two, one after the other. That is what "
@@ -322,10 +319,7 @@ replacing.then(
     "means, and no lock was needed.",
 )
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert table.check() == []
-assert events.check() == []
+# %% jupyter={"source_hidden": true} tags=["check:sound"]
 course.progress()
 
 # %% [markdown]

@@ -93,7 +93,7 @@ by_hand
 # | `lookup` | the compaction, which looks up the old row | a lookup for each key |
 # | `full-compaction` | the difference of two full compactions | it is late |
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["check:kinds_of_rows"]
 producers = widgets.ChangelogView.producers(writes, primary_key="order_id", measure="amount")
 made = {producer.name: producer for producer in producers.model.producers}
 sent_kinds = {name: [change.kind for change in producer.of_key("7")] for name, producer in made.items()}
@@ -122,11 +122,6 @@ first = course.task(
 first
 
 # %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert sent_kinds["lookup"] == ["+I", "−U", "+U", "−D"]
-assert sent_kinds["none"] == sent_kinds["input"] == ["+I", "+I", "−D"], "as the source sent them"
-
-# %% jupyter={"source_hidden": true}
 states = {name: producer.total.state for name, producer in made.items()}
 verdicts = course.task(
     "right, wrong or late",
@@ -152,20 +147,8 @@ verdicts = course.task(
 )
 verdicts
 
-# %%
+# %% tags=["check:sums_by_producer"]
 verdicts.then(producers)
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-sums = {name: producer.total for name, producer in made.items()}
-assert {name: total.state for name, total in sums.items()} == {
-    "none": "wrong",
-    "input": "wrong",
-    "lookup": "right",
-    "full-compaction": "late",
-}
-assert sums["none"].kept == str(added - taken)
-assert sums["lookup"].kept == str(truth)
 
 # %% [markdown]
 # ## The source can help
@@ -186,15 +169,21 @@ right = course.task(
     "**in time**, at the last snapshot?",
     answer={name for name, total in helped_sums.items() if total.state == "right"},
     options=list(helped_sums),
+    wrong={
+        "none": "it writes no changelog, so nobody gets the old amount from it.",
+        "input": "it passes on what it is sent.",
+        "lookup": "it looks the old row up by itself.",
+        "full-compaction": "its changes wait for the next full compaction.",
+    },
     hint="Who only passes on what was sent? Who waits for something? Who finds out by itself?",
     why="Whoever passes on a complete input is right, and lookup always was. Full compaction is still late.",
 )
 right
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert helped_sums["input"].state == "right"
-right.then(helped)
+# %% jupyter={"source_hidden": true} tags=["check:whole_inputs"]
+right.then(
+    helped,
+)
 
 # %% [markdown]
 # ## What it costs
@@ -215,16 +204,20 @@ statuses_read = course.task(
         "both": "open, then paid",
     },
     answer={("open",): "open", ("paid",): "paid", ("open", "paid"): "both"}[tuple(dict.fromkeys(statuses))],
+    wrong={
+        "open": "a full compaction came after the update, and it writes the newest row.",
+        "paid": "then nothing would have been written before the update.",
+        "both": "no full compaction came while the order was open.",
+    },
     hint="It writes the difference of two full compactions. Was there one between the first two writes?",
     why="`open` had been replaced before the first full compaction, so no reader ever gets it.",
 )
 statuses_read
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert statuses == ["paid"]
-assert paid.files < made["lookup"].files
-statuses_read.then(costs.to_pandas().to_string(index=False))
+# %% jupyter={"source_hidden": true} tags=["check:one_status"]
+statuses_read.then(
+    costs.to_pandas().to_string(index=False),
+)
 
 # %% [markdown]
 # ## A table with changes, snapshot by snapshot
@@ -243,17 +236,8 @@ timeline = widgets.SnapshotTimeline(table)
 timeline.link(changes)
 timeline
 
-# %%
+# %% tags=["check:three_updates"]
 changes
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-kinds = [commit["commit_kind"] for commit in table.inspect.commits().to_pylist()]
-assert kinds == ["APPEND", "COMPACT"] * 3
-rows = table.changes(since=2, until=4)
-assert rows["rowkind"].to_pylist() == ["-U", "+U"] * 3, "three updates: what was, what is"
-by_key = rows.group_by("order_id").aggregate([("rowkind", "count")])
-assert set(by_key["rowkind_count"].to_pylist()) == {2}
 
 # %% [markdown]
 # ## Without any producer
@@ -261,7 +245,7 @@ assert set(by_key["rowkind_count"].to_pylist()) == {2}
 # With `none` each stream reader works out the old rows itself and keeps the last row of every key:
 # `table.stream(…)` does.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["check:the_stream_goes_on"]
 plain = course.orders_table(course.lake(seed=seed), name="shop.plain")
 for write in writes[:2]:
     plain.write(pa.Table.from_pylist([{**row, "city": "Oslo", "placed": None} for row in write]))
@@ -272,14 +256,15 @@ normal = course.task(
     "for the second write, the update of order 7?",
     answer=stream[-1].to_arrow().num_rows,
     options=[0, 1, 2, 3],
+    wrong=lambda count: (
+        "the update changed a row that the reader has seen, so it can say what was."
+        if count < 2
+        else "one order changed: what was and what is are all there is to say."
+    ),
     hint="The reader keeps the last row of each key. What can it add when a newer one comes?",
     why=f"−U and +U. The price: the reader keeps {stream[-1].state.rows} rows, one for each key that came.",
 )
 normal
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert stream[-1].to_arrow()["rowkind"].to_pylist() == ["-U", "+U"]
 
 # %% [markdown]
 # ## Joining what comes with what is known
@@ -305,21 +290,22 @@ when = course.task(
     "country?",
     options={"none": "of none", "third": "of order 3 only", "both": "of both: 2 and 3"},
     answer={(False, False): "none", (False, True): "third", (True, True): "both"}[known],
+    wrong={
+        "none": "Bergen was in the table when order 3 came.",
+        "third": "then order 2 would have come too early.",
+        "both": "order 2 was joined before Bergen was there, and nobody joins it again.",
+    },
     hint="Was the row there when order 2 came? Is an order that was joined ever sent again?",
     why="Order 2 was joined with nothing, and that stands. To correct it, its change must come again.",
 )
 when
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert first_order["country"].to_pylist() == ["Norway", "unknown"]
-assert second_order["country"].to_pylist() == ["Norway"]
-assert refreshed.changed == 1, "a refresh reads what changed, not the table"
-when.then(repr(join))
+# %% jupyter={"source_hidden": true} tags=["check:when_a_join_looks"]
+when.then(
+    repr(join),
+)
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert table.check() == [], "the table is sound"
+# %% jupyter={"source_hidden": true} tags=["check:sound"]
 course.progress()
 
 # %% [markdown]

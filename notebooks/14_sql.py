@@ -83,15 +83,22 @@ counts = course.task(
     "does `word_count` have in the end?",
     answer=counted.to_arrow()["words"][0].as_py(),
     options={1: "one sum", 16: "one a word", 26: "one a letter", 100_000: "one a row that came"},
+    wrong={
+        1: "the sum is kept for each word, not for all.",
+        16: "a digit has as many values.",
+        26: "the words are hexadecimal digits, not letters.",
+        100_000: "a table with a key keeps one row a key.",
+    },
     hint="A keyed table has one row a key, however often it was written.",
     why="The job writes the new count of each word that came; a row of the same key replaces the older one.",
 )
 counts
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert counted.to_arrow().to_pylist() == [{"words": 16, "total": 100_000}]
-counts.then(str(counted), "An ordinary table, which any session may ask:")
+# %% jupyter={"source_hidden": true} tags=["check:sixteen_words"]
+counts.then(
+    str(counted),
+    "An ordinary table, which any session may ask:",
+)
 
 # %% [markdown]
 # ## The source
@@ -156,15 +163,11 @@ source = str(course.warehouse(None))
 #   AND l_shipdate <= DATE '1998-12-01' - INTERVAL '90' DAY
 # GROUP BY l_returnflag, l_linestatus
 
-# %%
+# %% tags=["check:all_of_the_load"]
 session.jobs.catch_up("load line items", "keep the summary")
 table = lake.table("default.dwd_lineitem")
 loaded, snapshot = table.scan().count(), table.inspect.latest_snapshot_id()
 print(f"{loaded:,} rows at snapshot {snapshot}: all of the source's snapshot")
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert loaded == sum(c.rows for c in cdc.open_source(source).chunks if c.table == "lineitem")
 
 # %% [markdown]
 # ## The refresh loop
@@ -196,17 +199,23 @@ left = course.task(
         "both": "an INSERT that goes on never ends",
         "none": "what is read to its end is done",
     },
+    wrong={
+        "load line items": "the log of the source has an end, and the job has reached it.",
+        "keep the summary": "then the table that it follows would go on.",
+        "both": "one of them reads a log that has an end.",
+        "none": "one of them follows a table, and a table has no end.",
+    },
     hint="Which of the two things that they read has an end?",
     why="A table has no end. Its job runs until it is stopped; the same statement under its name goes on "
     "there.",
 )
 left
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert table.refresh().inspect.latest_snapshot_id() > snapshot
-assert left.answer.own == "keep the summary"
-left.then(str(session.sql("SHOW JOBS")), "`SHOW JOBS`:")
+# %% jupyter={"source_hidden": true} tags=["check:the_summary_goes_on"]
+left.then(
+    str(session.sql("SHOW JOBS")),
+    "`SHOW JOBS`:",
+)
 
 # %% language="sql"
 # STOP JOB 'keep the summary'
@@ -216,7 +225,7 @@ left.then(str(session.sql("SHOW JOBS")), "`SHOW JOBS`:")
 #
 # The summary as the job kept it, and the same query computed once more over everything.
 
-# %%
+# %% tags=["check:kept_and_computed"]
 kept = batch.sql("SELECT * FROM ads_pricing_summary ORDER BY l_returnflag, l_linestatus")
 computed = batch.sql("""
 SELECT l_returnflag, l_linestatus, SUM(l_quantity) AS sum_qty, SUM(l_extendedprice) AS sum_base_price,
@@ -229,10 +238,6 @@ WHERE (l_year < 1998 OR (l_year = 1998 AND l_month <= 9))
 GROUP BY l_returnflag, l_linestatus ORDER BY l_returnflag, l_linestatus
 """)
 kept
-
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert kept.to_arrow().equals(computed.to_arrow().cast(kept.schema)), "kept row by row, and equal"
 
 # %% language="sql"
 # SET 'execution.runtime-mode' = 'batch'
@@ -270,6 +275,12 @@ most = course.task(
         "key range": "the smallest and the largest key of a file",
         "column stats": "the smallest and the largest quantity",
     },
+    wrong={
+        "partition": "the query would have to name a month.",
+        "bucket": "a range of keys names no bucket: neighbouring keys have other hashes.",
+        "key range": "each file holds keys from all over the range of its month.",
+        "column stats": "the query does not ask for a quantity.",
+    },
     hint="Seven years of months, and the query wants one. A range of a key names no bucket.",
     why=f"It skips {skipped.most_common(1)[0][1]:,} of {len(decisions):,} files, and opens none of them.",
 )
@@ -302,15 +313,18 @@ compacted = course.task(
         buckets: "one a bucket",
         levels.num_rows: "as many",
     },
+    wrong={
+        1: "files of different months lie in different folders.",
+        months: "a month has two buckets, and each is a tree of its own.",
+        buckets: "that would be one tree a bucket.",
+        levels.num_rows: "compaction merges the runs of a bucket.",
+    },
     hint="Each bucket is an LSM tree of its own.",
     why="One run is left in each bucket, and it is small enough for one file.",
 )
 compacted
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert then.to_arrow()["n"].to_pylist() == [loaded]
-assert after == buckets < levels.num_rows
+# %% jupyter={"source_hidden": true} tags=["check:as_it_was"]
 print(f"{levels.num_rows:,} files before compaction")
 
 # %%

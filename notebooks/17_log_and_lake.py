@@ -61,11 +61,10 @@ print(table.log)
 # 200 orders and 30 updates went into the log. Each has its **offset**. Where the log meets the files stands
 # in the snapshot:
 
-# %%
+# %% tags=["check:offsets_in_the_snapshot"]
 newest = table.store.snapshots.latest()
 offsets = json.loads(newest.properties["tablestore.log-offsets"])
 print(f"snapshot {newest.id}: {offsets}")
-assert {int(bucket): offset for bucket, offset in offsets.items()} == table.log.end == table.log.in_files
 
 # %% [markdown]
 # ## Rows before their commit
@@ -96,12 +95,7 @@ where
 steps = list(table.stream(timeout=0.0, normalize=False))
 lanes = widgets.LogAndLake(table, reader=steps, follow=0)
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert [step.source for step in steps] == ["files", "log"]
-assert json.loads(steps[0].cursor)["log"]["0"] == where.answer.own
-assert steps[1].to_arrow().num_rows == table.log.end[0] - where.answer.own
-assert lanes.model.log_only == 70
+# %% jupyter={"source_hidden": true} tags=["check:files_then_log"]
 where.then(
     lanes,
     "Above the log with its files, below the snapshots, each at its offset, and the way of this reader "
@@ -124,6 +118,12 @@ fresh = course.task(
         250: "the orders, old and new",
         270: "those, and the updates",
     },
+    wrong={
+        200: "that leaves the log out, and `log=True` asks for it.",
+        230: "rows that are not committed lie in the log, and in no file yet.",
+        250: "that would count each order once.",
+        270: "an update replaces a row; it is not one more.",
+    },
     hint="The rows of the log are merged by key, they are not just appended.",
     why="20 of the 70 rows replace orders that are there.",
 )
@@ -135,11 +135,7 @@ counts = table.scan().count(), table.scan(log=True).count(), lake.sql(hinted).to
 before = table.scan(log=True).to_arrow().sort_by("order_id")
 work.close()  # the end of the `with`: it commits
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert counts == (200, fresh.answer.own, fresh.answer.own)
-assert table.scan().to_arrow().sort_by("order_id").equals(before), "the commit changed nothing for them"
-assert widgets.LogAndLake(table, follow=0).model.log_only == 0
+# %% jupyter={"source_hidden": true} tags=["check:fresh_rows"]
 fresh.then(
     "snapshot alone: {}\nwith the log:   {}\nin SQL:         {}".format(*counts),
     "Then the writer committed. It changed nothing for such a reader.",
@@ -175,16 +171,21 @@ gap = course.task(
         "again": "the whole table, to start anew",
         "error": "an error",
     },
+    wrong={
+        "all": "the log alone does not have them.",
+        "rest": "the reader would miss 30 rows, and files have them.",
+        "again": "the reader knows which commits it has seen, and need not start anew.",
+        "error": "what the log has dropped is in files.",
+    },
     hint="What the log drops is in files by then, and each commit knows which rows it brought.",
     why="Files step in, commit by commit, and say so. Then the reader is back in the log.",
 )
 gap
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert [step.source for step in found] == ["files"] * 3 + ["log"]
-assert rows == 40, "no gap, nothing twice"
-gap.then(widgets.LogAndLake(later, reader=found, follow=0))
+# %% jupyter={"source_hidden": true} tags=["check:no_gap"]
+gap.then(
+    widgets.LogAndLake(later, reader=found, follow=0),
+)
 
 # %% [markdown]
 # ## Killed between log and snapshot
@@ -230,18 +231,20 @@ between = course.task(
         "finished": "nobody sees them until the next writer comes, which completes the commit first",
         "again": "the writer has to write them again",
     },
+    wrong={
+        "lost": "the log has them, and it says which commit they belong to.",
+        "seen": "readers of the log would have what the table never gets: both must agree.",
+        "finished": "then somebody has to find them in the log.",
+        "again": "the log has them, so whoever comes next need not ask the writer.",
+    },
     hint="The log is the order. What must be true of the files for a reader to switch from one to the other?",
     why="Files are always a prefix of the log. Who comes next brings them up to it, under the old writer's "
     "name: if that one writes them again, it is told that they are there.",
 )
 between
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-killed = crashes.run()
+# %% jupyter={"source_hidden": true} tags=["check:kills_between"]
 in_log = next(n for n, (_, operation) in enumerate(crashes.steps) if operation.name.endswith(".log"))
-assert all(crash.safe for crash in killed), "each kill is healed by whoever writes next, exactly once"
-assert not killed[in_log + 1].visible, "in the log, not yet in a snapshot: nobody sees it"
 between.then(crashes.view(at=in_log + 1))
 
 # %% [markdown]
@@ -278,19 +281,17 @@ twice = course.task(
     f"batch {load.crash}. How many rows does a reader of the log get twice?",
     answer=lambda: lab[3].doubles,
     options=guesses,
+    wrong=lambda count: (
+        "the next writer begins at the checkpoint, and without a key nobody sees that rows came before."
+        if not count
+        else "the next writer begins at the last checkpoint: count the batches from there to the loss."
+    ),
     hint="From which batch does the next process write again? Which of these are in the log already?",
     why="What was visible since the last checkpoint is written again, and nobody can tell: there is no key.",
 )
 twice
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert lab[1].data_files > lab[2].data_files * 5, "files at once: a small file for each write"
-assert lab[2].doubles == lab[2].early == 0, "both at the checkpoint: exactly once, and as late as that"
-assert lab[3].doubles > 0 < lab[3].taken_back, "at once without a key: seen too early, and twice"
-assert lab[4].twice_in_log > 0 == lab[4].doubles, "with a key: twice in the log, once at the reader"
-assert lab[4].early > 0, "and rows are there before their commit"
-assert all(outcome.never == 0 and outcome.files_agree for outcome in lab.outcomes)
+# %% jupyter={"source_hidden": true} tags=["check:four_designs"]
 twice.then(
     lab,
     "Each dot is a batch, its height the time until the reader had it, by powers of ten. Design 2 is a "
@@ -309,15 +310,19 @@ design = course.task(
     "and writes the fewest files?**",
     answer=str(min((o for o in lab.outcomes if not o.early), key=lambda o: o.data_files).number),
     options={str(outcome.number): outcome.design for outcome in lab.outcomes},
+    wrong={
+        "1": "it writes a file for each write.",
+        "2": "its rows wait for the checkpoint.",
+        "3": "its rows are seen before their commit, and some of them twice.",
+        "4": "its rows are seen before their commit.",
+    },
     hint="Who shows rows only with their commit? And who writes a file at each of a thousand writes?",
     why="`transactional`: at the checkpoint, in the files and in the log. 4, `eventual`, is for dashboards: "
     "rows are there at once, and need a key. 1 is for rare, large writes.",
 )
 design
 
-# %% jupyter={"source_hidden": true}
-# Checks; open it when you have answered.
-assert design.answer.own == "2"
+# %% jupyter={"source_hidden": true} tags=["check:the_second_design"]
 design.then(
     widgets.BarChart(lab.to_arrow(), label="design", value="data_files", title="Data files of the same rows")
 )

@@ -54,7 +54,7 @@ game
 # before a rush, another leveled rules, another deletes that go. Look which budgets are small.
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["check:a_sensible_player_wins"]
 def sensible(game):
     """Plays a stage to its end: large flushes, a trigger of 4, a step whenever one is due."""
     while not game.model.over:
@@ -70,9 +70,6 @@ def sensible(game):
 
 if solve:
     print(sensible(game))
-    assert game.model.won
-    again = widgets.ShopGame(1, seed=seed, moves=game.moves, ticks=game.tick)
-    assert again.data() == game.data(), "the same seed and moves give the same game"
 
 # %% [markdown]
 # ## Show it to others

@@ -11,7 +11,7 @@ Imports the public API of tablestore and the tokens of the widgets; nothing impo
 their tests.
 """
 
-from notebooks.course.answers import Choice, Each, Holds, Members, Number, Order, Rows, runs
+from notebooks.course.answers import Choice, Each, Holds, Members, Number, Order, Rows, files, runs
 from notebooks.course.cards import Card
 from notebooks.course.crash import CrashLab
 from notebooks.course.data import ORDERS, deletes, orders, updates
@@ -47,6 +47,7 @@ __all__ = [
     "begin",
     "check",
     "deletes",
+    "files",
     "lake",
     "need",
     "orders",

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from widgets.task.model import run_names
+from widgets.task.model import file_names, run_names
 
 SHOWN_ROWS = 6
 
@@ -175,8 +175,10 @@ class Order:
         items = _as_items(submitted)
         if items is None or Counter(items) != Counter(self.own):
             return f"This wants {self.form}, not {_short(submitted)}."
-        right = sum(one == other for one, other in zip(items, self.own, strict=True))
-        return None if right == len(self.own) else f"{right} of {len(self.own)} stand where they belong."
+        right = [one for one, other in zip(items, self.own, strict=True) if one == other]
+        named = f": {', '.join(right)}" if right else ""
+        whole = f"{len(right)} of {len(self.own)} stand where they belong{named}."
+        return None if len(right) == len(self.own) else whole
 
     def shown(self) -> str:
         """The names with arrows."""
@@ -303,6 +305,16 @@ def runs(levels: pa.Table) -> Members:
         others += [name[1:], f"L0 {name}"] if name.startswith("#") else []
         spelt.append((name, *others, *files))
     return Members(tuple(spelt))
+
+
+def files(levels: pa.Table, chosen: Iterable[str]) -> Members:
+    """The files with the names `chosen`, of rows of `table.inspect.levels()`.
+
+    A file is spelt as in the picture (`#4`, `L5.2`) or by its own name.
+    """
+    wanted = set(chosen)
+    named = file_names(levels).items()
+    return Members(tuple((name, file) for name, file in named if file in wanted), noun="file")
 
 
 def as_table(submitted: Any) -> pa.Table | None:

@@ -34,6 +34,8 @@ from widgets.task.model import (
 from widgets.task.widget import Drawing
 
 Phrase = str | Callable[[Any], str]
+Wrong = Mapping[Any, str] | Callable[[Any], str]
+"""Why an option is not it, by the option."""
 
 
 @dataclass
@@ -96,10 +98,17 @@ class Task:
     """One question. As the last value of a cell it is answered there."""
 
     def __init__(
-        self, question: TaskQuestion, answer: Answer, *, hint: Phrase, why: Phrase, lesson: Lesson
+        self,
+        question: TaskQuestion,
+        answer: Answer,
+        *,
+        hint: Phrase,
+        why: Phrase,
+        wrong: Mapping[str, str],
+        lesson: Lesson,
     ) -> None:
         self.name, self.answer, self.number = question.name, answer, question.number
-        self._hint, self._why, self._lesson = hint, why, lesson
+        self._hint, self._why, self._wrong, self._lesson = hint, why, wrong, lesson
         self._quiet = False
         self.view = widgets.Task(question, self._judge)
         self.view.observe(self._on_asked, ["asked", "committed"])
@@ -160,18 +169,31 @@ class Task:
         yours, problem = self.question.named(value), self.answer.problem(value)
         if problem is None:
             return Verdict("right", yours, **said)
-        if isinstance(self.answer, Members) and self.question.kind != "field":
+        if isinstance(self.answer, Members | Each) and self.question.kind != "field":
             problem = self._off(value)
+        elif isinstance(value, str) and value in self._wrong:
+            problem = f"{problem.removesuffix('.')}: {self._wrong[value]}"
         return Verdict("wrong", yours, remark=f"{problem} {self._phrase(self._hint, value)}", **said)
 
     def _off(self, value: Any) -> str:
-        """Which of the things that were clicked are not it, by the names of the picture, and what misses."""
-        own = self.answer.own
-        wrong = self.question.named([each for each in value if each not in own])
-        parts = [f"Not among them: {wrong}"] if set(value) - set(own) else []
-        if missing := len(set(own) - set(value)):
-            parts.append(f"{missing} {'is' if missing == 1 else 'are'} missing")
-        return "; ".join(parts) + "."
+        """Which of the things that were clicked are not it, with what the picture shows of each or why not,
+        and how many miss."""
+        own, wrong = self.answer.own, self._wrong
+        named = [
+            f"{self.question.named([each])}: {wrong[each]}"
+            if each in wrong
+            else f"{self.question.shows(each)}."
+            for each in value
+            if each not in own
+        ]
+        off = (
+            [f"Not {'it' if isinstance(self.answer, Each) else 'among them'}: {' '.join(named)}"]
+            if named
+            else []
+        )
+        if (missing := len(set(own) - set(value))) and isinstance(self.answer, Members):
+            off.append(f"{missing} {'is' if missing == 1 else 'are'} missing.")
+        return " ".join(off)
 
     def _own(self) -> Any:
         """The engine's answer as a click would have given it."""
@@ -231,6 +253,7 @@ def task(
     options: Mapping[Any, str] | Sequence[Any] | None = None,
     ruler: tuple[Any, ...] | Ruler | None = None,
     picture: Picture | None = None,
+    wrong: Wrong | None = None,
 ) -> Task:
     """Pose a task. `answer`: the engine's own, or a function that asks the engine, called now.
 
@@ -239,7 +262,9 @@ def task(
     things (`Order`); a field to type in where there is nothing to click. A plain value is a number, one of
     `options`, a set of names or a table of rows; `Number`, `Members`, `Order`, `Each`, `Rows`, `runs(…)`,
     `Holds` say it exactly. `hint` helps before and after a wrong answer, `why` says what the right one means;
-    both may be functions of the answer. Posing a name again (a cell run twice) replaces it.
+    both may be functions of the answer. `wrong` says of each option why it is not it, as the end of a
+    sentence that names it. Posing a name again (a cell run twice) replaces it. Raises ValueError for a
+    `wrong` that leaves out an option, or has one that is none.
     """
     own = answer() if callable(answer) else answer
     lesson = _lesson
@@ -261,7 +286,7 @@ def task(
         hint=hint if isinstance(hint, str) else hint(None),
         form=kind.form,
     )
-    made = Task(asked, kind, hint=hint, why=why, lesson=lesson)
+    made = Task(asked, kind, hint=hint, why=why, wrong=_reasons(asked, kind, options, wrong), lesson=lesson)
     if known is not None:
         known.view.close()
     lesson.tasks[name] = made
@@ -302,6 +327,19 @@ def _options(name: str, answer: Answer, options: Any) -> tuple[TaskOption, ...]:
         return ()
     said = dict(options) if isinstance(options, Mapping) else dict.fromkeys(options, "")
     return options_of({_number(each): words for each, words in said.items()})
+
+
+def _reasons(asked: TaskQuestion, answer: Answer, options: Any, wrong: Wrong | None) -> dict[str, str]:
+    """Why each option is not it, by its id."""
+    if wrong is None:
+        return {}
+    said = {each: wrong(each) for each in options} if callable(wrong) else wrong
+    named = {_number(each): text for each, text in said.items()}
+    ids = {option.id for option in asked.options}
+    own = answer.own if isinstance(answer, Members) else [_number(answer.own)]
+    if unlike := sorted((set(named) - ids) | (ids - set(named) - set(own))):
+        raise ValueError(f"task {asked.name!r}: `wrong` takes one reason an option, see {', '.join(unlike)}")
+    return named
 
 
 def _number(each: Any) -> str:

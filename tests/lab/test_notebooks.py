@@ -1,8 +1,8 @@
 """Every notebook in the real JupyterLab, once, at a small scale, played by clicks to full marks.
 
-Each is opened as a learner opens it, with other parameters, and run from top to bottom: every cell runs, its
-claims are asserted in its own cells, its widgets stand in the page and carry a static picture, the page
-complains of nothing and asks no other host for anything. Then a newcomer answers every task by clicks alone.
+Each is opened as a learner opens it, with other parameters, and run from top to bottom: every cell runs, the
+checks behind the cells assert what they claim, the widgets stand in the page and carry a static picture, the
+page complains of nothing and asks no other host for anything. Then a newcomer answers every task by clicks.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from papermill.parameterize import parameterize_notebook
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab, Notebook
 from tests.lab.learner import WAIT, play
+from tests.notebooks.checked import with_checks
 from tests.suite import counterparts
 
 pytestmark = [*needs_browser, pytest.mark.large]
@@ -45,12 +46,12 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def parameterized(path: Path, folder: Path) -> Path:
-    """A copy of a notebook with those of the small parameters that it has."""
+    """A copy of a notebook with its checks, and with those of the small parameters that it has."""
     known = inspect_notebook(str(path))
     given = {name: value for name, value in SMALL.items() if name in known}
     assert "solve" in known, "the engine can answer the tasks of every notebook"
     given["solve"] = path.stem == GAME
-    made = parameterize_notebook(load_notebook_node(str(path)), given)
+    made = with_checks(parameterize_notebook(load_notebook_node(str(path)), given), path.stem)
     for cell in made.cells:
         cell.metadata.pop("papermill", None)
     copy = folder / path.name

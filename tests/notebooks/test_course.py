@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,11 @@ import pytest
 import tablestore as ts
 from notebooks import course
 from notebooks.course import cards, data, health
+from tablestore.insight.simulator import Workload
 
+GRID = course.Grid(
+    ("name",), (("newest", (course.Cell("null", "a1"),)), ("oldest", (course.Cell("lamp", "b1"),)))
+)
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -219,14 +224,61 @@ def test_runs_are_clicked_in_their_picture_and_typed_by_any_name() -> None:
     assert question.view.verdict.remark.startswith("1 is missing.")
 
 
+def test_files_have_the_names_of_their_picture_and_not_those_on_the_disk() -> None:
+    workload = Workload("uniform", rows=500, keys=5_000)
+    tree = course.tree(5, "compact", 1, workload=workload, options={"target-file-size": "100 kb"})
+    files = tree.inspect.levels()
+    names = files["file_name"].to_pylist()
+    question = ask(
+        course.files(files, names[:2]), picture=course.RunPicture(files, by="file", key=25), hint="follow it"
+    )
+    assert len(names) > 2, "the oldest level has more than one file"
+    spots = [spot.id for spot in question.question.spots]
+    assert spots == ["#7", *[f"L5.{at}" for at in range(1, len(names))]]
+    assert question.answer.problem(names[:2]) is None, "a name on the disk is one more spelling"
+    question.view.commit(["#7", "L5.2"])
+    facts = question.view.verdict.remark
+    assert facts.startswith("Not among them: L5.2 (level 5, ")
+    assert facts.endswith("; the line is at 25). 1 is missing. follow it")
+    words = re.findall(r">([^<>]+)<", question.view.to_svg())
+    assert "L5.2" in words, "a box is named as the question names it"
+    assert not set(names) & set(re.findall(r"\w+", " ".join([*words, question.view.text(), facts])))
+
+
+def test_a_wrong_choice_gets_the_reason_of_that_choice() -> None:
+    wrong = {"a": "nobody refuses it.", "b": "unused", "c": "it has no time."}
+    one = ask("b", options=["a", "b", "c"], wrong=wrong, hint="think")
+    one.view.commit("c")
+    assert one.view.verdict.remark == 'It is not "c": it has no time. think'
+    one.view.commit("a")
+    assert one.view.verdict.remark == 'It is not "a": nobody refuses it. think'
+    number = ask(4375, options=[4000, 4375], wrong={4000: "one write is missing."}, hint="count")
+    number.view.commit("4,000")
+    assert number.view.verdict.remark == "4,000 is too low: one write is missing. count"
+    several = ask({"a", "b"}, options=["a", "b", "c"], wrong={"c": "it came later."}, hint="think")
+    several.view.commit(["b", "c"])
+    assert several.view.verdict.remark == "Not among them: c: it came later. 1 is missing. think"
+
+
+@pytest.mark.parametrize("wrong", [{"a": "no."}, {"a": "no.", "c": "no.", "d": "no."}])
+def test_reasons_are_given_for_each_option_and_for_nothing_else(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="one reason an option"):
+        ask("b", options=["a", "b", "c"], wrong=wrong)
+
+
+def test_a_wrong_cell_is_named_as_the_picture_shows_it() -> None:
+    question = ask(course.Each(("b1",)), picture=GRID)
+    question.view.commit(["a1"])
+    assert question.view.verdict.remark.startswith("Not it: name of newest: null.")
+
+
 def test_an_order_is_shuffled_the_same_way_and_never_right() -> None:
     words = {"one": "first", "two": "", "three": ""}
     shuffles = {tuple(option.id for option in ask(course.Order(words)).question.options) for _ in range(3)}
     assert len(shuffles) == 1
     assert tuple(words) not in shuffles
-    assert (
-        ask(course.Order(words)).answer.problem(["one", "three", "two"]) == "1 of 3 stand where they belong."
-    )
+    found = ask(course.Order(words)).answer.problem(["one", "three", "two"])
+    assert found == "1 of 3 stand where they belong: one."
 
 
 def test_one_cell_of_each_group_is_the_answer() -> None:

@@ -93,7 +93,7 @@ class RunPicture:
         """The files of each spot."""
         if self.by == "run":
             return run_names(self.files)
-        return {name: (name,) for name in self.files["file_name"].to_pylist()}
+        return {name: (file,) for name, file in file_names(self.files).items()}
 
 
 Picture = Grid | RunPicture
@@ -170,6 +170,16 @@ class TaskQuestion:
         words = {spot.id: spot.label.partition(",")[0] for spot in self.spots}
         return bare(words.get(name, name))
 
+    def shows(self, name: str) -> str:
+        """What the picture shows of a spot: `#4 (level 0, 2 KiB, keys 1 to 90; the line is at 130)`."""
+        label = next((spot.label for spot in self.spots if spot.id == name), name)
+        if not isinstance(self.picture, RunPicture):
+            return label
+        short, _, facts = label.partition(", ")
+        if self.picture.key is not None:
+            facts += f"; the line is at {fmt.count(round(self.picture.key))}"
+        return f"{short} ({facts})"
+
     def ready(self, value: Any) -> bool:
         """Whether the value is whole, so that it can be committed."""
         if self.kind == "each":
@@ -226,15 +236,28 @@ class Score:
         return said + (f", {self.first} at the first try" if self.solved else "")
 
 
+def file_names(files: pa.Table) -> dict[str, str]:
+    """The files of `inspect.levels()` by the names that pictures and questions give them.
+
+    `#7` is the file of snapshot 7 at level 0 (`#7.2` a second one), `L5.1` the first one of level 5. The
+    same rows give the same names, whatever the files are called.
+    """
+    named: dict[str, str] = {}
+    count: dict[str, int] = {}
+    for row in files.select(["level", "snapshot_id", "file_name"]).to_pylist():
+        level, snapshot = row["level"], row["snapshot_id"]
+        lane = f"#{snapshot}" if not level and snapshot is not None else f"L{level}"
+        at = count[lane] = count.get(lane, 0) + 1
+        named[lane if lane[0] == "#" and at == 1 else f"{lane}.{at}"] = row["file_name"]
+    return named
+
+
 def run_names(files: pa.Table) -> dict[str, tuple[str, ...]]:
     """The sorted runs of `inspect.levels()` by name: `#7` at level 0, `L5` below, with their files."""
     named: dict[str, tuple[str, ...]] = {}
-    for row in files.select(["level", "snapshot_id", "file_name"]).to_pylist():
-        level, snapshot, file = row["level"], row["snapshot_id"], row["file_name"]
-        name = f"L{level}" if level else f"#{snapshot}"
-        if not level and (snapshot is None or name in named):
-            name = file
-        named[name] = (*named.get(name, ()), file)
+    for name, file in file_names(files).items():
+        run = name if name[0] == "#" or name.startswith("L0") else name.partition(".")[0]
+        named[run] = (*named.get(run, ()), file)
     return named
 
 
@@ -244,9 +267,8 @@ def _run_spots(picture: RunPicture) -> Iterator[TaskSpot]:
         mine = [rows[file] for file in files]
         size = fmt.bytes_text(sum(row["bytes"] or 0 for row in mine))
         where = f"level {mine[0]['level']}"
-        short = name if picture.by == "run" else fmt.file_name(name)
         keys = f", keys {fmt.key(mine[0]['min_key'])} to {fmt.key(mine[-1]['max_key'])}"
-        yield TaskSpot(name, f"{short}, {where}, {size}{keys if mine[0]['min_key'] is not None else ''}")
+        yield TaskSpot(name, f"{name}, {where}, {size}{keys if mine[0]['min_key'] is not None else ''}")
 
 
 def _cell_spots(grid: Grid) -> Iterator[TaskSpot]:

@@ -18,6 +18,8 @@ from widgets.task.model import Cell, Grid, Ruler, RunPicture, TaskQuestion, Task
 
 MARGIN, REACH = 16, 24
 ROW, HEAD, GUTTER, WIDEST = 34, 26, 120, 190
+SIZE = 80
+"""What the size of a file and the gaps around a name take of its box."""
 Box = tuple[float, float, float, float]
 
 
@@ -129,6 +131,8 @@ def _runs(picture: RunPicture, width: float) -> DrawnTask:
         for name, files in picture.named.items()
         if any(file in file_boxes for file in files)
     }
+    if picture.by == "file":
+        body += "".join(_file_name(name, box) for name, box in boxes.items())
     height = drawn.height + head
     if picture.key is not None and model.axis.slope:
         place = (picture.key - model.axis.start) / model.axis.slope
@@ -140,6 +144,18 @@ def _runs(picture: RunPicture, width: float) -> DrawnTask:
         body += rect(left, 2, wide, 18, rx=9, fill=var("ink"))
         body += text(left + wide / 2, 15, label, size=11, fill="bg", weight=600, text_anchor="middle")
     return DrawnTask(Figure(width, height, body), boxes)
+
+
+def _file_name(name: str, box: Box) -> str:
+    """The name of a file at the end of its box, in place of its size where both do not fit; nothing in a box
+    that is too small."""
+    x, y, wide, tall = box
+    long = text_width(name, size=11)
+    if wide < long + 4:
+        return ""
+    left, room = (x + wide - long - 11, long + 8) if wide > long + SIZE else (x + 2, wide - 4)
+    patch = rect(left, y + 3, room, tall - 6, rx=2, fill=var("bg"))
+    return patch + text(left + room / 2, y + tall / 2 + 4, name, size=11, fill="ink", text_anchor="middle")
 
 
 def _union(boxes: list[Box]) -> Box:
