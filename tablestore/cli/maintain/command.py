@@ -103,17 +103,17 @@ def show(service: MaintenanceService, screen: Console) -> int:
         raise service.error
     report = service.report()
     screen.print(report.summary, markup=False, soft_wrap=True)
-    if any(work.error for work in service.done) or report.troubles:
+    if service.sums.failed or report.troubles:
         return FAILED
     return INTERRUPTED if asked.is_set() else 0
 
 
 def _shown(service: MaintenanceService, shown: int, show_work: Callable[[WorkDone], None]) -> int:
     """Show the work that was done since; how many pieces there are."""
-    done = service.done
-    for work in done[shown:]:
+    done = service.done_after(shown)
+    for work in done:
         show_work(work)
-    return len(done)
+    return shown + len(done)
 
 
 def _print_work(work: WorkDone) -> None:
