@@ -41,29 +41,32 @@ class CachedManifest:
     """The entries of one manifest, with sums over them that are made once. Safe to share between threads."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._held: pa.Table | pa.Buffer = table if table.num_rows else _NONE
+        self._table: pa.Table | None = table if table.num_rows else _NONE
+        self._message: pa.Buffer | None = None  # once it is there it stays, so that readers need no lock
         self.rows = int(table.num_rows)
 
     @property
     def packed(self) -> bool:
-        """Whether the entries are a message."""
-        return isinstance(self._held, pa.Buffer)
+        """Whether the entries are a message alone."""
+        return self._table is None
 
     @property
     def table(self) -> pa.Table:
         """Its entries as columns."""
-        held = self._held
-        if isinstance(held, pa.Table):
-            return held
-        return pa.Table.from_batches([pa.ipc.read_record_batch(held, SCHEMA)])
+        table = self._table
+        if table is None:
+            table = pa.Table.from_batches([pa.ipc.read_record_batch(self._message, SCHEMA)])
+        return table
 
     def pack(self) -> None:
         """Hold the entries, of which there are some, as a message that a caller of `table` decodes."""
-        self._held = self.table.combine_chunks().to_batches()[0].serialize()
+        if self._message is None:
+            self._message = self.table.combine_chunks().to_batches()[0].serialize()
+        self._table = None
 
     def unpack(self) -> None:
         """Hold the entries as a table."""
-        self._held = self.table
+        self._table = self.table
 
     def of_partitions(self, partitions: Collection[bytes]) -> CachedManifest:
         """Its entries of these partitions; itself where it has no others."""

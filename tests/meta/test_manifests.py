@@ -192,7 +192,7 @@ def test_a_cached_manifest_costs_what_its_entries_do(monkeypatch: pytest.MonkeyP
         for name, entries in held.items():
             cached = cache._cached_entries[name, None]
             if cached.packed:
-                size[name] = cached._held.size
+                size[name] = cached._message.size
                 assert cached.table.equals(entries)  # as one who has it still reads it
         assert len(size) == 30 - 5  # without those that have no entries
         assert max(size.values()) < 6_000
