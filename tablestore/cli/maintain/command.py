@@ -16,7 +16,7 @@ from tablestore.cli.engines import running
 from tablestore.cli.event_log import is_json
 from tablestore.cli.maintain.screen import emit_work, picture
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
-from tablestore.cli.metrics.server import serving
+from tablestore.cli.metrics.watched import watched
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
@@ -35,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
             return answered(options, screen)
         with running("maintain", options.engine, options.cores, options.master) as (engine, _):
             service = service_for(options, **{"engine": options.engine, **engine})
-            with serving(options.metrics, MaintenanceMetrics(service)):
+            with watched(options, MaintenanceMetrics(service)):
                 return show(service.start(), screen)
 
     return run("maintain", work, options.log, interrupted="stopped; what is half done was not committed")
