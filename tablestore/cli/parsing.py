@@ -50,11 +50,16 @@ def add_store_options(p: argparse._ActionsContainer, text: str) -> None:
 
 
 def add_metrics(p: argparse._ActionsContainer) -> None:
-    """`--metrics`."""
+    """`--metrics` and `--opentelemetry`."""
     p.add_argument(
         "--metrics",
         metavar="ADDRESS",
         help="answer Prometheus at http://ADDRESS/metrics, and /healthz: 127.0.0.1:9200 (default: nobody)",
+    )
+    p.add_argument(
+        "--opentelemetry",
+        metavar="EXPORTER",
+        help="give the same to an exporter of OpenTelemetry: console, otlp_proto_http (default: none)",
     )
 
 

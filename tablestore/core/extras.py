@@ -22,6 +22,7 @@ EXTRA_OF = {
     "hmsclient": "hive",
     "numba": "numba",
     "obstore": "s3",
+    "opentelemetry.sdk": "opentelemetry",
     "pandas": "pandas",
     "polars": "polars",
     "prometheus_client": "metrics",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from tablestore.core.errors import Corrupt, NotFound
@@ -20,6 +22,46 @@ FOLDER, NAME = "tablestore-maintenance", "maintain"
 _FILE = "report.json"
 MOST = 1_000
 """Pieces of work that are remembered."""
+BYTES = ("read", "written", "predicted_written")
+
+
+@dataclass(slots=True)
+class WorkSums:
+    """What a service has done since it began, added up: of each table, however much it was.
+
+    `pieces` by (table, kind, "done" or "failed"), `seconds` by (table, kind), `bytes` by (table, field of
+    `WorkDone`); `newest`: the last piece of each table. Memory: by tables and kinds. Not thread-safe.
+    """
+
+    count: int = 0
+    failed: int = 0
+    pieces: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+    bytes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    newest: dict[str, WorkDone] = field(default_factory=dict)
+
+    def add(self, work: WorkDone) -> None:
+        """Add a piece of work."""
+        self.count += 1
+        self.failed += bool(work.error)
+        self.pieces[work.table, work.kind, "failed" if work.error else "done"] += 1
+        timed = work.table, work.kind
+        self.seconds[timed] = self.seconds.get(timed, 0.0) + work.seconds
+        for name in BYTES:
+            self.bytes[work.table, name] += getattr(work, name)
+        self.newest[work.table] = work
+
+    def forget(self, tables: Iterable[str]) -> None:
+        """Tables are gone: what came of the last work in them matters no more."""
+        for table in tables:
+            self.newest.pop(table, None)
+
+    def copy(self) -> WorkSums:
+        """The sums of this moment."""
+        return WorkSums(
+            *(self.count, self.failed, self.pieces.copy(), dict(self.seconds)),
+            *(self.bytes.copy(), dict(self.newest)),
+        )
 
 
 class History:

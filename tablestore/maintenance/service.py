@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,7 @@ from tablestore.flow.runner import TaskPool
 from tablestore.insight.health import Health
 from tablestore.maintenance.advice import OptionAdvice, advise_options
 from tablestore.maintenance.budget import HOUR_MS, ByteBudget
-from tablestore.maintenance.history import History
+from tablestore.maintenance.history import MOST, History, WorkSums
 from tablestore.maintenance.leases import LeaseBook
 from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
 from tablestore.maintenance.report import MaintenanceReport, TableHealth, WorkDone, WorkWaiting
@@ -83,13 +84,14 @@ class MaintenanceService(RunningJob):
         ] = {}  # place → (how often it failed, until)
         self._waiting: tuple[WorkWaiting, ...] = ()
         self._troubles: dict[str, str] = {}
-        self._done: list[WorkDone] = []
+        self._done = deque[WorkDone](maxlen=MOST)
+        self._sums = WorkSums()
         self._state = RUNNING
         self._running = threading.Event()  # cleared while it is paused
         self._running.set()
         self._lock = (
             threading.Lock()
-        )  # protects `_state`, `_done`, `_looked`, `_waiting`, `_troubles` and the history
+        )  # protects `_state`, `_done`, `_sums`, `_looked`, `_waiting`, `_troubles` and the history
 
     # ---- what a caller does
 
@@ -123,9 +125,22 @@ class MaintenanceService(RunningJob):
 
     @property
     def done(self) -> tuple[WorkDone, ...]:
-        """What this service has done, without that of those before it, oldest first."""
+        """What this service has done, without that of those before it, oldest first; the newest 1,000
+        pieces."""
         with self._lock:
             return tuple(self._done)
+
+    @property
+    def sums(self) -> WorkSums:
+        """All that this service has done, added up."""
+        with self._lock:
+            return self._sums.copy()
+
+    def done_after(self, count: int) -> tuple[WorkDone, ...]:
+        """What it has done after its first `count` pieces of work, as far as it is remembered."""
+        with self._lock:
+            new = self._sums.count - count
+            return tuple(self._done)[-new:] if new else ()
 
     def report(self) -> MaintenanceReport:
         """What it did, what waits and for what."""
@@ -236,9 +251,13 @@ class MaintenanceService(RunningJob):
     def _tables(self) -> Iterator[str]:
         names = [name for name in self._lake.tables() if self._policies.policy(name) is not None]
         with self._lock:
-            for gone in self._looked.keys() - set(names):
+            lost = self._looked.keys() - set(names)
+            self._sums.forget(lost)
+            for gone in lost:
                 del self._looked[gone]
                 self._troubles.pop(gone, None)
+            for place in [place for place in self._resting if place[0] in lost]:
+                del self._resting[place]
         return iter(names)
 
     def _work(self, name: str) -> list[MaintenanceWork]:
@@ -350,6 +369,7 @@ class MaintenanceService(RunningJob):
         done = replace(done, read=outcome.read, written=outcome.written)
         with self._lock:
             self._done.append(done)
+            self._sums.add(done)
             self._history.add(done)
 
     def _released(self, table: str) -> None:

@@ -25,8 +25,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt, FileMissing, NotFound, TablestoreError, brief
 from tablestore.format import compaction_record
@@ -34,6 +32,7 @@ from tablestore.format.compaction_record import PROPERTY, CompactionRecord
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
+from tablestore.meta.deltas import Deltas, changelog_list, deltas, in_groups
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
@@ -171,23 +170,16 @@ def expired(store: Store) -> list[SnapshotRecord]:
     return [newest[i] for i in sorted(newest)]
 
 
-def keep(store: Store, ids: Sequence[int], explain: Explain = as_recorded) -> None:
-    """Record what these snapshots did, before their files are deleted. Some may be gone already.
+def keep(store: Store, snapshots: Sequence[Snapshot], explain: Explain = as_recorded) -> None:
+    """Record what these snapshots did, before their files are deleted. Their manifests may be gone already.
 
     `explain` completes records without trials from the manifests, which expire with the snapshot.
     """
-    if not store.options.keeps_history:
-        return
-    snapshots = []
-    for snapshot_id in ids:
-        try:
-            snapshots.append(store.snapshots.get(snapshot_id))
-        except NotFound:  # another process expires them too, and has recorded it
-            continue
-    if not snapshots:
+    if not store.options.keeps_history or not snapshots:
         return
     first, last = snapshots[0].id, snapshots[-1].id
-    _write(store, [_line(_look(store, s, explain)) for s in snapshots], first, last)
+    lines = [_line(done) for some in in_groups(snapshots) for done in _looks(store, some, explain)]
+    _write(store, lines, first, last)
     if last // _JOIN_EVERY > (first - 1) // _JOIN_EVERY:
         try:
             _join(store)
@@ -251,33 +243,48 @@ def _join(store: Store) -> None:
     log.info("joined %d history files of %s", len(chosen), store.paths.root)
 
 
-def _look(store: Store, snapshot: Snapshot, explain: Explain) -> SnapshotRecord:
-    """The record of a snapshot, from its property and its manifests, as far as these can be read."""
-    compactions: tuple[CompactionRecord, ...] = ()
-    counts: Counts | None = None
-    flushed: tuple[FlushRecord, ...] | None = None
-    try:
-        compactions = _explained(store, snapshot, explain)
-        counts, flushed = _counts(store, snapshot), _flushed(store, snapshot)
-    except (Corrupt, NotFound) as e:  # damaged, or another process expires it too
-        log.warning("kept in part only: snapshot %d of %s: %s", snapshot.id, store.paths.root, e)
-    kind = snapshot.commit_kind
-    return SnapshotRecord(
-        snapshot.id, snapshot.time_millis, kind, counts, compactions, snapshot.uuid, flushed
-    )
+def _looks(store: Store, some: list[Snapshot], explain: Explain) -> Iterator[SnapshotRecord]:
+    """The records of these snapshots, from their properties and manifests, as far as these can be read."""
+    changed, logged = deltas(store.manifests, some), deltas(store.manifests, some, changelog_list)
+    if len(some) > 1 and (changed is None or logged is None):  # of one a file is gone or damaged
+        for snapshot in some:
+            yield from _looks(store, [snapshot], explain)
+        return
+    counts: Sequence[Counts | None] = [None]
+    flushed: Sequence[tuple[FlushRecord, ...] | None] = [None]
+    if changed is not None:
+        counts = _counts(changed, logged)
+        flushed = _flushed(store, some, changed, logged)
+    else:  # damaged, or another process expires it too
+        log.warning("kept in part only: snapshot %d of %s", some[0].id, store.paths.root)
+    for at, s in enumerate(some):
+        compactions: tuple[CompactionRecord, ...] = ()
+        try:
+            compactions = _explained(store, s, explain)
+        except (Corrupt, NotFound) as e:
+            log.warning("kept in part only: snapshot %d of %s: %s", s.id, store.paths.root, e)
+        yield SnapshotRecord(
+            *(s.id, s.time_millis, s.commit_kind, counts[at], compactions, s.uuid, flushed[at])
+        )
 
 
-def _flushed(store: Store, snapshot: Snapshot) -> tuple[FlushRecord, ...]:
-    """The files that writers added, summed by bucket and level."""
-    if snapshot.commit_kind == COMPACT:
-        return ()
-    sums: dict[tuple[bytes, int, int], list[int]] = {}
-    for i, entries in enumerate((store.manifests.delta_entries(snapshot), _changes(store, snapshot))):
-        columns = [entries.table.column(n).to_pylist() for n in _FLUSH]
-        for kind, partition, bucket, level, size in zip(*columns, strict=True):
-            if kind == ADD:
-                sums.setdefault((partition, bucket, level), [0, 0])[i] += size
-    return tuple(FlushRecord(store.partition_text(p), b, level, *n) for (p, b, level), n in sums.items())
+def _flushed(
+    store: Store, some: Sequence[Snapshot], changed: Deltas, logged: Deltas | None
+) -> list[tuple[FlushRecord, ...]]:
+    """The files that the writers of each snapshot added, summed by bucket and level; `logged` are changelog
+    files."""
+    sums: list[dict[tuple[bytes, int, int], list[int]]] = [{} for _ in some]
+    for i, read in enumerate((changed, logged)):
+        if read is None:
+            continue
+        columns = [read.entries.table.column(n).to_pylist() for n in _FLUSH]
+        for at, kind, partition, bucket, level, size in zip(read.owners.tolist(), *columns, strict=True):
+            if kind == ADD and some[at].commit_kind != COMPACT:
+                sums[at].setdefault((partition, bucket, level), [0, 0])[i] += size
+    return [
+        tuple(FlushRecord(store.partition_text(p), b, level, *n) for (p, b, level), n in of_one.items())
+        for of_one in sums
+    ]
 
 
 def _changes(store: Store, snapshot: Snapshot) -> Entries:
@@ -288,19 +295,16 @@ def _changes(store: Store, snapshot: Snapshot) -> Entries:
         return EMPTY
 
 
-def _counts(store: Store, snapshot: Snapshot) -> Counts:
-    entries = store.manifests.delta_entries(snapshot)
-    adding, names = entries.numbers("kind") == ADD, entries.table.column("file_name")
-    sizes, rows = entries.numbers("file_size"), entries.numbers("row_count")
-    added, deleted = names.filter(pa.array(adding)), names.filter(pa.array(~adding))
-    moved = np.asarray(pc.is_in(names, added)) & np.asarray(pc.is_in(names, deleted))
-
-    def sums(chosen: np.ndarray) -> tuple[int, int, int]:
-        return int(chosen.sum()), int(sizes[chosen].sum()), int(rows[chosen].sum())
-
-    files_moved, bytes_moved, _ = sums(adding & moved)
-    changelog = _changes(store, snapshot).numbers("file_size").sum()
-    return Counts(*sums(adding & ~moved), *sums(~adding & ~moved), files_moved, bytes_moved, int(changelog))
+def _counts(changed: Deltas, logged: Deltas | None) -> list[Counts]:
+    """What each snapshot added, deleted and moved; `logged` are changelog files."""
+    adding, moved = changed.adding, changed.moved()
+    parts = [changed.sums(chosen) for chosen in (adding & ~moved, ~adding & ~moved)]
+    parts.append(changed.sums(adding & moved)[:, :2])
+    if logged is None:
+        changelog = np.zeros((len(parts[0]), 1), dtype=np.int64)
+    else:
+        changelog = logged.sums(np.ones(len(logged.entries), dtype=bool))[:, 1:2]
+    return [Counts(*row) for row in np.concatenate([*parts, changelog], axis=1).tolist()]
 
 
 def _foreign(store: Store, snapshot: Snapshot) -> tuple[CompactionRecord, ...]:

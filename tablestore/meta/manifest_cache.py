@@ -3,6 +3,10 @@ change.
 
 It holds up to 200,000 entries of manifests and 50,000 of lists, and evicts the least recently used. Of a
 large manifest it may hold the entries of some partitions alone. Safe to share between threads.
+
+Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
+Arrow 3 KB. So all but the 256 of them that were used last are messages: a process that commits for long gains
+a manifest with each commit. Lists share the objects of the manifests that they have in common.
 """
 
 from __future__ import annotations
@@ -16,22 +20,53 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format.manifests.manifest import ManifestFileMeta
+from tablestore.format.manifests.manifest_columns import SCHEMA
 from tablestore.meta.entries import Entries
 
 MAX_ENTRIES = 200_000
 _MAX_LISTED = 50_000
+_MOST_SHARED = 2_000
 _MANY_SEARCHES = 8
-_PART_COST = 20  # what a part weighs beside its entries, in entries
+_COST = 20  # what a manifest or a part weighs beside its entries, in entries
+_FEW_ENTRIES = 64  # below that a table is mostly its columns
+MOST_TABLES = 256
+"""Manifests of few entries that are kept as tables."""
+_NONE = SCHEMA.empty_table()
 
 
 _Key = tuple[str, bytes | None]  # path, and the partition whose entries alone are kept (None: all)
 
 
 class CachedManifest:
-    """The entries of one manifest, with sums over them that are made once."""
+    """The entries of one manifest, with sums over them that are made once. Safe to share between threads."""
 
     def __init__(self, table: pa.Table) -> None:
-        self.table = table
+        self._table: pa.Table | None = table if table.num_rows else _NONE
+        self._message: pa.Buffer | None = None  # once it is there it stays, so that readers need no lock
+        self.rows = int(table.num_rows)
+
+    @property
+    def packed(self) -> bool:
+        """Whether the entries are a message alone."""
+        return self._table is None
+
+    @property
+    def table(self) -> pa.Table:
+        """Its entries as columns."""
+        table = self._table
+        if table is None:
+            table = pa.Table.from_batches([pa.ipc.read_record_batch(self._message, SCHEMA)])
+        return table
+
+    def pack(self) -> None:
+        """Hold the entries, of which there are some, as a message that a caller of `table` decodes."""
+        if self._message is None:
+            self._message = self.table.combine_chunks().to_batches()[0].serialize()
+        self._table = None
+
+    def unpack(self) -> None:
+        """Hold the entries as a table."""
+        self._table = self.table
 
     def of_partitions(self, partitions: Collection[bytes]) -> CachedManifest:
         """Its entries of these partitions; itself where it has no others."""
@@ -65,10 +100,12 @@ class ManifestCache:
 
     def __init__(self) -> None:
         self._cached_entries: OrderedDict[_Key, CachedManifest] = OrderedDict()
+        self._tables: OrderedDict[_Key, CachedManifest] = OrderedDict()  # of few entries, not packed
         self._entries = 0
         self._searches: Counter[str] = Counter()
         self._lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = OrderedDict()
         self._listed = 0
+        self._listed_lately: OrderedDict[str, ManifestFileMeta] = OrderedDict()  # by name
         self._lock = threading.Lock()
 
     def get(self, path: str, partition: bytes | None = None) -> CachedManifest | None:
@@ -77,13 +114,16 @@ class ManifestCache:
             cached = self._cached_entries.get((path, partition))
             if cached is not None:
                 self._cached_entries.move_to_end((path, partition))
+                self._used((path, partition), cached)
             return cached
 
     def clear(self) -> None:
         """Empty the cache, as in a process that has just started."""
         with self._lock:
             self._cached_entries.clear()
+            self._tables.clear()
             self._lists.clear()
+            self._listed_lately.clear()
             self._searches.clear()
             self._entries = self._listed = 0
 
@@ -94,10 +134,23 @@ class ManifestCache:
             if key in self._cached_entries:
                 return self._cached_entries[key]
             cached = self._cached_entries[key] = CachedManifest(table)
-            self._entries += _weight(key, cached)
+            self._entries += cached.rows + _COST
+            self._used(key, cached)
             while self._entries > MAX_ENTRIES and len(self._cached_entries) > 1:
-                self._entries -= _weight(*self._cached_entries.popitem(last=False))
+                oldest, gone = self._cached_entries.popitem(last=False)
+                self._tables.pop(oldest, None)
+                self._entries -= gone.rows + _COST
             return cached
+
+    def _used(self, key: _Key, cached: CachedManifest) -> None:
+        """Keep it as a table, and those of few entries that were used before as messages."""
+        if not 0 < cached.rows < _FEW_ENTRIES:
+            return
+        cached.unpack()
+        self._tables[key] = cached
+        self._tables.move_to_end(key)
+        if len(self._tables) > MOST_TABLES:
+            self._tables.popitem(last=False)[1].pack()
 
     def searched(self, path: str, entries: int) -> bool:
         """Note that some partitions of a manifest of so many entries are looked for; whether that happened so
@@ -119,19 +172,22 @@ class ManifestCache:
         with self._lock:
             if path in self._lists:
                 return
-            self._lists[path] = manifests
+            self._lists[path] = tuple(map(self._shared, manifests))
             self._listed += len(manifests) + 1
             while self._listed > _MAX_LISTED and len(self._lists) > 1:
                 self._listed -= len(self._lists.popitem(last=False)[1]) + 1
+
+    def _shared(self, manifest: ManifestFileMeta) -> ManifestFileMeta:
+        """The object that other lists have for the same manifest."""
+        shared = self._listed_lately.setdefault(manifest.file_name, manifest)
+        if len(self._listed_lately) > _MOST_SHARED:
+            self._listed_lately.popitem(last=False)
+        return shared if shared == manifest else manifest
 
     def cached_in(self, folder: str) -> list[tuple[str, pa.Table]]:
         """(path, entries) of the cached manifests of one directory."""
         with self._lock:
             return [(p, m.table) for (p, _), m in self._cached_entries.items() if p.startswith(f"{folder}/")]
-
-
-def _weight(key: _Key, cached: CachedManifest) -> int:
-    return int(cached.table.num_rows) + (_PART_COST if key[1] is not None else 0)
 
 
 LOCAL = ManifestCache()

@@ -92,15 +92,19 @@ class ManifestStore:
             self._cache.put_list(path, manifests)
         return [list(lists[p] if there is None else there) for p, there in zip(paths, cached, strict=True)]
 
-    def prefetched(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
-        """The same snapshots; when one is yielded its changes (with `bases` also its base lists) are cached.
-        `_AT_ONCE` snapshots are read together. Missing or damaged files raise later, when they are read."""
+    def prefetched(
+        self, snapshots: Iterable[Snapshot], *, bases: bool = False, entries: bool = True
+    ) -> Iterator[Snapshot]:
+        """The same snapshots; when one is yielded its changes (with `bases` also its base lists, without
+        `entries` only lists) are cached. `_AT_ONCE` snapshots are read together. Missing or damaged files
+        raise later, when they are read."""
         left = iter(snapshots)
         while some := list(islice(left, _AT_ONCE)):
             names = [s.delta_manifest_list for s in some]
             names += [s.changelog_manifest_list for s in some if s.changelog_manifest_list is not None]
             with suppress(Corrupt):
-                self._read([m for manifests in self.read_lists(names) for m in manifests])
+                lists = self.read_lists(names)
+                self._read([m for manifests in lists for m in manifests if entries])
                 self.read_lists([s.base_manifest_list for s in some if bases])
             yield from some
 
@@ -126,6 +130,11 @@ class ManifestStore:
     def each(self, manifests: Sequence[ManifestFileMeta]) -> list[Entries]:
         """The entries of each of these manifests; those not cached are read and decoded together."""
         return [Entries(m.table) for m in self._read(manifests)]
+
+    def uncached(self, manifests: Sequence[ManifestFileMeta]) -> Iterator[pa.Table]:
+        """The entries of each of these manifests; those that are not cached are decoded together, and not
+        added."""
+        return (m.table for m in self._each(manifests, caching=False))
 
     def in_groups(self, manifests: Sequence[ManifestFileMeta]) -> Iterator[list[Entries]]:
         """The entries of each of these manifests, in groups that are decoded together when they are asked

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import tablestore as ts
 from tablestore.cdc.capture.report import BatchReport, TableReport
+from tablestore.cli.metrics import export
 from tablestore.cli.metrics.capture import CaptureMetrics
+from tablestore.cli.metrics.export import MetricsExport
 from tablestore.cli.metrics.family import HealthAnswer, MetricFamily
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
 from tablestore.tiering.report import RoundReport, SplitReport, TableState, TieringReport
+from tests.faults import SimEnv
 from tests.maintenance.test_service import filled, service, worked
 
 parser = pytest.importorskip("prometheus_client.parser")
@@ -91,6 +98,100 @@ def test_tables_are_as_inspect_says_and_work_is_as_reported(tmp_path: Path):
             read(url.replace("/metrics", "/healthz"))
         assert "d.t: " in ill.value.read().decode()
         assert parsed(read(url))["tablestore_maintenance_troubled_tables",] == 1
+
+
+class Recording:
+    """An exporter that keeps what it is given, or fails."""
+
+    def __init__(self, sdk: Any, *, fails: bool = False) -> None:
+        self.given, self.shut, self._sdk, self._fails = list[Any](), False, sdk, fails
+
+    def export(self, data: Any) -> Any:
+        self.given.append(data)
+        if self._fails:
+            raise OSError("the collector is away")
+        return self._sdk.MetricExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        self.shut = True
+
+
+def exported(data: Any) -> dict[tuple[str, ...], float]:
+    """As `parsed`, of what OpenTelemetry was given."""
+    ((resource,), (scope,)) = data.resource_metrics, data.resource_metrics[0].scope_metrics
+    assert (scope.scope.name, resource.resource.attributes["telemetry.sdk.language"]) == (
+        "tablestore-workbench",
+        "python",
+    )
+    return {
+        (m.name, *(p.attributes[key] for key in sorted(p.attributes))): p.value
+        for m in scope.metrics
+        for p in m.data.data_points
+    }
+
+
+def test_opentelemetry_has_the_figures_of_prometheus(tmp_path: Path):
+    sdk = pytest.importorskip("opentelemetry.sdk.metrics.export")
+    filled(tmp_path)
+    env = SimEnv()
+    some = service(tmp_path, env)
+    worked(some)
+    source, recording, text = MaintenanceMetrics(some), Recording(sdk), io.StringIO()
+    with serving("127.0.0.1:0", source) as url:
+        assert url is not None
+        exporting = MetricsExport(source, recording, env=env)
+        env.move(1_000)
+        assert exporting.export()
+        assert MetricsExport(source, sdk.ConsoleMetricExporter(text), env=env).export()
+        (data,) = recording.given
+        assert exported(data) == parsed(read(url))
+    (metrics,) = (scope.metrics for scope in data.resource_metrics[0].scope_metrics)
+    units = {m.name: m.unit for m in metrics}
+    assert units["tablestore_maintenance_read_bytes_total"] == units["tablestore_table_bytes"] == "By"
+    assert (units["tablestore_maintenance_work_seconds_total"], units["tablestore_table_files"]) == ("s", "1")
+    for metric in metrics:
+        grows = metric.name.endswith("_total")
+        assert isinstance(metric.data, sdk.Sum if grows else sdk.Gauge), metric.name
+        for point in metric.data.data_points:
+            assert point.time_unix_nano == env.now_ms() * 1_000_000
+            assert point.start_time_unix_nano == (point.time_unix_nano - 10**9 if grows else None)
+    shown = json.loads(text.getvalue())["resource_metrics"][0]["scope_metrics"][0]["metrics"]
+    assert {metric["name"] for metric in shown} == set(units)
+
+
+def test_an_exporter_has_the_figures_at_intervals_and_at_the_end(monkeypatch: pytest.MonkeyPatch):
+    sdk = pytest.importorskip("opentelemetry.sdk.metrics.export")
+    family = MetricFamily("tablestore_table_files", "gauge", "Files.", ("table",), {("d.t",): 3.0})
+    for fails in (False, True):
+        recording = Recording(sdk, fails=fails)
+        entry = SimpleNamespace(name="mine", load=lambda recording=recording: lambda: recording)
+        monkeypatch.setattr(export, "entry_points", lambda group, entry=entry: [entry])
+        with export.exporting("mine", Fixed(family)):
+            assert not recording.shut
+        assert recording.shut
+        assert [exported(data) for data in recording.given] == [{("tablestore_table_files", "d.t"): 3.0}]
+        monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1")
+        with export.exporting("mine", Fixed(family)):
+            (exporting,) = (t for t in threading.enumerate() if t.name == "opentelemetry")
+            while len(recording.given) < 4 and exporting.is_alive():
+                threading.Event().wait(0.001)
+        assert len(recording.given) >= 5
+        monkeypatch.delenv("OTEL_METRIC_EXPORT_INTERVAL")
+
+
+def test_what_opentelemetry_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patched:
+        for name in [m for m in sys.modules if m.startswith("opentelemetry.sdk")]:
+            patched.delitem(sys.modules, name)
+        patched.setitem(sys.modules, "opentelemetry.sdk", None)
+        with pytest.raises(ts.Unsupported, match=r"tablestore-workbench\[opentelemetry\]"):
+            export.exporting("console", Fixed()).__enter__()
+    pytest.importorskip("opentelemetry.sdk.metrics.export")
+    with pytest.raises(ts.InvalidRequest, match=r"nothing: no installed .*console.*For OTLP"):
+        export.exporting("nothing", Fixed()).__enter__()
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1 min")
+    with pytest.raises(ts.InvalidRequest, match="must be milliseconds"):
+        export.exporting("console", Fixed()).__enter__()
 
 
 def test_batches_of_a_capture_add_up():

@@ -20,12 +20,15 @@ from pyspark.sql import SparkSession
 import tablestore as ts
 from tablestore.cli.door import Door
 from tablestore.cli.maintain import command, options
+from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
+from tablestore.maintenance import service as service_module
 from tablestore.maintenance.history import maintenance_report
 from tablestore.maintenance.opening import service_of
 from tablestore.maintenance.report import MaintenanceReport
 from tablestore.maintenance.service import MaintenanceService
+from tablestore.maintenance.work import MaintenanceWork, Outcome
 from tests.faults import FaultyIO, Killed, SimEnv
 from tests.tables import KEYED, WRITE_ONLY
 
@@ -381,6 +384,36 @@ def test_a_killed_worker_loses_its_own_piece_alone(tmp_path: Path):
     assert [work.where for work in some.plan()] == []  # it rests
     env.move(HOUR_MS)
     assert [work.where for work in some.plan()] == [lost.where]
+
+
+def test_a_service_remembers_the_newest_work_and_the_sums_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(service_module, "MOST", 3)
+    env = SimEnv()
+    table = filled(tmp_path, 2, env)
+    some = service(tmp_path, env, policy=ts.MaintenancePolicy(runs=1, orphans_every=None))
+    all_of_it = list[ts.WorkDone]()
+    for turn in range(5):
+        table.write(rows(turn))
+        while some.turn():
+            all_of_it += some.done_after(len(all_of_it))
+        assert some.done_after(len(all_of_it)) == ()
+    assert len(all_of_it) == some.sums.count >= 10
+    assert list(some.done) == all_of_it[-3:]
+    metrics = {f.name: f.samples for f in MaintenanceMetrics(some).families()}
+    kinds = Counter((work.table, work.kind, "done") for work in all_of_it)
+    assert metrics["tablestore_maintenance_work_total"] == kinds
+    for name in ("read", "written", "predicted_written"):
+        of_all = sum(getattr(work, name) for work in all_of_it)
+        assert metrics[f"tablestore_maintenance_{name}_bytes_total"] == {("d.t",): of_all}
+    work = MaintenanceWork("d.t", "compact", "an error", 2)
+    some._note_done(work, all_of_it[-1], Outcome(error="lost"))
+    assert (some.sums.failed, MaintenanceMetrics(some).health().healthy) == (1, False)
+    ts.connect(tmp_path).drop_table("d.t")
+    assert not some.turn()
+    assert MaintenanceMetrics(some).health().healthy
+    assert some._resting == {}
 
 
 # ---- the command

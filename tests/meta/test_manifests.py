@@ -178,3 +178,50 @@ def table(folder: Path) -> ts.Table:
     for n in range(9):
         t.write(pa.table({"k": pa.array([n, n + 1, n + 2], pa.int64()), "v": [f"v{n}"] * 3}))
     return t
+
+
+def test_a_cached_manifest_costs_what_its_entries_do(monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...]):
+    """However many small manifests a process has seen, few are tables; all are what they were."""
+    monkeypatch.setattr(manifest_cache, "MOST_TABLES", 5)
+    for seed in seeds:
+        cache, rng = ManifestCache(), Random(seed)
+        held = {f"m{n}": manifest_columns.of(entry(rng) for _ in range(n % 4)) for n in range(40)}
+        for name, entries in held.items():
+            cache.put(name, entries)
+        size = {}
+        for name, entries in held.items():
+            cached = cache._cached_entries[name, None]
+            if cached.packed:
+                size[name] = cached._message.size
+                assert cached.table.equals(entries)  # as one who has it still reads it
+        assert len(size) == 30 - 5  # without those that have no entries
+        assert max(size.values()) < 6_000
+        for name in rng.sample(sorted(held), 20):
+            cached = cache.get(name)
+            assert cached is not None
+            assert not cached.packed
+            assert cached.table.equals(held[name])
+        assert sum(not c.packed and c.rows > 0 for c in cache._cached_entries.values()) <= 5
+
+
+def test_many_small_manifests_weigh_more_than_their_entries(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(manifest_cache, "MAX_ENTRIES", 210)
+    cache, rng = ManifestCache(), Random(1)
+    for n in range(50):
+        cache.put(f"m{n}", manifest_columns.of([entry(rng)]))
+    assert [n for n in range(50) if cache.get(f"m{n}") is not None] == list(range(40, 50))
+    assert len(cache._tables) == 10
+
+
+def test_lists_share_the_manifests_that_they_have_in_common():
+    cache, rng = ManifestCache(), Random(1)
+    first = listed(rng)
+    other = replace(first, num_added=first.num_added + 1)  # another table that has the name
+    cache.put_list("a", (first, listed(rng)))
+    cache.put_list("b", (listed(rng), replace(first)))
+    cache.put_list("c", (other,))
+    a, b, c = (cache.get_list(name) for name in "abc")
+    assert a is not None
+    assert b is not None
+    assert a[0] is b[1]
+    assert c == (other,)

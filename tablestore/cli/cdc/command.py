@@ -20,7 +20,7 @@ from tablestore.cli.engines import running
 from tablestore.cli.event_log import is_json, say_error
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.metrics.capture import CaptureMetrics
-from tablestore.cli.metrics.server import serving
+from tablestore.cli.metrics.watched import watched
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.cli.showing import show_until_end
 
@@ -132,7 +132,7 @@ def capture(options: argparse.Namespace, screen: Console) -> int:
             metrics.add(report)
             fresh.append(report)
 
-        with serving(options.metrics, metrics):
+        with watched(options, metrics):
             job = metrics.job = lake.ingest(options.source, **given, **engine, on_batch=on_batch)
             try:
                 return show(job, fresh, screen, log)

@@ -15,7 +15,7 @@ from tablestore.cli.engines import running
 from tablestore.cli.event_log import is_json
 from tablestore.cli.maintain.screen import emit_work, picture
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
-from tablestore.cli.metrics.server import serving
+from tablestore.cli.metrics.watched import watched
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.cli.showing import show_until_end
 from tablestore.io.paths import location
@@ -33,7 +33,7 @@ def main(options: argparse.Namespace) -> int:
             return answered(options, screen)
         with running("maintain", options.engine, options.cores, options.master) as (engine, _):
             service = service_for(options, **{"engine": options.engine, **engine})
-            with serving(options.metrics, MaintenanceMetrics(service)):
+            with watched(options, MaintenanceMetrics(service)):
                 return show(service.start(), screen)
 
     return run("maintain", work, options.log, interrupted="stopped; what is half done was not committed")
@@ -95,17 +95,17 @@ def show(service: MaintenanceService, screen: Console) -> int:
         raise service.error
     report = service.report()
     screen.print(report.summary, markup=False, soft_wrap=True)
-    if any(work.error for work in service.done) or report.troubles:
+    if service.sums.failed or report.troubles:
         return FAILED
     return INTERRUPTED if asked.is_set() else 0
 
 
 def _shown(service: MaintenanceService, shown: int, show_work: Callable[[WorkDone], None]) -> int:
     """Show the work that was done since; how many pieces there are."""
-    done = service.done
-    for work in done[shown:]:
+    done = service.done_after(shown)
+    for work in done:
         show_work(work)
-    return len(done)
+    return shown + len(done)
 
 
 def _print_work(work: WorkDone) -> None:

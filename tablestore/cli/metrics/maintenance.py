@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
@@ -30,25 +29,21 @@ class MaintenanceMetrics:
 
     def families(self) -> Iterator[MetricFamily]:
         """Work, bytes, limits, and the numbers of tables as they were last looked at."""
-        report, done = self._service.report(), self._service.done
+        report, sums = self._service.report(), self._service.sums
         name = "tablestore_maintenance_"
         yield states(f"{name}state", "State of the service.", report.state, _STATES)
-        work, seconds = _counts(), _counts()
-        for w in done:
-            work[w.table, w.kind, "failed" if w.error else "done"] += 1
-            seconds[w.table, w.kind] += w.seconds
-        yield MetricFamily(f"{name}work_total", "counter", "Pieces of work.", _WORK, work)
+        yield MetricFamily(f"{name}work_total", "counter", "Pieces of work.", _WORK, dict(sums.pieces))
         for field, text in (
             ("read", "Bytes that compactions read."),
             ("written", "Bytes that compactions wrote."),
             ("predicted_written", "Bytes that compactions were to write by their dry runs."),
         ):
-            sums = _counts()
-            for w in done:
-                sums[w.table,] += getattr(w, field)
-            yield MetricFamily(f"{name}{field}_bytes_total", "counter", text, ("table",), sums)
+            by_table = {
+                (table,): float(n) for (table, measured), n in sums.bytes.items() if measured == field
+            }
+            yield MetricFamily(f"{name}{field}_bytes_total", "counter", text, ("table",), by_table)
         yield MetricFamily(
-            f"{name}work_seconds_total", "counter", "Time of work.", ("table", "kind"), seconds
+            f"{name}work_seconds_total", "counter", "Time of work.", ("table", "kind"), sums.seconds
         )
         yield one(
             f"{name}waiting_work", "Pieces of work that wait for a limit or a lease.", len(report.waiting)
@@ -66,13 +61,9 @@ class MaintenanceMetrics:
     def health(self) -> HealthAnswer:
         """Ill where the service has failed, a table is in trouble, or the newest work in a table failed."""
         report = self._service.report()
-        newest = {w.table: w for w in self._service.done}
+        newest = self._service.sums.newest
         ill = [f"{table}: {error}" for table, error in report.troubles]
         ill += [w.text for w in newest.values() if w.error]
         if report.state == FAILED:
             ill.insert(0, f"the service has failed: {self._service.error}")
         return HealthAnswer(not ill, "\n".join(ill) or report.summary)
-
-
-def _counts() -> defaultdict[Labels, float]:
-    return defaultdict(float)

@@ -3,6 +3,7 @@ rows."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,22 +17,25 @@ _STATES = ("running", "paused", "stopping", "stopped", "failed")
 
 class TieringMetrics:
     """A service as a source of metrics, by what `report` gives. Rounds are counted once, also those that are
-    no longer reported. Not thread-safe beyond what the server needs: one scrape at a time counts."""
+    no longer reported. Safe to share between threads."""
 
     def __init__(self, report: Callable[[], TieringReport], *, now: Callable[[], float] = time.time) -> None:
         self._report, self._now = report, now
         self._counted = set[int]()  # numbers of rounds, of those that are still reported
         self._rounds, self._rows, self._bytes = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+        self._lock = threading.Lock()  # protects these
 
     def families(self) -> Iterator[MetricFamily]:
         """Rounds and rows, and of each table how old its lake is and what is left of its log."""
         report, name = self._report(), "tablestore_tiering_"
-        self._count(report)
+        with self._lock:
+            self._count(report)
+            rounds, rows, size = self._rounds.copy(), self._rows.copy(), self._bytes.copy()
         yield states(f"{name}state", "State of the service.", report.state, _STATES)
         labels = ("table", "outcome")
-        yield MetricFamily(f"{name}rounds_total", "counter", "Rounds that ended.", labels, dict(self._rounds))
-        yield MetricFamily(f"{name}rows_total", "counter", "Rows committed.", ("table",), dict(self._rows))
-        yield MetricFamily(f"{name}bytes_total", "counter", "Bytes committed.", ("table",), dict(self._bytes))
+        yield MetricFamily(f"{name}rounds_total", "counter", "Rounds that ended.", labels, rounds)
+        yield MetricFamily(f"{name}rows_total", "counter", "Rows committed.", ("table",), rows)
+        yield MetricFamily(f"{name}bytes_total", "counter", "Bytes committed.", ("table",), size)
         at: dict[Labels, float] = {
             (t.table, state): float(t.state == state) for t in report.tables for state in STATES
         }

@@ -11,13 +11,12 @@ from rich.console import Console, Group
 import tablestore as ts
 from tablestore.cli.engines import running
 from tablestore.cli.event_log import is_json
-from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
+from tablestore.cli.metrics.watched import watched
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.cli.showing import show_until_end
 from tablestore.cli.tier.screen import emit_round, fresh_rounds, picture, round_line, summary
 from tablestore.cli.tier.serve import serve
-from tablestore.tiering.coordinator.server import HOST
 
 
 def main(options: argparse.Namespace) -> int:
@@ -26,8 +25,7 @@ def main(options: argparse.Namespace) -> int:
     def work(screen: Console) -> int:
         if options.serve:
             lake = ts.connect(options.warehouse, **dict(options.option))
-            place = options.host or HOST, options.port or 0
-            return serve(lake, *place, screen, metrics=options.metrics)
+            return serve(lake, options, screen)
         if options.engine is None:
             return observed(started(options, {"threads": options.threads}), screen, options)
         with running("tier", options.engine, options.cores, options.master) as (engine, log):
@@ -63,7 +61,7 @@ def started(options: argparse.Namespace, engine: dict[str, Any]) -> Any:
 
 def observed(service: Any, screen: Console, options: argparse.Namespace) -> int:
     """Show the service, and answer who asks for its metrics."""
-    with serving(options.metrics, TieringMetrics(service.report)):
+    with watched(options, TieringMetrics(service.report)):
         return show(service, screen, once=options.once)
 
 

@@ -33,10 +33,10 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
     p = _parser(door)
     options = p.parse_args(arguments)
     if options.serve:
-        taken = {"source", "serve", "host", "port", "metrics", "log", "warehouse", "option", "door"}
+        taken = set("source serve host port metrics opentelemetry log warehouse option door".split())
         others = [option for option in vars(options) if option not in taken]
         for name in (option for option in others if getattr(options, option) != p.get_default(option)):
-            taken_by_it = "it takes --warehouse, --option, --host, --port, --metrics and --log"
+            taken_by_it = "it takes --warehouse, --option, --host, --port, --metrics, --opentelemetry, --log"
             p.error(f"--serve does no rounds: {taken_by_it}, not --{name.replace('_', '-')}")
     if options.cores is not None and options.engine is None:
         p.error("--cores is of --engine")

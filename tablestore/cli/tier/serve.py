@@ -6,6 +6,7 @@ the first line on stdout. Its password is in a file of the warehouse, where ours
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Iterator, Sequence
 
@@ -16,23 +17,24 @@ from rich.text import Text
 
 import tablestore as ts
 from tablestore.cli.event_log import emit, is_json
-from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import CoordinatorMetrics
+from tablestore.cli.metrics.watched import watched
 from tablestore.cli.running import INTERRUPTED, asked_to_stop
 from tablestore.cli.tier.screen import MOST_TABLES, STYLES
 from tablestore.core.quantities import duration, many
+from tablestore.tiering.coordinator.server import HOST
 from tablestore.tiering.coordinator.table_states import TableStatus
 
 NONE = "no table is tiered yet: it needs 'log.system' = 'embedded' and 'tablestore.tiering.enabled' = 'true'"
 _LOOK_SECONDS = 0.25
 
 
-def serve(lake: ts.Lake, host: str, port: int, screen: Console, *, metrics: str | None = None) -> int:
+def serve(lake: ts.Lake, options: argparse.Namespace, screen: Console) -> int:
     """Coordinate until Ctrl-C; the exit code. Raises OSError where the port is taken, InvalidRequest for a
     host that other machines reach."""
     with (
-        lake.coordinator(host=host, port=port) as coordinator,
-        serving(metrics, CoordinatorMetrics(coordinator)),
+        lake.coordinator(host=options.host or HOST, port=options.port or 0) as coordinator,
+        watched(options, CoordinatorMetrics(coordinator)),
         asked_to_stop(screen, "ending") as asked,
     ):
         say = _said if is_json(screen) else _printed

@@ -81,17 +81,19 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
     stays = Expiry(protected_by=extent.protected_by, bounds=extent.bounds, dry_run=dry_run)
     if extent.end <= earliest:
         return replace(stays, remaining=(earliest, latest))
-    ids = [i for i in range(earliest, extent.end) if store.snapshots.exists(i)]
+    found = (store.snapshots.find(i) for i in range(earliest, extent.end))
+    expired = [snapshot for snapshot in found if snapshot is not None]
+    ids = [snapshot.id for snapshot in expired]
     if not ids:
         raise NotFound(f"the snapshots below {extent.end} are gone: another process expired them")
-    gone = _unneeded(store, ids, extent.end, decoupled=policy.decoupled).measured(store)
+    gone = _unneeded(store, expired, extent.end, decoupled=policy.decoupled).measured(store)
     own = _sizes(store, (store.paths.snapshot(i) for i in ids))
     breaks, keeps = _readers(store, policy, ids, extent.end) if request.explain else ((), ())
     problems: tuple[str, ...] = ()
     if not dry_run:
         synced.keep_one(store, extent.end)
         copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
-        problems = _keep_history(store, ids, request.explain_compactions)
+        problems = _keep_history(store, expired, request.explain_compactions)
         for snapshot_id in ids[:copied]:
             store.snapshots.delete(snapshot_id)
         problems += _become_changelogs(store, ids[copied:])
@@ -221,17 +223,17 @@ def _readers(
     return tuple(breaks), tuple(keeps)
 
 
-def _unneeded(store: Store, ids: list[int], end: int, *, decoupled: bool) -> Files:
-    """The files that only snapshots below `end` need, and no changelog that outlives them."""
-    expired, first = [store.snapshots.get(i) for i in ids], store.snapshots.get(end)
+def _unneeded(store: Store, expired: list[Snapshot], end: int, *, decoupled: bool) -> Files:
+    """The files that only the expired snapshots, those below `end`, need, and no changelog that outlives
+    them."""
+    first = store.snapshots.get(end)
     from_delta = decoupled and not reachable.has_changelog_files(store)
     gone = Files()
-    for snapshot in store.manifests.prefetched([*expired[1:], first]):
-        entries = reachable.lenient([], reachable.deleted_files, store, snapshot)
-        for e in entries:
-            if not (from_delta and e.file.file_source in (None, APPEND_SOURCE)):
-                gone.data |= reachable.entry_paths(store, e)
-    for snapshot in store.manifests.prefetched(expired, bases=True):
+    for e in reachable.deleted_by(store, [*expired[1:], first]):
+        if not (from_delta and e.file.file_source in (None, APPEND_SOURCE)):
+            gone.data |= reachable.entry_paths(store, e)
+    changes = not decoupled and any(s.changelog_manifest_list is not None for s in expired)
+    for snapshot in store.manifests.prefetched(expired, bases=True, entries=changes):
         gone.metadata |= reachable.lenient({}, reachable.index_files, store, snapshot)
         if not from_delta:
             gone.metadata |= _state_files(store, snapshot)
@@ -315,15 +317,17 @@ def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
     return (text,)
 
 
-def _keep_history(store: Store, ids: Sequence[int], explain: Explain) -> tuple[str, ...]:
+def _keep_history(store: Store, expired: Sequence[Snapshot], explain: Explain) -> tuple[str, ...]:
     """Append what the snapshots did to the history; the problems where there is no space, which stops no
     expiry."""
     try:
-        compaction_history.keep(store, ids, explain)
+        compaction_history.keep(store, expired, explain)
     except Unavailable as e:
         if not e.no_space:
             raise
-        text = f"no space left to keep what snapshots {ranged(ids)} did (tablestore/history)"
+        text = (
+            f"no space left to keep what snapshots {ranged([s.id for s in expired])} did (tablestore/history)"
+        )
         log.warning("%s: %s: %s", store.paths.root, text, e)
         return (text,)
     return ()

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
+
+import numpy as np
 
 from tablestore.core.errors import Corrupt, FileMissing, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
@@ -22,8 +24,8 @@ from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
-from tablestore.meta import changelogs
-from tablestore.meta.entries import EMPTY
+from tablestore.meta import changelogs, deltas
+from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 
@@ -165,9 +167,25 @@ def changelog_files(store: Store, snapshot: Snapshot) -> Files:
     return Files(data, listed, set(data))
 
 
+def deleted_by(store: Store, snapshots: Iterable[Snapshot]) -> Iterator[ManifestEntry]:
+    """The entries of the files that these deltas delete and do not add again; deltas that are gone already
+    are left out."""
+    for some in deltas.in_groups(snapshots):
+        read = deltas.deltas(store.manifests, some)
+        if read is None:
+            for snapshot in some:
+                yield from lenient([], deleted_files, store, snapshot)
+            continue
+        for at in np.unique(read.owners[~read.adding]):
+            yield from _deleted(read.of(at))
+
+
 def deleted_files(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:
-    """The entries of files that this delta deletes and does not add again, as an upgrade does."""
-    entries = store.manifests.delta_entries(snapshot)
+    """The same of one delta. Raises Corrupt or SnapshotExpired where it is gone."""
+    return _deleted(store.manifests.delta_entries(snapshot))
+
+
+def _deleted(entries: Entries) -> list[ManifestEntry]:
     if not (entries.numbers("kind") != ADD).any():
         return []
     again = {_place(e) for e in entries if e.kind == ADD}

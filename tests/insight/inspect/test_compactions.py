@@ -285,12 +285,12 @@ def test_of_two_processes_that_expire_a_snapshot_the_one_that_found_its_manifest
         table.write(pa.table({"k": pa.array([k], pa.int32())}))
     store, ids = table.store, range(1, 9)
     snapshots = [store.snapshots.get(i) for i in ids]
-    for i in ids:
-        compaction_history.keep(store, [i], foreign.explained)
+    for s in snapshots:
+        compaction_history.keep(store, [s], foreign.explained)
     for s in snapshots:
         store.io.delete(store.paths.manifest(s.delta_manifest_list))
         compaction_history.keep(
-            store, [s.id], foreign.explained
+            store, [s], foreign.explained
         )  # the names of its files sort before or after the others
     for i in ids:
         store.io.delete(store.paths.snapshot(i))
