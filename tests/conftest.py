@@ -16,6 +16,7 @@ pytest_plugins = [
     f"tests.suite.{name}"
     for name in (
         "parts",
+        "garbage",
         "seeds",
         "schedule",
         "temporary",

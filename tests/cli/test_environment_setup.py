@@ -21,11 +21,31 @@ pytestmark = pytest.mark.large
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "check out"
+def checkout(folder: Path) -> Path:
+    """A folder whose lock asks for no package."""
     folder.mkdir()
     (folder / "requirements.lock").write_text("# nothing\n")
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return checkout(tmp_path / "check out")
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with its environment, which tests copy: to make one takes seconds."""
+    folder = checkout(tmp_path_factory.mktemp("first") / "check out")
+    finish(start(folder))
+    return folder
+
+
+@pytest.fixture
+def complete(first: Path, tmp_path: Path) -> Path:
+    """A checkout of the test's own with an environment: a copy, mended as one that was moved."""
+    folder = shutil.copytree(first, tmp_path / "check out", symlinks=True)
+    assert "making" not in finish(start(folder))
     return folder
 
 
@@ -49,22 +69,20 @@ def test_two_at_once_make_one_environment_and_say_where_it_is(root: Path):
     assert not (root / ".venv" / "workbench.unfinished").exists()
 
 
-def test_an_interrupted_creation_is_made_anew(root: Path):
-    finish(start(root))
-    (root / ".venv" / "workbench.stamp").unlink()
-    (root / ".venv" / "workbench.unfinished").touch()
-    (root / ".venv" / "half").touch()
-    finish(start(root))
-    assert not (root / ".venv" / "half").exists()
-    assert (root / ".venv" / "workbench.stamp").exists()
+def test_an_interrupted_creation_is_made_anew(complete: Path):
+    (complete / ".venv" / "workbench.stamp").unlink()
+    (complete / ".venv" / "workbench.unfinished").touch()
+    (complete / ".venv" / "half").touch()
+    finish(start(complete))
+    assert not (complete / ".venv" / "half").exists()
+    assert (complete / ".venv" / "workbench.stamp").exists()
 
 
-def test_a_changed_lock_keeps_what_is_there(root: Path):
-    finish(start(root))
-    (root / ".venv" / "own").touch()
-    assert "up to requirements.lock" in finish(start(root, stamp="other sum"))
-    assert (root / ".venv" / "own").exists()
-    assert (root / ".venv" / "workbench.stamp").read_text() == f"other sum\n{root}"
+def test_a_changed_lock_keeps_what_is_there(complete: Path):
+    (complete / ".venv" / "own").touch()
+    assert "up to requirements.lock" in finish(start(complete, stamp="other sum"))
+    assert (complete / ".venv" / "own").exists()
+    assert (complete / ".venv" / "workbench.stamp").read_text() == f"other sum\n{complete}"
 
 
 def test_a_failed_install_leaves_no_stamp_and_names_the_log(root: Path):
@@ -77,11 +95,10 @@ def test_a_failed_install_leaves_no_stamp_and_names_the_log(root: Path):
     assert not (root / ".venv" / "workbench.stamp").exists()
 
 
-def test_a_moved_checkout_is_mended_without_pip(root: Path):
-    finish(start(root))
-    probe = [str(root / ".venv" / "bin" / "pip"), "--version"]
+def test_a_moved_checkout_is_mended_without_pip(complete: Path):
+    probe = [str(complete / ".venv" / "bin" / "pip"), "--version"]
     assert subprocess.run(probe, check=False, capture_output=True).returncode == 0
-    moved = root.rename(root.with_name("moved"))
+    moved = complete.rename(complete.with_name("moved"))
     shutil.rmtree(next(moved.glob(".venv/lib/python3*/ensurepip"), moved / "none"), ignore_errors=True)
     assert "making" not in finish(start(moved))
     done = subprocess.run(
@@ -90,15 +107,14 @@ def test_a_moved_checkout_is_mended_without_pip(root: Path):
     assert str(moved) in done.stdout
 
 
-def test_sources_of_the_checkout_are_importable(root: Path):
-    finish(start(root))
-    package = root / "tablestore"
+def test_sources_of_the_checkout_are_importable(complete: Path):
+    package = complete / "tablestore"
     alias = package / "spark" / "pyspark_tablestore"
     alias.mkdir(parents=True)
     (package / "__init__.py").write_text("name = 'ours'\n")
     (alias / "__init__.py").write_text("import tablestore\nname = tablestore.name\n")
     command = [
-        str(root / ".venv" / "bin" / "python"),
+        str(complete / ".venv" / "bin" / "python"),
         "-P",
         "-c",
         "import pyspark_tablestore as p; print(p.name)",

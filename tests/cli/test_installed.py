@@ -26,8 +26,10 @@ import sys
 from contextlib import suppress
 from tablestore.cli import commands
 from tablestore.cli.door import Door
-with suppress(SystemExit):
-    commands.main(sys.argv[1:], Door(), commands.COMMANDS)
+for name in ("", *commands.COMMANDS):
+    print(f"help of {name}:")
+    with suppress(SystemExit):
+        commands.main([*([name] if name else []), "--help"], Door(), commands.COMMANDS)
 loaded = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"__main__"}
 print("loaded:", *sorted(name for name in loaded if not name.startswith(("_", "sitecustomize"))))
 """
@@ -74,11 +76,11 @@ def test_the_program_names_its_commands(
         assert [line.split()[0] for line in said.out.splitlines() if line[:2] == "  "] == [*COMMANDS]
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_a_help_loads_nothing_of_others(name: str) -> None:
+def test_a_help_loads_nothing_of_others() -> None:
     """So it starts fast, and is there whatever is installed."""
-    done = python("-c", HELP, *([name] if name else []), "--help")
-    assert done.stdout.startswith(f"usage: tablestore {name}".rstrip()), done.stderr
+    done = python("-c", HELP)
+    for name in ("", *COMMANDS):
+        assert f"help of {name}:\nusage: tablestore {name}".rstrip() in done.stdout, done.stderr
     assert done.stdout.splitlines()[-1] == "loaded: tablestore"
 
 

@@ -1,10 +1,11 @@
 """A process that damages files of one table, one at a time, and looks at the table each time.
 
-    python -m tests.hostile.worker TABLE_DIR SCRATCH KIND SEED COUNT
+    python -m tests.hostile.worker TABLE_DIR SCRATCH KINDS SEED COUNT
 
-TABLE_DIR is copied to SCRATCH; a file of KIND (see `kinds_of`) is damaged, the table is read in every way
-there is, the file is put back. Each case prints one JSON line before it runs and one after, so the parent
-knows which case ended the process. Memory is capped: a reader that believes a huge length fails here.
+TABLE_DIR is copied to SCRATCH. COUNT times for each of KINDS (`manifest,data`; see `DIRECTORIES`) a file is
+damaged, the table is read in every way there is, the file is put back. Each case prints one JSON line before
+it runs and one after, so the parent knows which case ended the process. Memory is capped: a reader that
+believes a huge length fails here.
 """
 
 from __future__ import annotations
@@ -49,15 +50,20 @@ class Hang(BaseException):
 
 
 def main() -> None:
-    source, scratch, kind, seed, count = sys.argv[1:6]
+    source, scratch, kinds, seed, count = sys.argv[1:6]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     table = Path(scratch)
     shutil.copytree(source, table)
-    files = sorted(p for p in table.glob("/".join(DIRECTORIES[kind])) if p.is_file())
     before = seen(table)
-    rng = random.Random(f"{seed} {kind}")
-    for number in range(int(count)):
+    for kind in kinds.split(","):
+        _damage(table, kind, random.Random(f"{seed} {kind}"), int(count), before)
+
+
+def _damage(table: Path, kind: str, rng: random.Random, count: int, before: dict[str, Any]) -> None:
+    """`count` cases of one kind of file, each printed."""
+    files = sorted(p for p in table.glob("/".join(DIRECTORIES[kind])) if p.is_file())
+    for number in range(count):
         path = rng.choice(files)
         data = path.read_bytes()
         what, damaged = hostile(rng, kind, data)

@@ -12,6 +12,7 @@ pytestmark = needs_browser
 ASKS_OUTSIDE = "new Image().src = 'https://example.invalid/pixel.png'; 0"
 
 
+@pytest.mark.large
 def test_cells_run_and_the_kernel_gives_its_variables(lab: Lab) -> None:
     notebook = lab.open(["x = 20", "x += 1\nprint('x is', x)"])
     assert notebook.kernel("x") == 21

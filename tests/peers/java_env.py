@@ -7,9 +7,8 @@ import fcntl
 import functools
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
-
-import pyspark
 
 HERE = Path(__file__).parent
 ARTIFACT = "org.apache.paimon:paimon-flink-2.0:2.0.0"
@@ -99,4 +98,8 @@ def hadoop_jars() -> list[Path]:
 
 
 def spark_jar(name: str) -> Path:
-    return next((Path(pyspark.__file__).parent / "jars").glob(f"{name}-*.jar"))
+    """A jar that PySpark carries. PySpark itself is not imported: each run of pytest would load it."""
+    pyspark = find_spec("pyspark")
+    assert pyspark is not None
+    assert pyspark.origin is not None
+    return next((Path(pyspark.origin).parent / "jars").glob(f"{name}-*.jar"))

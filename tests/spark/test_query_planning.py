@@ -167,7 +167,7 @@ def test_random_queries_answer_as_over_plain_parquet(
         ours = viewed(spark, table, f"ours_{seed}")
         pq.write_table(table.scan().to_arrow(), str(tmp_path / f"{seed}.parquet"))
         spark.read.parquet(str(tmp_path / f"{seed}.parquet")).createOrReplaceTempView(f"plain_{seed}")
-        for text in (query(by) for _ in range(8)):
+        for text in (query(by) for _ in range(5)):
             answers = [
                 Counter(map(tuple, spark.sql(re.sub(r"\bV\b", name, text)).collect()))
                 for name in (ours, f"plain_{seed}")

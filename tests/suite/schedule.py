@@ -28,13 +28,21 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "Fluss": ("servers/test_fluss", "servers/test_tier"),
     "Kafka": ("servers/test_kafka", "servers/test_engines_with_log"),
     "JupyterLab": ("lab/",),
+    "MariaDB": (
+        "cdc/mysql/",
+        "cli/test_cdc_verb",
+        "demo/test_demo_database",
+        "demo/test_mariadb",
+        "demo/test_source_checksums",
+        "demo/test_tpch_database",
+    ),
     "Spark": ("spark/", "demo/test_demo", "demo/test_watermark", "servers/test_spark_s3"),
     "Chromium": ("widgets/test_browser", "widgets/test_xss", "widgets/test_static"),
-    "MariaDB": ("cdc/mysql/", "demo/test_mariadb", "demo/test_tpch_database", "spark/test_capture"),
     "Flink": ("peers/test_flink_sql", "peers/test_flink_definitions", "peers/test_sql_scripts"),
     "Java Paimon": ("peers/",),
-    "Hive": ("servers/test_hive", "catalog/test_hive"),
-    "S3": ("servers/test_s3", "servers/test_races", "servers/test_jdbc"),
+    "Hive": ("servers/test_hive", "catalog/test_hive", "servers/test_races"),
+    "PostgreSQL": ("servers/test_postgres", "servers/test_jdbc"),
+    "S3": ("servers/test_s3", "servers/test_faulty_s3"),
 }
 """Rooms with the beginnings of the paths of their files below `tests`; the first that fits is a file's
 room."""

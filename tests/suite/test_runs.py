@@ -90,15 +90,23 @@ def test_default_all_and_rest_fit_together(suite: pytest.Pytester) -> None:
     rest.stdout.fnmatch_lines(["tests: rest, seeds: --seed 7 --rounds 2", "*had (8,)"])
 
 
+IN_A_WORKER = """
+import gc
+
+def test_seed(seeds, request):
+    assert seeds == (request.config.option.seed,)
+
+def test_the_garbage_collector_passes_over_what_was_collected():
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 1000
+"""
+
+
 def test_workers_have_the_seed_of_the_run_and_choose_alike(suite: pytest.Pytester) -> None:
     add(suite, "test_a.py", CASES)
-    add(
-        suite,
-        "test_b.py",
-        "def test_seed(seeds, request):\n    assert seeds == (request.config.option.seed,)",
-    )
+    add(suite, "test_b.py", IN_A_WORKER)
     done = suite.runpytest_subprocess("-n2", "--dist=loadfile")
-    done.assert_outcomes(passed=4)
+    done.assert_outcomes(passed=5)
     found = [int(each) for each in re.findall(r"--seed (\d+)", done.stdout.str())]
     assert found, "it is printed"
     done.stdout.no_fnmatch_line("*Different tests were collected*")

@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-import tablestore as ts
 import widgets
 from tests.browsing import Page, needs_browser
 from tests.widgets import hostile
@@ -33,57 +32,39 @@ KINDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> ts.Table:
-    return hostile.table_at(tmp_path_factory.mktemp("hostile"))
-
-
-@pytest.fixture(scope="module")
-def views(table: ts.Table) -> dict[str, object]:
-    made: dict[str, object] = hostile.views_of(table)
-    for view in made.values():
-        if hasattr(view, "wait"):
-            view.wait(60)
-    bench = widgets.Workbench(table)
-    for name, _, refused in bench.tools:
-        if not refused:
-            bench.show(name)
-    return made | {"bench": bench}
-
-
 def parts_of(view: object) -> list[object]:
     return list(getattr(view, "parts", {"": view}).values())
 
 
-def test_every_view_is_here(views):
-    named = {type(part).__name__ for view in views.values() for part in (view, *parts_of(view))}
+def test_every_view_is_here(hostile_views):
+    named = {type(part).__name__ for view in hostile_views.values() for part in (view, *parts_of(view))}
     shown = {name for name in widgets.__all__ if isinstance(getattr(widgets, name), type)}
     assert shown - {"StepLanes", "Beside"} <= named  # Beside holds views
 
 
-def test_the_names_are_what_they_should_be(table):
-    assert table.name == f"{IMG}.{IMG}"
-    assert IMG in table.inspect.tags()["tag_name"].to_pylist()
-    assert IMG in table.inspect.branches()["branch_name"].to_pylist()
+def test_the_names_are_what_they_should_be(hostile_table):
+    assert hostile_table.name == f"{IMG}.{IMG}"
+    assert IMG in hostile_table.inspect.tags()["tag_name"].to_pylist()
+    assert IMG in hostile_table.inspect.branches()["branch_name"].to_pylist()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pictures_are_made_of_our_elements_only(views, kind):
+def test_pictures_are_made_of_our_elements_only(hostile_views, kind):
     for theme in ("light", "dark"):
-        root = ET.fromstring(views[kind].to_svg(theme=theme))
+        root = ET.fromstring(hostile_views[kind].to_svg(theme=theme))
         assert {element.tag.split("}")[1].lower() for element in root.iter()} <= OURS | {"style"}
         attributes = {name.split("}")[-1] for element in root.iter() for name in element.attrib}
         assert not [name for name in attributes if name.startswith("on") or name in ("href", "src")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_frames_and_bundles_carry_no_foreign_element(views, kind):
-    for part in parts_of(views[kind]):
+def test_frames_and_bundles_carry_no_foreign_element(hostile_views, kind):
+    for part in parts_of(hostile_views[kind]):
         for text in hostile.live_texts(part):
             found = Tags(text)
             assert set(found.tags) <= OURS
             assert found.events == []
-    html = views[kind]._repr_mimebundle_()[0]["text/html"]
+    html = hostile_views[kind]._repr_mimebundle_()[0]["text/html"]
     assert re.fullmatch(
         r'<img src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+" alt="[^"<>]*" style="[^"<>]*">', html
     )
@@ -92,8 +73,8 @@ def test_frames_and_bundles_carry_no_foreign_element(views, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.sample(4)
-def test_pages_carry_no_foreign_element(views, kind, tmp_path):
-    page = views[kind].to_html(tmp_path / "page.html").read_text(encoding="utf-8")
+def test_pages_carry_no_foreign_element(hostile_views, kind, tmp_path):
+    page = hostile_views[kind].to_html(tmp_path / "page.html").read_text(encoding="utf-8")
     found = Tags(page)
     frame = {"html", "head", "meta", "link", "title", "style", "body", "script", "noscript", "img"}
     assert set(found.tags) <= OURS | frame
@@ -104,8 +85,8 @@ def test_pages_carry_no_foreign_element(views, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_terminals_get_lines_of_plain_text(views, kind):
-    text = views[kind].text()
+def test_terminals_get_lines_of_plain_text(hostile_views, kind):
+    text = hostile_views[kind].text()
     assert text
     unsafe = {c for c in text if c not in "\n" and unicodedata.category(c) in ("Cc", "Cs")}
     unsafe |= {
@@ -120,12 +101,12 @@ def test_terminals_get_lines_of_plain_text(views, kind):
     "kind", [pytest.param("bench", marks=needs_browser), pytest.param("all", marks=needs_browser)]
 )
 @pytest.mark.sample(1)
-def test_a_page_in_a_browser_shows_names_as_text(views, kind, page: Page, tmp_path):
+def test_a_page_in_a_browser_shows_names_as_text(hostile_views, kind, page: Page, tmp_path):
     path = tmp_path / "hostile.html"
     if kind == "bench":
-        views["bench"].to_html(path)
+        hostile_views["bench"].to_html(path)
     else:
-        path.write_text(widgets.page(IMG, [views[name] for name in KINDS[:-1]]), encoding="utf-8")
+        path.write_text(widgets.page(IMG, [hostile_views[name] for name in KINDS[:-1]]), encoding="utf-8")
     page.open(path)
     for button in page.page.locator(".lw-tabs button").all():
         button.click()

@@ -28,11 +28,12 @@ PROCESSES.set_forkserver_preload(["tests.cdc.mysql.local_capture"])
 
 
 @pytest.mark.parametrize("kinds", [(), COLUMNS + WHOLE], ids=["rows", "ddl"])
+@pytest.mark.sample(1, all=1)
 def test_after_a_kill_at_any_moment_the_lake_holds_what_the_source_holds(
     mariadb: MariaDb, database: str, tmp_path: Path, seeds: tuple[int, ...], kinds: tuple[str, ...]
 ) -> None:
     """Two kills in a new capture for each seed, of the process or of the server. Where no table is altered,
-    its changelog has each change once."""
+    its changelog has each change once. Both kinds are in each run of all in `test_local_kill.py`."""
     for seed in seeds[:: 1 if len(seeds) > 5 else 3]:
         r = random.Random(seed)
         mariadb.run(f"DROP DATABASE IF EXISTS {database}")

@@ -134,6 +134,7 @@ def test_the_own_options_give_the_own_files_again(tmp_path: Path, seeds: tuple[i
 
 
 @pytest.mark.parametrize("name", ["universal", "leveled", "deletion vectors", "write-only"])
+@pytest.mark.sample(2)
 def test_without_records_the_own_files_come_out_too(
     tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:
@@ -155,6 +156,7 @@ def test_without_records_a_file_that_moved_on_within_its_commit_has_its_real_siz
 
 
 @pytest.mark.parametrize("name", ["universal", "universal, many small files", "leveled", "write-only"])
+@pytest.mark.sample(2)
 def test_estimates_alone_come_near_where_overlap_can_be_learned(tmp_path: Path, name: str) -> None:
     """Within 2 %, where no real output is used: keys are drawn evenly, so that merges tell how many there
     are."""
