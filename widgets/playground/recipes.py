@@ -2,11 +2,13 @@
 
     {"kind": "game", "stage": 2, "seed": 7}
     {"kind": "tree", "workload": {"kind": "zipf", "rows": 2000}, "options": {…}, "story": [5, "compact"]}
+    {"kind": "tree", "workload": {…}, "options": {…}, "start": [{"level": 5, …}, …], "title": "orders"}
     {"kind": "trade_off", "workload": {"kind": "zipf", "rows": 1000}, "flushes": 40}
     {"kind": "merge", "runs": [[{"k": 1, "v": 2}], …], "engine": "deduplicate", "primary_key": ["k"]}
 
 The kernel makes them to record the first picture, the browser to go on from there. A story is so many
-flushes, or "compact" for the next compaction. Called by `folder` and by `kernel`.
+flushes, or "compact" for the next compaction; `start` are the files of a table's bucket. Called by `folder`
+and by `kernel`.
 """
 
 from __future__ import annotations
@@ -44,8 +46,13 @@ def views_of(recipe: Recipe) -> list[View]:
 def _tree(settings: dict[str, Any]) -> list[View]:
     """The levels of a simulated bucket, and what is compacted next."""
     tree: Any = ts.simulator(
-        settings["workload"], settings.get("options"), seed=settings.get("seed", 7), write_only=True
+        settings["workload"],
+        settings.get("options"),
+        seed=settings.get("seed", 7),
+        write_only=True,
+        start=settings.get("start"),
     )
+    tree.name = settings.get("title") or tree.name
     for act in settings.get("story", ()):
         for _ in range(act if isinstance(act, int) else 0):
             tree.flush()

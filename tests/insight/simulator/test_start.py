@@ -94,7 +94,7 @@ def test_what_no_simulation_begins_with_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ts.InvalidRequest, match="files of 2 buckets: give those of one"):
         ts.simulator("uniform", start=levels)
     one = table.inspect.levels(bucket=0)
-    with pytest.raises(ts.InvalidRequest, match="has no .run.: give rows of table"):
+    with pytest.raises(ts.InvalidRequest, match=r"has no .run.: give rows of table"):
         ts.simulator("uniform", start=one.drop_columns(["run"]))
     with pytest.raises(ts.InvalidRequest, match="leave samples out"):
         ts.simulator("uniform", start=one, samples=10)
