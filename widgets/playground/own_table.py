@@ -87,12 +87,12 @@ def _rows(files: pa.Table) -> list[dict[str, Any]]:
 
 def workload_of(table: Any, files: pa.Table, place: Mapping[str, Any]) -> dict[str, Any]:
     """Flushes like the newest ones of the bucket: their rows and deletes, and whether their keys are new."""
-    rows, size = (pc.sum(files[name]).as_py() for name in ("rows", "bytes"))
     flushes = _flushes(table, place)
-    many = max(1, round(median([f["rows"] for f in flushes]))) if flushes else max(1, rows // files.num_rows)
-    deleted = sum(f["deletes"] or 0 for f in flushes) / max(sum(f["rows"] for f in flushes), 1)
-    fresh = _fresh(flushes)
-    made: dict[str, Any] = {"rows": many, "row_bytes": max(size / max(rows, 1), 1.0), "deletes": deleted}
+    some = flushes or files.select(["rows", "deletes", "bytes"]).to_pylist()
+    many = max(1, round(median([f["rows"] for f in some])))
+    deleted = sum(f["deletes"] or 0 for f in some) / max(sum(f["rows"] for f in some), 1)
+    fresh, (row, file) = _fresh(flushes), _sizes([*some, *files.select(["rows", "bytes"]).to_pylist()])
+    made: dict[str, Any] = {"rows": many, "row_bytes": row, "file_bytes": file, "deletes": deleted}
     if fresh > 0.5:
         return made | {"kind": "sequential", "updates": max(0.0, 1.0 - fresh - deleted)}
     return made | {"kind": "uniform", "keys": _key_space(table, files, place)}
@@ -106,11 +106,20 @@ def _flushes(table: Any, place: Mapping[str, Any]) -> list[dict[str, Any]]:
     )
     edits = edits.filter(pc.and_(here, pc.equal(edits["file_source"], "APPEND")))
     edits = edits.filter(pc.equal(edits["level"], 0)).sort_by([("max_sequence", "ascending")])
-    flushed = edits.select(["rows", "deletes", "min_key_number", "max_key_number"])
+    flushed = edits.select(["rows", "deletes", "bytes", "min_key_number", "max_key_number"])
     tops = pc.cumulative_max(flushed["max_key_number"])
     before = pa.chunked_array([pa.nulls(1, tops.type), *tops.slice(0, max(len(tops) - 1, 0)).chunks])
     with_before = flushed.append_column("before", before.slice(0, len(tops)))
     return with_before.slice(max(flushed.num_rows - MOST_FLUSHES, 0)).to_pylist()
+
+
+def _sizes(files: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """(bytes of a row, bytes of a file without rows): the line through the smallest and the largest file."""
+    small, large = (pick(files, key=lambda f: f["rows"]) for pick in (min, max))
+    steep = (large["bytes"] - small["bytes"]) / max(large["rows"] - small["rows"], 1)
+    if 2 * small["rows"] > large["rows"] or steep <= 0 or steep * small["rows"] > small["bytes"]:
+        return max(sum(f["bytes"] for f in files) / max(sum(f["rows"] for f in files), 1), 0.1), 0.0
+    return steep, small["bytes"] - steep * small["rows"]
 
 
 def _fresh(flushes: Sequence[Mapping[str, Any]]) -> float:
@@ -160,7 +169,8 @@ def _lead(recipe: Recipe) -> str:
         f"<h2>What if: {esc(recipe['title'])}</h2>"
         "<p class='lw-sub'>Flush, step, and change options: the engine's own rules run in this page, and the "
         f"table stays as it is. It begins with the {files} of the bucket; a flush has {workload['rows']:,} "
-        f"rows as the newest ones had, {keys}. Sizes of merges are expected ones, keys stand by their rank. "
+        f"rows as the newest ones had, {keys}. Sizes of merges are expected ones, keys stand by their rank; "
+        "the bucket's number is 0 here. "
         "This part holds names, levels, sizes and counts of files and the options of compaction: no row and "
         "no value.</p>"
     )

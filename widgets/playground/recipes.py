@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tablestore as ts
+from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
 from widgets.game.widget import ShopGame
 from widgets.kit.view import View
@@ -59,5 +60,9 @@ def _tree(settings: dict[str, Any]) -> list[View]:
         if act == "compact":
             tree.compact()
     levels, controls = LsmLevels(tree), CompactionControls(tree)
-    levels.link(controls)
-    return [levels, controls]
+    views: list[View] = [levels, controls]
+    if "start" in settings:
+        views.append(AmplificationChart(tree))
+    for view in views[1:]:
+        levels.link(view)
+    return views
