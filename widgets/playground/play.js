@@ -1,6 +1,12 @@
 // A page that plays: recorded pictures first; when Python is ready each view goes on as one of its own.
+function lwBytes(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
 const lwUnpacked = async (text, zipped) => {
-  const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const raw = lwBytes(text);
   return zipped ? raw.buffer : new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 };
 function lwLiveModel(id, state, tell) {
