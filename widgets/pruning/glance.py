@@ -7,7 +7,6 @@ text. Bounds: `MOST_COLUMNS` columns. Pure. Called by `widget`.
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +30,7 @@ def _glance(one: Mapping[str, Any], note: str) -> dict[str, Any]:
         "type": one["type"].lower() + (f", {note}" if note else ""),
         "nulls": [fmt.plural(nulls, "NULL"), f"{name} IS NULL"] if nulls else [],
         "distinct": _distinct(one),
-        "ends": [fmt.one_line(one[end] or "–", 14) for end in ("min", "max")],
+        "ends": ["–" if one[end] is None else fmt.value(one[end]) for end in ("min", "max")],
         "bars": _bars(name, kind, one) if one["spread"] else [],
     }
 
@@ -69,7 +68,7 @@ def _conditions(name: str, kind: str, least: str, most: str, parts: int) -> Iter
 
 def _whole_parts(low: int, high: int, parts: int) -> list[tuple[int, int]]:
     """First and last whole number of each part; the last is below the first where there is none."""
-    edges = [low - (low - high) * i // parts if False else ceil(low + (high - low) * i / parts) for i in range(parts)]
+    edges = [low - (low - high) * i // parts for i in range(parts)]  # rounded up
     return [(edges[i], edges[i + 1] - 1 if i + 1 < parts else high) for i in range(parts)]
 
 

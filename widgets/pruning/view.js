@@ -11,7 +11,8 @@ function renderPruning({ model, el }) {
   const chips = lwEl("div", { class: "lw-row2 lw-buckets" });
   const host = lwEl("div", { class: "lw-pic lw-lanes", tabindex: 0, role: "grid", "aria-label": "files of the bucket" });
   const panel = lwEl("div", { class: "lw-pic lw-panel" });
-  stage.body.append(ask, status, rules, heading, chips, host, panel);
+  const glance = lwEl("div", { class: "lw-glance", role: "group", "aria-label": "columns at a glance" });
+  stage.body.append(ask, status, glance, rules, heading, chips, host, panel);
   const card = lwCard(stage);
   let svg = null, timer = null;
   const frame = () => model.get("frame");
@@ -22,6 +23,27 @@ function renderPruning({ model, el }) {
   function send() {
     clearTimeout(timer);
     if (!model.get("static") && box.value !== model.get("where")) lwSet(model, { where: box.value });
+  }
+  let clicked = {}; // the condition that a bar of each column gave last
+  function narrow(name, condition) {
+    const before = model.get("where"), old = clicked[name];
+    if (!old || !before.includes(old)) box.value = !before ? condition : (/\bOR\b/i.test(before) ? `(${before})` : before) + " AND " + condition;
+    else box.value = before.replace(old, condition);
+    clicked[name] = condition;
+    send();
+  }
+  const part = (name, still, [height, words, condition]) => lwEl("button", { type: "button", class: "lw-bar", title: words, "aria-label": `${name}, ${words}`,
+    ...(still || !condition ? { disabled: "" } : {}), "aria-pressed": String(Boolean(condition) && model.get("where").includes(condition)),
+    style: `--height:${height}`, onclick: () => narrow(name, condition) });
+  function look() {
+    const columns = frame().glance || [], still = Boolean(model.get("static"));
+    glance.hidden = !columns.length;
+    glance.replaceChildren(...columns.map((c) => {
+      const [nulls, none] = c.nulls, told = nulls && lwEl("button", { type: "button", class: "lw-link", ...(still ? { disabled: "" } : {}), onclick: () => narrow(c.name, none) }, nulls);
+      return lwEl("div", { class: "lw-column" }, lwEl("b", { title: c.name }, c.name), lwEl("span", { class: "lw-sub" }, c.type),
+        lwEl("span", { class: "lw-sub lw-facts" }, ...(told ? [told, " · "] : []), c.distinct), lwEl("div", { class: "lw-bars" }, ...c.bars.map((bar) => part(c.name, still, bar))),
+        lwEl("span", { class: "lw-sub lw-ends" }, lwEl("span", { title: c.ends[0] }, c.ends[0]), lwEl("span", { title: c.ends[1] }, c.ends[1])));
+    }));
   }
   function insert(name) {
     const quoted = /^[A-Za-z_]\w*$/.test(name) ? name : '"' + name.replaceAll('"', '""') + '"';
@@ -76,7 +98,7 @@ function renderPruning({ model, el }) {
     heading.hidden = host.hidden = panel.hidden = !f.lanes;
     mode.show(model.get("mode"));
     stage.root.dataset.n = String(files().length);
-    help(); ring(); card.hide();
+    help(); look(); ring(); card.hide();
     if (f.says) stage.say(f.says);
   }
   const pick = (name) => { if (name && name !== chosen()) lwSet(model, { selected: [name] }); };

@@ -80,7 +80,8 @@ def _opened(address: str) -> tuple[float, float, float]:
         if page.get_attribute("#lw-play", "data-state") == "failed":
             raise RuntimeError(f"{address}: {page.inner_text('#lw-play')}")
         playable = float(page.get_attribute("#lw-play", "data-seconds") or 0)
-        return float(page.evaluate("lwFirst")) / 1000, playable, _processor() - began
+        taken = sum(seconds - began.get(pid, 0.0) for pid, seconds in _processor().items())
+        return float(page.evaluate("lwFirst")) / 1000, playable, taken
     finally:
         context.close()
 
@@ -95,9 +96,9 @@ new MutationObserver((_, watch) => {
 """
 
 
-def _processor() -> float:
-    """Seconds that the processes below this one, the browser's among them, have taken."""
-    return sum(_seconds(each) for each in psutil.Process().children(recursive=True))
+def _processor() -> dict[int, float]:
+    """Seconds that each process below this one, the browser's among them, has taken."""
+    return {each.pid: _seconds(each) for each in psutil.Process().children(recursive=True)}
 
 
 def _seconds(process: psutil.Process) -> float:
