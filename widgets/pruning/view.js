@@ -24,7 +24,15 @@ function renderPruning({ model, el }) {
     clearTimeout(timer);
     if (!model.get("static") && box.value !== model.get("where")) lwSet(model, { where: box.value });
   }
-  let clicked = {}; // the condition that a bar of each column gave last
+  const clicked = {}; // the condition that a bar of each column gave last
+  let turn = 0; // the button of the columns that is their tab stop
+  const buttons = () => [...glance.querySelectorAll("button:not(:disabled)")];
+  function stop(at, focus) {
+    const all = buttons();
+    turn = Math.min(Math.max(at, 0), Math.max(all.length - 1, 0));
+    all.forEach((b, i) => { b.tabIndex = i === turn ? 0 : -1; });
+    if (focus && all[turn]) all[turn].focus({ preventScroll: false });
+  }
   function narrow(name, condition) {
     const before = model.get("where"), old = clicked[name];
     if (!old || !before.includes(old)) box.value = !before ? condition : (/\bOR\b/i.test(before) ? `(${before})` : before) + " AND " + condition;
@@ -36,7 +44,7 @@ function renderPruning({ model, el }) {
     ...(still || !condition ? { disabled: "" } : {}), "aria-pressed": String(Boolean(condition) && model.get("where").includes(condition)),
     style: `--height:${height}`, onclick: () => narrow(name, condition) });
   function look() {
-    const columns = frame().glance || [], still = Boolean(model.get("static"));
+    const columns = frame().glance || [], still = Boolean(model.get("static")), had = glance.contains(document.activeElement);
     glance.hidden = !columns.length;
     glance.replaceChildren(...columns.map((c) => {
       const [nulls, none] = c.nulls, told = nulls && lwEl("button", { type: "button", class: "lw-link", ...(still ? { disabled: "" } : {}), onclick: () => narrow(c.name, none) }, nulls);
@@ -44,7 +52,9 @@ function renderPruning({ model, el }) {
         lwEl("span", { class: "lw-sub lw-facts" }, ...(told ? [told, " · "] : []), c.distinct), lwEl("div", { class: "lw-bars" }, ...c.bars.map((bar) => part(c.name, still, bar))),
         lwEl("span", { class: "lw-sub lw-ends" }, lwEl("span", { title: c.ends[0] }, c.ends[0]), lwEl("span", { title: c.ends[1] }, c.ends[1])));
     }));
+    stop(turn, had);
   }
+  glance.addEventListener("click", (event) => { const at = buttons().indexOf(event.target); if (at >= 0) stop(at, true); }, true);
   function insert(name) {
     const quoted = /^[A-Za-z_]\w*$/.test(name) ? name : '"' + name.replaceAll('"', '""') + '"';
     const at = box.selectionStart ?? box.value.length;
@@ -133,6 +143,7 @@ function renderPruning({ model, el }) {
     const near = all.filter((g) => g.dataset.lane === to).sort((a, b) => Math.abs(centre(a) - centre(now)) - Math.abs(centre(b) - centre(now)))[0];
     if (near) pick(near.dataset.name);
   };
+  lwKeys(glance, { ArrowLeft: () => stop(turn - 1, true), ArrowRight: () => stop(turn + 1, true), Home: () => stop(0, true), End: () => stop(1e6, true) });
   lwKeys(host, { ArrowLeft: walk(-1), ArrowRight: walk(1), ArrowUp: climb(-1), ArrowDown: climb(1), Home: walk(-1e6), End: walk(1e6) });
   box.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(send, 450); });
   box.addEventListener("keydown", (event) => {
