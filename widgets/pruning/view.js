@@ -26,6 +26,10 @@ function renderPruning({ model, el }) {
   }
   const clicked = {}; // the condition that a bar of each column gave last
   let turn = 0; // the button of the columns that is their tab stop
+  const asked = (condition) => { // as a whole, not as a part of a longer word or number
+    const where = model.get("where"), at = condition ? where.indexOf(condition) : -1;
+    return at >= 0 && !/[\w.'"]/.test((where[at - 1] || " ") + (where[at + condition.length] || " "));
+  };
   const buttons = () => [...glance.querySelectorAll("button:not(:disabled)")];
   function stop(at, focus) {
     const all = buttons();
@@ -35,13 +39,13 @@ function renderPruning({ model, el }) {
   }
   function narrow(name, condition) {
     const before = model.get("where"), old = clicked[name];
-    if (!old || !before.includes(old)) box.value = !before ? condition : (/\bOR\b/i.test(before) ? `(${before})` : before) + " AND " + condition;
-    else box.value = before.replace(old, condition);
+    if (!asked(old)) box.value = !before ? condition : (/\bOR\b/i.test(before) ? `(${before})` : before) + " AND " + condition;
+    else box.value = before.replace(old, () => condition);
     clicked[name] = condition;
     send();
   }
   const part = (name, still, [height, words, condition]) => lwEl("button", { type: "button", class: "lw-bar", title: words, "aria-label": `${name}, ${words}`,
-    ...(still || !condition ? { disabled: "" } : {}), "aria-pressed": String(Boolean(condition) && model.get("where").includes(condition)),
+    ...(still || !condition ? { disabled: "" } : {}), "aria-pressed": String(asked(condition)),
     style: `--height:${height}`, onclick: () => narrow(name, condition) });
   function look() {
     const columns = frame().glance || [], still = Boolean(model.get("static")), had = glance.contains(document.activeElement);
