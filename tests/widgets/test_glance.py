@@ -1,4 +1,4 @@
-"""Columns at a glance: their bars are the engine's spread, and the condition of a bar is that of its values."""
+"""Columns at a glance: bars are the engine's spread, and the condition of a bar is that of its values."""
 
 from __future__ import annotations
 

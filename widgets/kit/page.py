@@ -194,7 +194,8 @@ body { margin: 0; background: #ffffff; }
 .lw-broad { max-width: 1600px; }
 .lw-broad .lw-bench .lw-pic > svg { max-width: 100% !important; }
 .lw-page h1 { font: 600 20px/26px var(--lw-ui); margin: 4px 0 12px; overflow-wrap: anywhere; }
-.lw-page > h2 { font: 600 15px/20px var(--lw-ui); margin: 20px 16px 4px; max-width: none; white-space: normal; overflow-wrap: anywhere; }
+.lw-page > h2 { font: 600 15px/20px var(--lw-ui); margin: 20px 16px 4px; overflow-wrap: anywhere; }
+.lw-page > h2 { max-width: none; white-space: normal; }
 .lw-page > p.lw-sub { margin: 0 16px 12px; white-space: normal; }
 .lw-beside { display: grid; gap: 12px; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); }
 @media (max-width: 1099px) { .lw-beside { grid-template-columns: minmax(0, 1fr); } }
