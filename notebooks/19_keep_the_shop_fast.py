@@ -77,6 +77,25 @@ if solve:
 # `game.to_html("my_game.html")` writes one file that plays your moves back in any browser, without a kernel.
 # `game.code` is the call that gives this very game again, as text: send it, and others go on from there.
 #
+# ## Controls of your own
+#
+# What a view shows are its traits, so any control of **ipywidgets** drives them and reads them. Here `link`
+# joins a slider and the stage of the game, in both directions; `interact` says what the chosen stage is.
+
+# %%
+from ipywidgets import IntSlider, interact, link
+
+stage = IntSlider(game.stage, min=1, max=5, description="stage")
+link((stage, "value"), (game, "stage"))
+
+
+def chosen(stage):
+    print(f"stage {stage}, {game.shop.stage.name}: {game.shop.stage.says}")
+
+
+interact(chosen, stage=stage)
+
+# %% [markdown]
 # ## Two questions to try
 #
 # 1. Win stage 4 with more buckets. Why do the same moves lose stage 1?

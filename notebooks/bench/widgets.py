@@ -3,7 +3,8 @@
 Each widget is a cell of a notebook in headless Chromium. First picture: from running the cell to its marks in
 the page. Change: from setting a trait in the kernel to the redrawn marks, the kernel's way there included.
 State: the bytes of one such widget's model; ours refers to the code of all views, which crosses once a
-kernel. The peer is a plotly FigureWidget of the same boxes or bars, in a notebook of its own.
+kernel. The peer is a plotly FigureWidget of the same boxes or bars, in a notebook of its own. Pages that play
+come last: how soon one is seen, and how soon Python in it drives the views.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from notebooks.bench.parts import report
+from notebooks.bench.parts import playable, report
 from notebooks.bench.parts.widget_cells import CASES, IN_PAGE, OURS, PEER, SETUP, Case
 from tests import browsing
 from tests.lab.jupyter import Lab, Notebook, Server
 from tests.suite import counterparts
+from widgets.playground.pyodide import NoPyodide
 
 HEADER = ("things", "widget", "first s", "change s", "least–most", "state", "first", "change", "bytes")
 LIMIT = 180.0
@@ -51,11 +53,26 @@ def main(arguments: list[str]) -> int:
         return 2
     called = report.command("widgets", arguments)
     print(f"{called}\n{report.machine()}; medians of {chosen.changes} changes\n")
-    with _laboratory() as lab:
-        timings = measure(lab, chosen.sizes, chosen.changes, chosen.widgets, peer=not chosen.without_peer)
-    print(show(timings))
-    print("\n" + NOTES)
+    if chosen.widgets:
+        with _laboratory() as lab:
+            timings = measure(lab, chosen.sizes, chosen.changes, chosen.widgets, peer=not chosen.without_peer)
+        print(show(timings))
+        print("\n" + NOTES)
+    if chosen.pages:
+        print("\n" + _pages(chosen.pages, chosen.turns))
     return 0
+
+
+def _pages(names: Sequence[str], turns: int) -> str:
+    """The pages that play, a line each."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="bench-pages-") as folder:
+            found = playable.measure(Path(folder), names, turns)
+    except NoPyodide as absent:
+        return f"pages that play: {absent}"
+    finally:
+        browsing.close()
+    return report.text(playable.HEADER, list(playable.lines(found, report.spread)))
 
 
 def _absent() -> str:
@@ -78,7 +95,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", type=_numbers, default=(10, 1000, 10_000), help=sizes)
     parser.add_argument("--changes", type=int, default=5, help="changes of each widget (default 5)")
     cases = [case.name for case in CASES]
-    parser.add_argument("--widgets", type=_names, default=cases, help=f"by commas, of {', '.join(cases)}")
+    parser.add_argument(
+        "--widgets", type=_names, default=cases, help=f"by commas, of {', '.join(cases)}; '' for none"
+    )
+    pages = f"pages that play, by commas, of {', '.join(playable.NAMES)} (default all; '' for none)"
+    parser.add_argument("--pages", type=_page_names, default=playable.NAMES, help=pages)
+    parser.add_argument("--turns", type=int, default=3, help="how often each page is opened (default 3)")
     parser.add_argument("--without-peer", action="store_true", help="leave the plotly FigureWidget out")
     return parser
 
@@ -87,8 +109,15 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
+def _page_names(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    if unknown := set(names) - set(playable.NAMES):
+        raise argparse.ArgumentTypeError(f"no page {sorted(unknown)}; there are {', '.join(playable.NAMES)}")
+    return names
+
+
 def _names(text: str) -> list[str]:
-    names, cases = text.split(","), {case.name for case in CASES}
+    names, cases = [name for name in text.split(",") if name], {case.name for case in CASES}
     if unknown := set(names) - cases:
         raise argparse.ArgumentTypeError(f"no widget {sorted(unknown)}; there are {', '.join(sorted(cases))}")
     return names

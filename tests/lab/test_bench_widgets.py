@@ -1,10 +1,14 @@
 """`bench widgets` at its smallest size, so that it does not rot. No time is asserted."""
 
+from pathlib import Path
+
 import pytest
 
 from notebooks.bench import widgets as bench
+from notebooks.bench.parts import playable, report
 from tests.browsing import needs_browser
 from tests.lab.jupyter import Lab
+from tests.suite import counterparts
 
 pytestmark = [*needs_browser, pytest.mark.large]
 
@@ -23,3 +27,17 @@ def test_unknown_widgets_are_refused(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         bench.main(["--widgets", "levels,nothing"])
     assert "no widget ['nothing']" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        bench.main(["--pages", "chess"])
+    assert "no page ['chess']" in capsys.readouterr().err
+
+
+def test_a_page_that_plays_is_timed_from_a_disk(tmp_path: Path) -> None:
+    counterparts.need("Pyodide")
+    found = playable.measure(tmp_path, ["merge", playable.OWN], 1)
+    assert list(found) == ["merge", playable.OWN]
+    for page in found.values():
+        assert 0 < page.first[0] < page.playable[0]
+        assert page.processor[0] > 0
+        assert page.weight < 15_000_000
+    assert [line[0] for line in playable.lines(found, report.spread)] == ["merge", playable.OWN]

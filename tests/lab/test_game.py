@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import nbformat
 import pytest
 
 from tests.browsing import needs_browser
@@ -12,6 +16,7 @@ from widgets.game.stages import STAGES
 
 pytestmark = [*needs_browser, pytest.mark.large]
 
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "19_keep_the_shop_fast.ipynb"
 GAME = "import widgets\ngame = widgets.ShopGame(1, seed=7)\ngame"
 MAP = """
 import widgets
@@ -44,6 +49,22 @@ def test_moves_go_by_keys_and_the_clock_by_space(lab: Lab) -> None:
     notebook.expect("(game.playing, game._jobs.busy)", [False, False], seconds=120)
     shown.get_by_role("button", name="2", exact=True).click()
     notebook.expect("(game.stage, game.tick, game.shop.stage.name)", [2, 0, "Returns"])
+    notebook.check()
+
+
+def test_the_slider_of_the_course_drives_the_game_and_follows_it(lab: Lab) -> None:
+    cells = [cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells]
+    (controls,) = (source for source in cells if "from ipywidgets import" in source)
+    notebook = lab.open([GAME, controls])
+    page = notebook.page
+    says = page.locator(".jp-OutputArea-output", has_text=re.compile(r"stage \d, ")).last
+    says.get_by_text(f"stage 1, {STAGES[0].name}:").wait_for()
+    page.locator(".widget-slider .noUi-handle").press("ArrowRight")
+    notebook.expect("(game.stage, game.shop.stage.number)", [2, 2])
+    says.get_by_text(f"stage 2, {STAGES[1].name}:").wait_for()
+    page.locator(".lw-game").get_by_role("button", name="4", exact=True).click()
+    notebook.expect("(stage.value, game.stage)", [4, 4])
+    says.get_by_text(f"stage 4, {STAGES[3].name}:").wait_for()
     notebook.check()
 
 

@@ -55,3 +55,21 @@ def test_typing_clicking_and_walking_reach_the_kernel(lab: Lab) -> None:
     notebook.expect("view.mode", "bytes")
     assert notebook.kernel("table.store.snapshots.latest_id()") == 6
     notebook.check()
+
+
+def test_a_click_on_a_bar_filters_and_the_reason_of_each_file_is_one_click_away(lab: Lab) -> None:
+    notebook = lab.open([CELL.replace("month = 2 AND id BETWEEN 100 AND 950", "month = 2")])
+    shown = lab.page.locator(".lw-pruning")
+    bars = shown.locator(".lw-column", has=lab.page.locator("b", has_text="id")).locator(".lw-bar")
+    bars.last.click()
+    notebook.expect("view.where", "month = 2 AND id BETWEEN 1191 AND 1299")
+    assert bars.evaluate_all("all => all.map(bar => bar.ariaPressed)") == ["false"] * 11 + ["true"]
+    shown.locator(".file").nth(1).click()
+    notebook.expect("view.frame['says'].startswith('Skipped by K')", True)
+    bars.first.click()
+    notebook.expect("view.where", "month = 2 AND id BETWEEN 0 AND 108")
+    lab.page.keyboard.press("ArrowRight")
+    lab.page.keyboard.press("Enter")
+    notebook.expect("view.where", "month = 2 AND id BETWEEN 109 AND 216")
+    assert shown.locator(".lw-glance button[tabindex='0']").count() == 1
+    notebook.check()

@@ -18,6 +18,7 @@ from widgets.health.grid import Edits, grid_of
 from widgets.health.model import MAX_ROWS, estimate
 from widgets.kit.jobs import ViewJob
 
+TEXT = "{http://www.w3.org/2000/svg}text"
 BUCKETS = 3
 PARTS = [f"p={n}" for n in range(4)]
 
@@ -264,3 +265,12 @@ def test_a_thousand_buckets_over_ten_thousand_snapshots_are_quick() -> None:
     assert (state["runs"] == grid.runs[:, 100]).all()
     assert (state["bytes"] == grid.bytes[:, 100]).all()
     assert -(-1000 // -(-1000 // MAX_ROWS)) <= MAX_ROWS
+
+
+@pytest.mark.parametrize("width", [376, 760, 1280, 1560])
+def test_no_verdict_name_or_reason_is_cut(items: ts.Table, width: int) -> None:
+    view = widgets.TableHealth(items)
+    view.opened = view.model.worst[0].id
+    words = [element.text or "" for element in ET.fromstring(view.to_svg(width=width)).iter(TEXT)]
+    assert view.model.verdict in " ".join(words)
+    assert [word for word in words if word.endswith("…")] == []

@@ -41,7 +41,7 @@ def test_a_report_says_what_was_bought_predicted_and_measured():
     assert view.data().equals(REPORT.to_arrow())
     for width in (400, 760, 1280):
         svg = view.to_svg(width=width)
-        for words in ("d.t bucket-0", "450 B", "data-1: missing", "d.v: schema-0: damaged"):
+        for words in ("d.t bucket-0", "450 B", "data-1: missing", "d.v: schema-0: damaged", "of 1.95 KiB"):
             assert words in svg, (width, words)
 
 

@@ -79,10 +79,17 @@ def health_figure(
 
 def _verdict(model: HealthModel, width: float) -> str:
     sign, colour = SIGNS.get(model.state, SIGNS["empty"])
-    sentence = fit(model.verdict, width - 2 * MARGIN - 24, size=15, weight=600)
-    return text(MARGIN, 26, sign, size=15, fill=colour, weight=600) + text(
-        MARGIN + 22, 26, sentence, size=15, fill="ink", weight=600
-    )
+    room = width - 2 * MARGIN - 24
+    whole = text_width(model.verdict, size=15, weight=600) <= room
+    # of a telephone's width two smaller lines, which take no more height
+    rows = [model.verdict] if whole else wrap(model.verdict, room * 0.92, size=13, lines=2)
+    size, first = (15, 26) if whole else (13, 18 if len(rows) > 1 else 26)
+    parts = [text(MARGIN, first, sign, size=15, fill=colour, weight=600)]
+    parts += [
+        text(MARGIN + 22, first + 17 * at, row, size=size, fill="ink", weight=600)
+        for at, row in enumerate(rows)
+    ]
+    return "".join(parts)
 
 
 def _facts(model: HealthModel) -> tuple[tuple[str, str], ...]:
@@ -307,7 +314,7 @@ def _beside(
     parts = [text(0, 18, "Worst buckets", size=13, fill="ink", weight=600)]
     y = 28.0
     for bad in model.worst:
-        parts.append(_bad(bad, y, wide, opened=bad.id == opened, chosen=bad.id in chosen, left=0))
+        parts.append(_bad(bad, y, wide, opened=bad.id == opened, chosen=bad.id in chosen, left=0, two=True))
         y += TWO_LINES
     if not model.worst:
         words = "Every bucket is one sorted run." if model.merges else "No files to combine."
@@ -336,8 +343,9 @@ def _lower(
     parts.append(text(MARGIN, top + 24, "Worst buckets", size=13, fill="ink", weight=600))
     y = top + 34
     for bad in model.worst:
-        parts.append(_bad(bad, y, wide, opened=bad.id == opened, chosen=bad.id in chosen))
-        y += TWO_LINES if wide < TWO_BELOW else ROW
+        two = wide < TWO_BELOW
+        parts.append(_bad(bad, y, wide, opened=bad.id == opened, chosen=bad.id in chosen, two=two))
+        y += TWO_LINES if two else ROW
     if not model.worst:
         words = "Every bucket is one sorted run." if model.merges else "No files to combine."
         parts.append(text(MARGIN, y + 16, words if model.facts else "", size=12))
@@ -356,10 +364,11 @@ def _lower(
     return "".join(parts), max(y, at) + 14
 
 
-def _bad(bad: Bad, y: float, wide: float, *, opened: bool, chosen: bool, left: float = MARGIN) -> str:
-    """A line of the list: a box to choose it, its name, its numbers, what is due; what is due stands below
-    where there is little room."""
-    two = wide < TWO_BELOW
+def _bad(
+    bad: Bad, y: float, wide: float, *, opened: bool, chosen: bool, two: bool, left: float = MARGIN
+) -> str:
+    """A line of the list: a box to choose it, its name, its numbers, what is due, which stands below in lines
+    of `two` rows."""
     tick = path([f"M{num(left + 3)} {num(y + 11)}l3 4l5 -7"], fill="none", stroke=var("bg"), stroke_width=2)
     box = rect(left, y + 5, 14, 14, rx=3, fill=var("ink") if chosen else var("bg"), stroke=var("line2"))
     tall = TWO_LINES if two else ROW
@@ -367,7 +376,7 @@ def _bad(bad: Bad, y: float, wide: float, *, opened: bool, chosen: bool, left: f
     name_wide = wide - 24 - 214 if two else min(wide * 0.30, 260)
     x = left + 24 + name_wide
     parts = [ground, box, tick if chosen else ""]
-    weight = 600 if opened else 400
+    weight = 600 if opened and text_width(bad.place, weight=600) <= name_wide - 8 else 400
     name = fit_place(bad.place, name_wide - 8, weight=weight)
     parts.append(text(left + 24, y + 16, name, fill="ink", weight=weight))
     for words, room in (

@@ -58,7 +58,7 @@ def library(*, host: bool = False) -> str:
     """What every module may call; with `host` also what stands in for a kernel."""
     terms = f"const LW_TERMS = {json.dumps(glossary.for_page(), separators=(',', ':'))};\n"
     names = ["kit/roles.js", "kit/stage.js", "kit/kernel.js", "kit/words.js", "history/history.js"]
-    names += ["kit/host.js"] if host else []
+    names.append("kit/host.js" if host else "kit/dress.js")
     return terms + "".join(f"{script(name)}\n" for name in names)
 
 
@@ -72,7 +72,8 @@ def sheet() -> str:
 @cache
 def _module() -> str:
     views = "".join(scope(kind) for kind in kinds())
-    return f"{library()}const lwViews = {{}};\n{views}export default {{ initialize: () => lwViews }};\n"
+    dressed = 'initialize: ({ model }) => ({ ...lwViews, dress: (el) => lwDress(el, model.get("_css")) })'
+    return f"{library()}const lwViews = {{}};\n{views}export default {{ {dressed} }};\n"
 
 
 def loader(function: str) -> str:
@@ -80,6 +81,7 @@ def loader(function: str) -> str:
     return (
         "export default { async render(props) {\n"
         'const assets = await props.host.getWidget(props.model.get("assets"));\n'
+        "assets.exports.dress(props.el);\n"
         f"return assets.exports.{function}(props);\n}} }};\n"
     )
 

@@ -9,8 +9,9 @@ is said there. Called by `View.to_html`, by `Workbench.to_html` and as `widgets.
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from widgets.kit import assets, static
@@ -45,6 +46,7 @@ def page(
     *,
     heading: bool = True,
     intro: str = "",
+    leads: Mapping[int, str] = MappingProxyType({}),
     after: str = "",
     policy: str = POLICY,
     columns: int = 1,
@@ -53,7 +55,8 @@ def page(
 
     `title` is the page's, shown above the views unless `heading` is False. `views` stand in their order, a
     panel beside the view before it; those of one source that are not linked to anything yet are linked
-    first. `intro` is HTML above the views, `after` HTML below the page's own script, which `policy` allows.
+    first. `intro` is HTML above the views, `leads` HTML above those at some places, `after` HTML below the
+    page's own script, which `policy` allows.
     With `columns` so many stand side by side where there is room: two tables, or one at two moments.
 
     >>> text = widgets.page("Orders", [widgets.SnapshotTimeline(orders), widgets.LsmLevels(orders)])
@@ -68,6 +71,7 @@ def page(
     at = 0
     while at < len(views):
         view, following = views[at], views[at + 1] if at + 1 < len(views) else None
+        rows.append(leads.get(at, ""))
         if _is_bench(view):
             rows.append(_row(_place(len(specs)), panel=False))
             specs += _bench_specs(view, groups, len(specs))
@@ -190,6 +194,8 @@ body { margin: 0; background: #ffffff; }
 .lw-broad { max-width: 1600px; }
 .lw-broad .lw-bench .lw-pic > svg { max-width: 100% !important; }
 .lw-page h1 { font: 600 20px/26px var(--lw-ui); margin: 4px 0 12px; overflow-wrap: anywhere; }
+.lw-page > h2 { font: 600 15px/20px var(--lw-ui); margin: 20px 16px 4px; overflow-wrap: anywhere; }
+.lw-page > h2 { max-width: none; white-space: normal; }
 .lw-page > p.lw-sub { margin: 0 16px 12px; white-space: normal; }
 .lw-beside { display: grid; gap: 12px; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); }
 @media (max-width: 1099px) { .lw-beside { grid-template-columns: minmax(0, 1fr); } }

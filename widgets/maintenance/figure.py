@@ -57,7 +57,7 @@ def _facts(model: MaintenanceModel, width: float) -> list[str]:
     facts = [
         (fmt.count(len(report.tables)), "tables"),
         (fmt.count(len(report.waiting)), "pieces of work wait"),
-        (fmt.bytes_text(report.spent_bytes), f"read in the last hour{limit}"),
+        (fmt.bytes_text(report.spent_bytes), f"read, last hour{limit}"),
         (fmt.bytes_text(written), f"written, {fmt.bytes_text(predicted)} predicted"),
     ]
     columns = 2 if width < NARROW else len(facts)

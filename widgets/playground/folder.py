@@ -13,6 +13,7 @@ import base64
 import io
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,19 +75,32 @@ def engine_script() -> str:
     return f'const lwEngine = "{base64.b64encode(engine_zip()).decode()}";\n'
 
 
-def play_page(title: str, recipe: Recipe, *, intro: str = "", inline: bool = False) -> str:
+def play_page(
+    title: str,
+    recipe: Recipe,
+    *,
+    intro: str = "",
+    inline: bool = False,
+    before: Sequence[Any] = (),
+    lead: str = "",
+) -> str:
     """One page that plays a recipe: its views as recorded pictures, then live. With `inline` the page is one
-    file; else `python.js` and `engine.js` lie beside it. `intro` is HTML below the title."""
+    file; else `python.js` and `engine.js` lie beside it. `intro` is HTML below the title. The views and
+    workbenches `before` stay recordings, above `lead`, which is HTML."""
     start: dict[str, Any] = {
         "scripts": [] if inline else ["python.js", "engine.js"],
         "worker": _own("worker.js"),
         "lock": pyodide.LOCK,
         "recipe": json.dumps(recipe),
+        "first": sum(1 + len(getattr(view, "parts", ())) for view in before),
     }
     text = json.dumps(start).replace("</", "<\\/")
     parts = [f"<script>{python_script()}{engine_script()}</script>"] if inline else []
     parts.append(f"<script>{_own('play.js')}\nlwPlay({text});</script>")
-    return page(title, views_of(recipe), intro=intro + _STATUS, policy=POLICY, after="".join(parts))
+    views = [*before, *views_of(recipe)]
+    leads = {len(before): lead + _STATUS}
+    heading = not before  # a workbench has its own
+    return page(title, views, heading=heading, intro=intro, leads=leads, policy=POLICY, after="".join(parts))
 
 
 _STATUS = '<p id="lw-play" class="lw-sub" role="status">A recorded picture.</p>'

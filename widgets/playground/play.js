@@ -1,6 +1,12 @@
 // A page that plays: recorded pictures first; when Python is ready each view goes on as one of its own.
+function lwBytes(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
 const lwUnpacked = async (text, zipped) => {
-  const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const raw = lwBytes(text);
   return zipped ? raw.buffer : new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 };
 function lwLiveModel(id, state, tell) {
@@ -30,7 +36,7 @@ async function lwPlay(start) {
   await new Promise((next) => requestAnimationFrame(() => setTimeout(next))); // the recorded picture is seen first
   try { await lwStart(status, start); } catch (e) { status.textContent = `Python did not start: ${e.message}.`; status.dataset.state = "failed"; }
 }
-async function lwStart(status, { scripts, worker, lock, recipe }) {
+async function lwStart(status, { scripts, worker, lock, recipe, first }) {
   const say = (text, state) => { status.textContent = text; status.dataset.state = state; };
   say("A recorded picture; Python is starting in this page …", "starting");
   for (const src of scripts) await lwScript(src);
@@ -53,11 +59,11 @@ async function lwStart(status, { scripts, worker, lock, recipe }) {
   function begin(views) {
     const specs = lwSpecs;
     views.forEach(({ id, state }, i) => {
-      const el = document.querySelector(`[data-view="${i}"]`);
+      const at = first + i, el = document.querySelector(`[data-view="${at}"]`);
       const model = models[id] = lwLiveModel(id, { ...state, static: false }, tell);
-      (LW_LIVE[specs[i].kind] || (() => {}))(model);
+      (LW_LIVE[specs[at].kind] || (() => {}))(model);
       el.replaceChildren();
-      lwViews[specs[i].entry]({ model, el, host: {} });
+      lwViews[specs[at].entry]({ model, el, host: {} });
     });
     status.dataset.seconds = (performance.now() / 1000).toFixed(2);
     say("Playable: the engine's own rules run in this page.", "ready");

@@ -2,11 +2,13 @@
 
     {"kind": "game", "stage": 2, "seed": 7}
     {"kind": "tree", "workload": {"kind": "zipf", "rows": 2000}, "options": {…}, "story": [5, "compact"]}
+    {"kind": "tree", "workload": {…}, "options": {…}, "start": [{"level": 5, …}, …], "title": "orders"}
     {"kind": "trade_off", "workload": {"kind": "zipf", "rows": 1000}, "flushes": 40}
     {"kind": "merge", "runs": [[{"k": 1, "v": 2}], …], "engine": "deduplicate", "primary_key": ["k"]}
 
 The kernel makes them to record the first picture, the browser to go on from there. A story is so many
-flushes, or "compact" for the next compaction. Called by `folder` and by `kernel`.
+flushes, or "compact" for the next compaction; `start` are the files of a table's bucket. Called by `folder`
+and by `kernel`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tablestore as ts
+from widgets.amplification.widget import AmplificationChart
 from widgets.controls.widget import CompactionControls
 from widgets.game.widget import ShopGame
 from widgets.kit.view import View
@@ -44,13 +47,22 @@ def views_of(recipe: Recipe) -> list[View]:
 def _tree(settings: dict[str, Any]) -> list[View]:
     """The levels of a simulated bucket, and what is compacted next."""
     tree: Any = ts.simulator(
-        settings["workload"], settings.get("options"), seed=settings.get("seed", 7), write_only=True
+        settings["workload"],
+        settings.get("options"),
+        seed=settings.get("seed", 7),
+        write_only=True,
+        start=settings.get("start"),
     )
+    tree.name = settings.get("title") or tree.name
     for act in settings.get("story", ()):
         for _ in range(act if isinstance(act, int) else 0):
             tree.flush()
         if act == "compact":
             tree.compact()
     levels, controls = LsmLevels(tree), CompactionControls(tree)
-    levels.link(controls)
-    return [levels, controls]
+    views: list[View] = [levels, controls]
+    if "start" in settings:
+        views.append(AmplificationChart(tree))
+    for view in views[1:]:
+        levels.link(view)
+    return views

@@ -6,7 +6,7 @@ LW_REPLIES.pruning = (model, spec) => {
     const panel = frames.panels[chosen] || frames.panels[spec.first[model.get("opened")]];
     const lost = !bucket && model.get("opened") || (!frames.panels[chosen] && chosen);
     const error = lost ? { what: "This part is not in the file.", text: String(lost), next: "Open the table with a kernel to see it." } : null;
-    lwSet(model, { frame: { ...spec.words[width], columns: spec.columns, rules: frames.rules[model.get("mode")], label: frames.label,
+    lwSet(model, { frame: { ...spec.words[width], columns: spec.columns, glance: spec.glance, rules: frames.rules[model.get("mode")], label: frames.label,
       ...(bucket || {}), ...(panel || {}), error } });
   };
   model.on("change:opened", () => { const first = spec.first[model.get("opened")]; if (first) lwSet(model, { selected: [first] }); reply(); });

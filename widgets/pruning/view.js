@@ -11,7 +11,8 @@ function renderPruning({ model, el }) {
   const chips = lwEl("div", { class: "lw-row2 lw-buckets" });
   const host = lwEl("div", { class: "lw-pic lw-lanes", tabindex: 0, role: "grid", "aria-label": "files of the bucket" });
   const panel = lwEl("div", { class: "lw-pic lw-panel" });
-  stage.body.append(ask, status, rules, heading, chips, host, panel);
+  const glance = lwEl("div", { class: "lw-glance", role: "group", "aria-label": "columns at a glance" });
+  stage.body.append(ask, status, glance, rules, heading, chips, host, panel);
   const card = lwCard(stage);
   let svg = null, timer = null;
   const frame = () => model.get("frame");
@@ -23,6 +24,41 @@ function renderPruning({ model, el }) {
     clearTimeout(timer);
     if (!model.get("static") && box.value !== model.get("where")) lwSet(model, { where: box.value });
   }
+  const clicked = {}; // the condition that a bar of each column gave last
+  let turn = 0; // the button of the columns that is their tab stop
+  const asked = (condition) => { // as a whole, not as a part of a longer word or number
+    const where = model.get("where"), at = condition ? where.indexOf(condition) : -1;
+    return at >= 0 && !/[\w.'"]/.test((where[at - 1] || " ") + (where[at + condition.length] || " "));
+  };
+  const buttons = () => [...glance.querySelectorAll("button:not(:disabled)")];
+  function stop(at, focus) {
+    const all = buttons();
+    turn = Math.min(Math.max(at, 0), Math.max(all.length - 1, 0));
+    all.forEach((b, i) => { b.tabIndex = i === turn ? 0 : -1; });
+    if (focus && all[turn]) all[turn].focus({ preventScroll: false });
+  }
+  function narrow(name, condition) {
+    const before = model.get("where"), old = clicked[name];
+    if (!asked(old)) box.value = !before ? condition : (/\bOR\b/i.test(before) ? `(${before})` : before) + " AND " + condition;
+    else box.value = before.replace(old, () => condition);
+    clicked[name] = condition;
+    send();
+  }
+  const part = (name, still, [height, words, condition]) => lwEl("button", { type: "button", class: "lw-bar", title: words, "aria-label": `${name}, ${words}`,
+    ...(still || !condition ? { disabled: "" } : {}), "aria-pressed": String(asked(condition)),
+    style: `--height:${height}`, onclick: () => narrow(name, condition) });
+  function look() {
+    const columns = frame().glance || [], still = Boolean(model.get("static")), had = glance.contains(document.activeElement);
+    glance.hidden = !columns.length;
+    glance.replaceChildren(...columns.map((c) => {
+      const [nulls, none] = c.nulls, told = nulls && lwEl("button", { type: "button", class: "lw-link", ...(still ? { disabled: "" } : {}), onclick: () => narrow(c.name, none) }, nulls);
+      return lwEl("div", { class: "lw-column" }, lwEl("b", { title: c.name }, c.name), lwEl("span", { class: "lw-sub" }, c.type),
+        lwEl("span", { class: "lw-sub lw-facts" }, ...(told ? [told, " · "] : []), c.distinct), lwEl("div", { class: "lw-spread" }, ...c.bars.map((bar) => part(c.name, still, bar))),
+        lwEl("span", { class: "lw-sub lw-ends" }, lwEl("span", { title: c.ends[0] }, c.ends[0]), lwEl("span", { title: c.ends[1] }, c.ends[1])));
+    }));
+    stop(turn, had);
+  }
+  glance.addEventListener("click", (event) => { const at = buttons().indexOf(event.target); if (at >= 0) stop(at, true); }, true);
   function insert(name) {
     const quoted = /^[A-Za-z_]\w*$/.test(name) ? name : '"' + name.replaceAll('"', '""') + '"';
     const at = box.selectionStart ?? box.value.length;
@@ -76,7 +112,7 @@ function renderPruning({ model, el }) {
     heading.hidden = host.hidden = panel.hidden = !f.lanes;
     mode.show(model.get("mode"));
     stage.root.dataset.n = String(files().length);
-    help(); ring(); card.hide();
+    help(); look(); ring(); card.hide();
     if (f.says) stage.say(f.says);
   }
   const pick = (name) => { if (name && name !== chosen()) lwSet(model, { selected: [name] }); };
@@ -111,6 +147,7 @@ function renderPruning({ model, el }) {
     const near = all.filter((g) => g.dataset.lane === to).sort((a, b) => Math.abs(centre(a) - centre(now)) - Math.abs(centre(b) - centre(now)))[0];
     if (near) pick(near.dataset.name);
   };
+  lwKeys(glance, { ArrowLeft: () => stop(turn - 1, true), ArrowRight: () => stop(turn + 1, true), Home: () => stop(0, true), End: () => stop(1e6, true) });
   lwKeys(host, { ArrowLeft: walk(-1), ArrowRight: walk(1), ArrowUp: climb(-1), ArrowDown: climb(1), Home: walk(-1e6), End: walk(1e6) });
   box.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(send, 450); });
   box.addEventListener("keydown", (event) => {

@@ -1,6 +1,7 @@
 """PruningExplainer: a condition typed → partitions, buckets, files and row groups kept or skipped, and why.
 
-Traits: `where` (SQL text), `snapshot`, `opened` (bucket id), `selected` (the file that is explained), `mode`
+The columns stand above it at a glance; a bar of theirs that is clicked becomes a condition. Traits: `where`
+(SQL text), `snapshot`, `opened` (bucket id), `selected` (the file that is explained), `mode`
 files | bytes (what the bars count). An error in the condition stands under its box, with its place; the last
 good picture stays. Nothing typed is ever run: it becomes a predicate of the engine.
 """
@@ -21,6 +22,7 @@ from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, View, module, require_source, title_of
 from widgets.pruning import figure as draw
+from widgets.pruning.glance import MOST_COLUMNS, glances
 from widgets.pruning.model import (
     FileGroup,
     PruningModel,
@@ -33,6 +35,8 @@ from widgets.pruning.model import (
     text_form,
 )
 
+MOST_STATISTICS = 2_000
+"""Files of whose statistics the columns at a glance are made."""
 FOOTERS, EXPORT_BUCKETS, EXPORT_FILES, CHIPS, HELP_COLUMNS = 64, 12, 40, 5, 40
 MODES: tuple[draw.Mode, ...] = get_args(draw.Mode)
 
@@ -95,6 +99,7 @@ class PruningExplainer(View):
         self._decisions = pa.table({})
         self._groups: tuple[FileGroup, ...] = ()
         self._good, self._problem, self._shown = "", dict[str, Any](), ""
+        self._glance: tuple[int | None, list[dict[str, Any]]] = (None, [])  # snapshot, columns
         super().__init__(snapshot=snapshot, where=where, **kwargs)
         self.refresh()
         self.observe(lambda _change: self.refresh(), ["where", "snapshot"])
@@ -172,12 +177,24 @@ class PruningExplainer(View):
             groups_of(explanation.row_groups(limit=FOOTERS), files_left=kept),
             buckets_of(decisions),
         )
+        self._look_at_columns(table, explanation.plan.snapshot, decisions.num_rows)
         reads, asked = {bucket.id: bucket.read for bucket in self._model.buckets}, self.where != self._shown
         self._shown = self.where
         # Another condition opens the bucket that it reads; the most is read in the first one.
         if self.opened not in reads or (asked and not reads[self.opened]):
             self.opened = next(iter(reads), "")
         self._open()
+
+    def _look_at_columns(self, table: Any, snapshot: Any, files: int) -> None:
+        """The columns at a glance of a snapshot, whatever the condition; none where its files are too
+        many."""
+        number = None if snapshot is None else snapshot.id
+        if number is None or not 0 < files <= MOST_STATISTICS:
+            self._glance = (number, [])
+        elif self._glance[0] != number:
+            columns = self._columns()[:MOST_COLUMNS]
+            facts = table.scan().explain().columns(*(name for name, _, _ in columns))
+            self._glance = (number, glances(facts, {name: note for name, _, note in columns}))
 
     def _on_opened(self, change: Mapping[str, Any]) -> None:
         if change["new"] in {bucket.id for bucket in self._model.buckets}:
@@ -234,6 +251,7 @@ class PruningExplainer(View):
             **self.words(width=width),
             "problem": self._problem,
             "columns": self._columns(),
+            "glance": self._glance[1],
         }
         rules = draw.rules_figure(model, width=width, mode=self.mode)
         frame |= {"rules": _live(rules, hatched=True), "label": draw.label(model)}
@@ -313,7 +331,7 @@ class PruningExplainer(View):
         shown = {"where": self._good, "selected": list(self.selected), "hovered": ""}
         spec = self.export_spec("pruning", widths, frames, "opened", "mode", "snapshot", **shown)
         first = {bucket: model.first for bucket, model in models.items()}
-        return spec | {"columns": self._columns(), "first": first}
+        return spec | {"columns": self._columns(), "glance": self._glance[1], "first": first}
 
     def _export_frames(self, models: Mapping[str, PruningModel], width: int) -> dict[str, Any]:
         rules = {

@@ -29,6 +29,7 @@ from widgets.kit.theme import Theme
 from widgets.kit.view import View, module, require_source
 from widgets.kit.watch import Watch
 from widgets.levels.widget import LsmLevels
+from widgets.playground.own_table import table_page
 from widgets.timeline.widget import SnapshotTimeline
 from widgets.workbench.figure import PANEL, WIDE, cockpit_figure, head_figure
 from widgets.workbench.model import Head, head_of, text_of
@@ -229,6 +230,11 @@ class Workbench(anywidget.AnyWidget):
             "code": self.code,
         }
 
+    @property
+    def source(self) -> Any:
+        """The table or simulation."""
+        return self._source
+
     def _head(self) -> Head:
         files, snapshots = self.levels.data(), len(self.timeline.model)
         return head_of(self._source, files, snapshots=snapshots, place=self._place)
@@ -327,11 +333,18 @@ class Workbench(anywidget.AnyWidget):
         """One SVG document with everything."""
         return svg.standalone(self.picture(width=width), theme=theme)
 
-    def to_html(self, path: str | Path, *, title: str = "") -> Path:
-        """One file that is live without a kernel: the cockpit, and the further views that are open."""
+    def to_html(self, path: str | Path, *, title: str = "", play: bool = False) -> Path:
+        """One file that is live without a kernel: the cockpit, and the further views that are open.
+
+        With `play` the bucket that is opened goes on below them: whoever opens the file flushes, steps and
+        changes options, by the engine's own rules, without a network. It adds 11 MB, and of each file of the
+        bucket its name, level, size and counts, no row and no value. Raises InvalidRequest where there are no
+        levels or too many files, NoPyodide where the Python for browsers cannot be had.
+        """
         self.wait()
-        target = Path(path)
-        target.write_text(page.page(title or self._head().name, [self], heading=False), encoding="utf-8")
+        target, name = Path(path), title or self._head().name
+        made = table_page(self, title=name) if play else page.page(name, [self], heading=False)
+        target.write_text(made, encoding="utf-8")
         return target
 
     def export(self) -> dict[str, Any]:

@@ -44,6 +44,10 @@ class Expectations:
         self._random = np.random.default_rng(seed)
         self._head = self._tail = 0  # the next new key, and the oldest that a time-series has not deleted
 
+    def go_on(self, head: int) -> None:
+        """Draw new keys from `head` on: those before it are there."""
+        self._head = head
+
     def __iter__(self) -> Iterator[FlushedRows]:
         return self._spread() if self.workload.spread else self._growing()
 

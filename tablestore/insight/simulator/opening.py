@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest
 from tablestore.insight.simulator.simulator import Schedule, Simulator
+from tablestore.insight.simulator.start import start_files, start_rows
 from tablestore.insight.simulator.workload import Workload
 
 
@@ -20,6 +22,7 @@ def simulator(
     seed: int = 0,
     samples: int | None = None,
     write_only: bool = False,
+    start: Any = None,
 ) -> Simulator:
     """A simulation of one table under `options`, which runs by `advance`, or by hand: `flush`, `compact`.
 
@@ -27,21 +30,34 @@ def simulator(
     what it is made of (`kind`, `rows`, `keys`, `updates`, `deletes`, `skew`, …). It goes to `buckets`
     buckets.
     The same `seed` gives the same rows, of which `samples` stand for those of a flush (None: each is drawn).
-    With `write_only` nothing is compacted unless it is asked for. Raises InvalidRequest and InvalidOption.
+    With `write_only` nothing is compacted unless it is asked for. `start` are the files of one bucket of a
+    table, `inspect.levels(bucket=…)` or its rows: the simulation begins with them as they are and goes on by
+    expected sizes. Raises InvalidRequest and InvalidOption.
 
     >>> options = {"num-sorted-run.compaction-trigger": 3}
     >>> tree = ts.simulator({"kind": "zipf", "rows": 1_000}, options).advance(20)
     >>> tree.inspect.levels().num_rows < 20
     True
     """
-    return Simulator(
-        workload_of(workload),
+    asked, files = workload_of(workload), None
+    if start is not None:
+        if samples:
+            raise InvalidRequest(
+                f"samples {samples}: keys of a table's files are not drawn; leave samples out"
+            )
+        files, space = start_files(start_rows(start), asked.key_space)
+        asked, samples = replace(asked, keys=space) if asked.spread else asked, 0
+    made = Simulator(
+        asked,
         options,
         buckets=buckets,
         seed=seed,
         samples=samples,
         schedule=Schedule(write_only=write_only),
     )
+    if files is not None:
+        made.begin(files)
+    return made
 
 
 def workload_of(asked: Workload | Mapping[str, Any] | str) -> Workload:

@@ -170,6 +170,17 @@ class SimBucket:
         """The files as they are."""
         return self.loop.levels
 
+    def begin(self, files: Sequence[SimFile]) -> None:
+        """Hold files at their levels from the beginning; their bytes count as written once."""
+        for f in files:
+            self.account.put(f.level, f.file_size, f.row_count, f.delete_count)
+            self.account.ingested += f.file_size
+        made = Levels.of(files, self.options.num_levels)  # type: ignore[arg-type]  # files of a simulation
+        upper = tuple(SimRun(run.files, run.level) for run in made.upper)
+        self.loop.levels = Levels(made.level0, upper, byte_order)
+        self._sequence = max((f.max_sequence + 1 for f in files), default=0)
+        self.changed, self.most_runs = ((), files), self.levels.run_count
+
     def flush(self, rows: FlushedRows) -> int:
         """Rows become files of level 0; the bytes written."""
         files = self._files((rows.sample, rows.rows, rows.deletes), (rows.low, rows.high), level=0)

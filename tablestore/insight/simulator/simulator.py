@@ -21,7 +21,7 @@ from tablestore.insight.simulator.by_hand import Simulated, chosen, planned
 from tablestore.insight.simulator.contents import Drawn, Expected
 from tablestore.insight.simulator.expected import Expectations, law_of
 from tablestore.insight.simulator.journal import SimulationJournal
-from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket
+from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket, SimFile
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
 from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload, divided
 from tablestore.lsm.compaction.bucket_pick import Pick
@@ -166,8 +166,9 @@ class Simulator:
             flows = [Draws(share, seed=flow_seed, samples=samples, block_rows=block) for flow_seed in seeds]
             self.weight = flows[0].weight
         contents = Expected(law_of(share)) if samples == 0 else Drawn(self.weight)
-        self.buckets = [SimBucket(self.rules, sizes, contents) for _ in seeds]
+        self.buckets, self._began_ms = [SimBucket(self.rules, sizes, contents) for _ in seeds], 0
         self._drawers, self._draws = [flow for flow in flows if isinstance(flow, Draws)], 0
+        self._expected = [flow for flow in flows if isinstance(flow, Expectations)]
         self._flows = [iter(flow) for flow in flows]
         self.flushes = self.stalls = 0
         self._journal = SimulationJournal(keep=keep, weight=self.weight)
@@ -205,6 +206,20 @@ class Simulator:
         """One flush in each bucket, after the write stall that is due before it; what is due after it is left
         to `compact`."""
         return tuple(self._next_cycle(compacts=False))
+
+    def begin(self, files: Sequence[SimFile]) -> None:
+        """Let the only bucket hold `files` before the first flush, as commit 1; time goes on from the newest.
+
+        Raises InvalidRequest for several buckets, for rows that are drawn, and behind a flush.
+        """
+        if len(self.buckets) > 1 or self.samples != 0 or self._journal.last:
+            raise InvalidRequest("a simulation that begins with files has one bucket, and samples=0")
+        (bucket,), (flow,) = self.buckets, self._expected
+        bucket.begin(files)
+        flow.go_on(max((f.max_key + 1 for f in files), default=0))
+        bucket.now_ms = self._began_ms = max((f.creation_time_ms for f in files), default=0)
+        if files and self._journal.keep:
+            self._journal.enter(0, bucket, identifier=0, sample=())
 
     def set_options(self, options: Mapping[str, Any]) -> Simulator:
         """Other options from now on, the others as they are; files stay where they are.
@@ -319,7 +334,7 @@ class Simulator:
         it."""
         schedule, number = self.schedule, self.flushes + 1
         self.flushes = number
-        now = number * schedule.interval_ms
+        now = self._began_ms + number * schedule.interval_ms
         commit, rest = divmod(number, schedule.flushes_per_commit)
         for i, bucket in enumerate(self.buckets):
             bucket.now_ms = now
@@ -335,7 +350,7 @@ class Simulator:
     def _pass_cycle(self) -> None:
         """As `_next_cycle`, without making the steps."""
         schedule, self.flushes = self.schedule, self.flushes + 1
-        now = self.flushes * schedule.interval_ms
+        now = self._began_ms + self.flushes * schedule.interval_ms
         commit, rest = divmod(self.flushes, schedule.flushes_per_commit)
         for bucket, flow in zip(self.buckets, self._flows, strict=True):
             bucket.now_ms = now

@@ -11,7 +11,8 @@ import pytest
 from notebooks.cli.playground import PAGES, write_playing
 from tests.browsing import needs_browser
 from tests.suite import counterparts
-from widgets import ShopGame
+from tests.tables import KEYED
+from widgets import ShopGame, Workbench
 
 pytestmark = [*needs_browser, pytest.mark.large]
 PICKS = Path(__file__).parents[2] / "golden" / "picks" / "universal-picks.jsonl.gz"
@@ -56,6 +57,37 @@ def test_every_page_plays_from_a_disk(browser, playground: Path) -> None:
             (playground / part).stat().st_size for part in ("python.js", "engine.js", f"{name}.html")
         )
         assert weight <= 15 * MEGABYTE
+
+
+def test_a_page_of_a_table_plays_on_from_its_files_without_a_network(browser, tmp_path: Path) -> None:
+    counterparts.need("Pyodide")
+    table = KEYED.create(tmp_path, {"bucket": 1, "num-sorted-run.compaction-trigger": 3, "write-only": True})
+    for i in range(3):
+        table.write({"k": range(i, 900, 3 + i), "v": [f"secret {k}" for k in range(i, 900, 3 + i)]})
+    bench = Workbench(table.refresh().with_options({"write-only": False}))
+    path = bench.to_html(tmp_path / "table.html", play=True)
+    assert path.stat().st_size <= 15 * MEGABYTE
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
+    page = context.new_page()
+    page.set_default_timeout(240_000)
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    page.locator("#lw-play[data-state=ready], #lw-play[data-state=failed]").wait_for()
+    assert page.inner_text("#lw-play") == "Playable: the engine's own rules run in this page."
+    played = page.locator(".lw-controls").last
+    levels = page.locator(".lw-levels").last
+    assert "3 sorted runs" in levels.inner_text()
+    played.get_by_role("button", name="Flush").click()
+    levels.get_by_text("4 sorted runs").wait_for()
+    played.get_by_role("button", name="Step").click()
+    levels.get_by_text("1 sorted run ·").wait_for()
+    assert "secret" not in page.content()
+    assert page.evaluate("JSON.stringify(lwSpecs)").count("secret") == 0
+    assert {url.split(":")[0] for url in asked} <= {"file", "blob", "data"}
+    assert complaints == []
+    context.close()
 
 
 def test_picks_of_java_paimon_agree_and_a_game_is_the_kernels(browser, playground: Path) -> None:

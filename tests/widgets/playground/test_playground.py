@@ -10,15 +10,21 @@ import json
 import random
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tablestore as ts
-from widgets.playground import folder, pyodide
+from tests.tables import TableSpec
+from widgets import CompactionControls
+from widgets.kit import jobs
+from widgets.playground import folder, own_table, pyodide
+from widgets.playground.own_table import bucket_recipe
 from widgets.playground.recipes import views_of
 
 DRIVE = """
@@ -115,6 +121,93 @@ def test_levels_and_plan_follow_each_flush_and_step_as_in_a_kernel(
                 shown.setdefault(name, {}).update(values)
             assert [shown[name]["frame"] for name in ids] == [as_sent(v.frame) for v in (levels, controls)]
         assert controls.done
+
+
+def shop(folder: Path, chance: random.Random) -> ts.Table:
+    """A table of two buckets, written and compacted by chance, of values that no page holds."""
+    options = {"bucket": 2, "num-sorted-run.compaction-trigger": chance.randint(2, 5), "write-only": True}
+    spec = TableSpec({"k": ts.BIGINT, "v": ts.STRING}, primary_key=("k",), options=options)
+    table = spec.create(folder)
+    busy = table.with_options({"write-only": False})
+    for _ in range(chance.randint(2, 7)):
+        keys = chance.sample(range(4_000), chance.randint(20, 400))
+        table.write({"k": keys, "v": [f"secret {k}" for k in keys]})
+        if chance.random() < 0.3:
+            busy.refresh().compact()
+    return busy.refresh()
+
+
+class AtOnce(threading.Thread):
+    """A job of a view that is done when it has begun, as in a page."""
+
+    def start(self) -> None:
+        self.run()
+
+    def join(self, timeout: float | None = None) -> None:
+        """It is over."""
+
+    def is_alive(self) -> bool:
+        """It is over."""
+        return False
+
+
+def test_a_table_is_played_on_in_a_page_as_in_a_kernel_from_its_own_next_pick(
+    unpacked: Path, tmp_path: Path, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "threading", SimpleNamespace(**vars(threading) | {"Thread": AtOnce}))
+    for seed in seeds:
+        table = shop(tmp_path / str(seed), random.Random(seed))
+        recipe = as_sent(bucket_recipe(table, f"/{seed % 2}"))
+        assert "secret" not in json.dumps(recipe)
+        views = views_of(recipe)
+        controls = views[1]
+        own = CompactionControls(table, bucket=seed % 2)
+        (real,), (played,) = own.model.picks, controls.model.picks
+        assert (played.rule, played.reason, played.names) == (real.rule, real.reason, real.names)
+        begun, *answers = driven(
+            unpacked,
+            ("begin", recipe),
+            *(("receive", {"id": "w2", "content": {"verb": verb}}) for verb in ("flush", "step")),
+        )
+        shown = {each["id"]: each["state"] for each in begun}
+        assert [state["frame"] for state in shown.values()] == [as_sent(view.frame) for view in views]
+        for verb, answer in zip(("flush", "step"), answers, strict=True):
+            getattr(controls, verb)()
+            controls.wait(60)
+            for name, values in answer.items():
+                shown.setdefault(name, {}).update(values)
+            frames = [shown[each["id"]]["frame"] for each in begun]
+            assert frames == [as_sent(view.frame) for view in views]
+
+
+def test_a_page_plays_no_table_without_levels_or_with_too_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = TableSpec({"k": ts.BIGINT}).create(tmp_path / "plain")
+    with pytest.raises(ts.InvalidRequest, match="needs a table with a primary key"):
+        bucket_recipe(plain, "")
+    empty = TableSpec({"k": ts.BIGINT}, primary_key=("k",)).create(tmp_path / "empty")
+    with pytest.raises(ts.InvalidRequest, match="bucket 0 has 0"):
+        bucket_recipe(empty, "")
+    monkeypatch.setattr(own_table, "MOST_FILES", 1)
+    with pytest.raises(ts.InvalidRequest, match="takes 1 to 1 files of a bucket"):
+        bucket_recipe(shop(tmp_path / "shop", random.Random(1)), "")
+
+
+def test_flushes_are_like_those_of_the_table(tmp_path: Path) -> None:
+    spec = TableSpec({"k": ts.BIGINT}, primary_key=("k",), options={"bucket": 1, "write-only": True})
+    growing, spread = spec.create(tmp_path / "growing"), spec.create(tmp_path / "spread")
+    for i in range(6):
+        growing.write({"k": range(100 * i, 100 * i + 100)})
+        spread.write({"k": [(k * 7 + i) % 1_000 for k in range(0, 1_000, 4)]})
+    new = bucket_recipe(growing.refresh(), "")["workload"]
+    assert (new["kind"], new["rows"], new["updates"]) == ("sequential", 100, 0.0)
+    drawn = bucket_recipe(spread.refresh(), "")["workload"]
+    assert (drawn["kind"], drawn["rows"]) == ("uniform", 250)
+    left = len({(k * 7 + i) % 1_000 for i in range(6) for k in range(0, 1_000, 4)})
+    tree = ts.simulator(drawn, start=spread.refresh().inspect.levels(), write_only=True)
+    tree.compact(full=True)
+    assert sum(f.row_count for f in tree.levels().files) == pytest.approx(left, rel=0.25)
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
