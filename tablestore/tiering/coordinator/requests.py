@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tablestore.core.env import Env
 from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
 from tablestore.fluss import apis
 from tablestore.fluss.apis import Api
+from tablestore.fluss.connection import CLIENT
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 from tablestore.fluss.messages import pb
@@ -24,6 +26,7 @@ from tablestore.fluss.tables import TablePath
 from tablestore.fluss.types import type_json
 from tablestore.log.log import LogExpired
 from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
 from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
 
@@ -38,14 +41,24 @@ _MOST_BYTES, _MOST_BUCKETS = 16 << 20, 10_000
 class Requests:
     """The calls over the tables of a lake. `host` and `port`: where clients find the server."""
 
-    def __init__(self, tables: ServedTables, epochs: FileEpochs, env: Env, *, host: str, port: int) -> None:
+    def __init__(
+        self,
+        tables: ServedTables,
+        epochs: FileEpochs,
+        lakes: LakeSnapshots,
+        env: Env,
+        *,
+        host: str,
+        port: int,
+    ) -> None:
         self._tables, self._epochs, self._env = tables, epochs, env
         self._node = {"node_id": NODE, "host": host, "port": port}
-        self._lock = threading.Lock()  # of the states, the epochs and what is known of lakes
+        self._lock = threading.Lock()  # of the states and the epochs
         self._states = TableStates(epochs, coordinator_epoch=epochs.coordinator)
-        self._lakes: dict[int, tuple[int, dict[int, int]]] = {}
+        self._lakes = lakes
         self._began = False
-        self._calls: dict[int, tuple[Api, Callable[[Any], Any]]] = {
+        self._withheld: set[int] = set()  # of which a warning was logged
+        self._calls: dict[int, tuple[Api, Callable[..., Any]]] = {
             api.key: (api, answer)
             for api, answer in (
                 (apis.API_VERSIONS, self._api_versions),
@@ -60,14 +73,17 @@ class Requests:
                 (apis.FETCH_LOG, self._fetch_log),
                 (apis.LIST_OFFSETS, self._list_offsets),
                 (apis.GET_LATEST_KV_SNAPSHOTS, self._kv_snapshots),
+                (apis.GET_FILE_SYSTEM_SECURITY_TOKEN, self._security_token),
+                (apis.PREPARE_LAKE_TABLE_SNAPSHOT, self._prepare_lake_snapshot),
                 (apis.COMMIT_LAKE_TABLE_SNAPSHOT, self._commit_lake_snapshot),
                 (apis.GET_LAKE_SNAPSHOT, self._lake_snapshot),
                 (apis.LAKE_TIERING_HEARTBEAT, self._heartbeat),
             )
         }
 
-    def answer(self, api_key: int, body: bytes) -> bytes:
-        """The answer to a request. Raises FlussError for every one that cannot be answered."""
+    def answer(self, api_key: int, body: bytes, client: str) -> bytes:
+        """The answer to a request of a client, by the name that it gives. Raises FlussError for every one
+        that cannot be answered."""
         if api_key not in self._calls:
             raise FlussError(ErrorCode.UNSUPPORTED_VERSION, f"API {api_key} is not served here")
         api, answer = self._calls[api_key]
@@ -76,7 +92,8 @@ class Requests:
         except Corrupt as e:
             raise FlussError(ErrorCode.CORRUPT_MESSAGE, str(e)) from None
         try:
-            return bytes(answer(request).SerializeToString())
+            whose = (client,) if api is apis.LAKE_TIERING_HEARTBEAT else ()
+            return bytes(answer(request, *whose).SerializeToString())
         except FlussError:
             raise
         except NotFound as e:
@@ -119,16 +136,18 @@ class Requests:
         except (TablestoreError, OSError) as e:
             log.warning("the tables of the lake were not looked at: %s", brief(e))
 
-    def _heartbeat(self, request: Any) -> Any:
+    def _heartbeat(self, request: Any, client: str) -> Any:
         self.tick()
         asked = HeartbeatRequest(
             tiering=_epochs(request.tiering_tables),
             finished=_epochs(request.finished_tables),
             failed=_epochs(request.failed_tables),
             request_table=request.request_table,
+            cut_short=tuple(request.force_finished_tables),
         )
+        withheld = self._own_tables(client) if request.request_table and client != CLIENT else ()
         with self._lock:
-            found = self._states.heartbeat(asked, self.now_ms)
+            found = self._states.heartbeat(asked, self.now_ms, withheld=withheld)
         answer = pb.LakeTieringHeartbeatResponse(
             coordinator_epoch=found.coordinator_epoch,
             tiering_results=[_result(one) for one in found.tiering],
@@ -141,38 +160,60 @@ class Requests:
             answer.tiering_table.tiering_epoch = found.table.tiering_epoch
         return answer
 
+    def _own_tables(self, client: str) -> set[int]:
+        """The tables whose lake is itself: another service would find columns there that it does not write,
+        and none of its own."""
+        own = {one.table_id: one.path for one in self._tables.all().values() if one.has_files()}
+        for table_id in own.keys() - self._withheld:
+            log.warning(
+                "%s is not handed to %r: its rows are in files of this lake, where lake.tier brings them",
+                *(own[table_id], client),
+            )
+        self._withheld |= own.keys()
+        return set(own)
+
+    def _prepare_lake_snapshot(self, request: Any) -> Any:
+        """Put offsets into files, before a commit to a lake."""
+        answer = pb.PrepareLakeTableSnapshotResponse()
+        for asked in request.tables:
+            one = answer.tables.add(table_id=asked.table_id)
+            with _refusals(one):
+                found = self._tables.by_id(asked.table_id)
+                one.offsets_path = self._lakes.prepare(
+                    found, _ends(found, asked), ignores_previous=request.ignore_previous_offsets
+                )
+        return answer
+
     def _commit_lake_snapshot(self, request: Any) -> Any:
-        """What a lake holds is kept until the coordinator ends; services tell it again. It is looked at
-        first: see `ServedTable.require_snapshot`."""
+        """Keep what lakes hold. It is looked at first: see `ServedTable.require_snapshot`. Services from 0.9
+        on have prepared it, and get an answer of other numbers."""
+        if request.prepared_tables:
+            newer = pb.CommitLakeTableSnapshotResponseV9()
+            for told in request.prepared_tables:
+                with _refusals(newer.tables.add(table_id=told.table_id)):
+                    readable = told.readable_offsets_path if told.HasField("readable_offsets_path") else None
+                    found = self._tables.by_id(told.table_id)
+                    self._lakes.commit_prepared(found, told.snapshot_id, told.tiered_offsets_path, readable)
+            return newer
         answer = pb.CommitLakeTableSnapshotResponse()
         for lake in request.tables:
-            one = answer.tables.add(table_id=lake.table_id)
-            try:
+            with _refusals(answer.tables.add(table_id=lake.table_id)):
                 found = self._tables.by_id(lake.table_id)
-                ends = _ends(found, lake)
-                found.require_snapshot(lake.snapshot_id, ends)
-            except NotFound as e:
-                one.error_code, one.error_message = ErrorCode.TABLE_NOT_EXIST, str(e)
-                continue
-            except FlussError as e:
-                one.error_code, one.error_message = e.code, e.message
-                continue
-            with self._lock:
-                _, before = self._lakes.get(lake.table_id, (0, {}))
-                self._lakes[lake.table_id] = lake.snapshot_id, {**before, **ends}
+                self._lakes.commit(found, lake.snapshot_id, _ends(found, lake))
         return answer
 
     def _lake_snapshot(self, request: Any) -> Any:
         found = self._of(request.table_path)
-        known = found.in_files() if found.has_files() else None
-        if known is None:  # its rows are tiered elsewhere, if at all
-            with self._lock:
-                known = self._lakes.get(found.table_id)
-        if known is None:
-            raise FlussError(ErrorCode.LAKE_SNAPSHOT_NOT_EXIST, f"{found.path} has no snapshot in the lake")
-        snapshot_id, ends = known
-        buckets = [pb.LakeSnapshotBucket(bucket_id=b, log_offset=o) for b, o in sorted(ends.items())]
-        return pb.GetLakeSnapshotResponse(table_id=found.table_id, snapshot_id=snapshot_id, buckets=buckets)
+        asked = request.snapshot_id if request.HasField("snapshot_id") else None
+        known = self._lakes.newest(found, snapshot_id=asked, readable=request.readable)
+        buckets = [pb.LakeSnapshotBucket(bucket_id=b, log_offset=o) for b, o in sorted(known.offsets.items())]
+        return pb.GetLakeSnapshotResponse(
+            table_id=found.table_id, snapshot_id=known.snapshot_id, buckets=buckets
+        )
+
+    def _security_token(self, _: Any) -> Any:
+        """None is needed: all rows come by this protocol."""
+        return pb.GetFileSystemSecurityTokenResponse(scheme="file", token=b"")
 
     # what there is
 
@@ -349,6 +390,17 @@ def _records(found: ServedTable, asked: Any, at: Any, columns: list[int] | None,
         return b""
     most = min(max(asked.max_fetch_bytes, 1), room)
     return found.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
+
+
+@contextmanager
+def _refusals(one: Any) -> Iterator[None]:
+    """A context whose refusals stand in the part of the answer that is of one table."""
+    try:
+        yield
+    except NotFound as e:
+        one.error_code, one.error_message = ErrorCode.TABLE_NOT_EXIST, str(e)
+    except FlussError as e:
+        one.error_code, one.error_message = e.code, e.message
 
 
 def _ends(found: ServedTable, lake: Any) -> dict[int, int]:

@@ -366,7 +366,7 @@ def test_it_listens_on_this_machine_only_and_ends(lake: Lake):
 
 
 def test_a_client_that_comes_while_it_ends_gets_no_answer():
-    server = Server(lambda key, body: body)
+    server = Server(lambda key, body, client: body)
     late = socket.create_connection((HOST, server.port), timeout=60)
     server._closed = True  # as `close` has it before it ends the thread that takes connections
     server.start("a password")
