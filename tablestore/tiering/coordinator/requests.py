@@ -28,6 +28,7 @@ from tablestore.log.log import LogExpired
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
 from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
+from tablestore.tiering.coordinator.served_writes import ServedWrites
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class Requests:
         self._node = {"node_id": NODE, "host": host, "port": port}
         self._lock = threading.Lock()  # of the states and the epochs
         self._states = TableStates(epochs, coordinator_epoch=epochs.coordinator)
-        self._lakes = lakes
+        self._lakes, self._writes = lakes, ServedWrites(epochs.coordinator)
         self._began = False
         self._withheld: set[int] = set()  # of which a warning was logged
         self._calls: dict[int, tuple[Api, Callable[..., Any]]] = {
@@ -64,6 +65,7 @@ class Requests:
                 (apis.API_VERSIONS, self._api_versions),
                 (apis.LIST_DATABASES, self._list_databases),
                 (apis.DATABASE_EXISTS, self._database_exists),
+                (apis.GET_DATABASE_INFO, self._database_info),
                 (apis.GET_TABLE_INFO, self._table_info),
                 (apis.LIST_TABLES, self._list_tables),
                 (apis.LIST_PARTITION_INFOS, self._list_partitions),
@@ -71,6 +73,9 @@ class Requests:
                 (apis.GET_TABLE_SCHEMA, self._table_schema),
                 (apis.METADATA, self._metadata),
                 (apis.FETCH_LOG, self._fetch_log),
+                (apis.INIT_WRITER, self._init_writer),
+                (apis.PRODUCE_LOG, self._produce_log),
+                (apis.PUT_KV, self._put_kv),
                 (apis.LIST_OFFSETS, self._list_offsets),
                 (apis.GET_LATEST_KV_SNAPSHOTS, self._kv_snapshots),
                 (apis.GET_FILE_SYSTEM_SECURITY_TOKEN, self._security_token),
@@ -229,6 +234,13 @@ class Requests:
     def _database_exists(self, request: Any) -> Any:
         return pb.DatabaseExistsResponse(exists=request.database_name in self._tables.databases())
 
+    def _database_info(self, request: Any) -> Any:
+        """It has no comment and no properties; of its making nothing is known."""
+        if request.database_name not in self._tables.databases():
+            raise FlussError(ErrorCode.DATABASE_NOT_EXIST, f"no database {request.database_name!r}")
+        described = json.dumps({"version": 1, "custom_properties": {}}).encode()
+        return pb.GetDatabaseInfoResponse(database_json=described, created_ms=0, modified_ms=0)
+
     def _list_tables(self, request: Any) -> Any:
         if request.database_name not in self._tables.databases():
             text = f"no database {request.database_name!r}"
@@ -290,6 +302,41 @@ class Requests:
             raise FlussError(ErrorCode.NON_PRIMARY_KEY_TABLE, f"{found.path} has no primary key")
         buckets = [pb.KvSnapshot(bucket_id=bucket) for bucket in range(found.buckets)]
         return pb.GetLatestKvSnapshotsResponse(table_id=found.table_id, snapshots=buckets)
+
+    # rows that clients write
+
+    def _init_writer(self, _: Any) -> Any:
+        return pb.InitWriterResponse(writer_id=self._writes.new_writer())
+
+    def _produce_log(self, request: Any) -> Any:
+        answer = pb.ProduceLogResponse()
+        for asked in request.buckets:
+            one = answer.buckets.add(bucket_id=asked.bucket_id)
+            with _refusals(one, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
+                found = self._written(request, asked)
+                one.base_offset = self._writes.append(found, asked.bucket_id, asked.records)
+        return answer
+
+    def _put_kv(self, request: Any) -> Any:
+        answer = pb.PutKvResponse()
+        for asked in request.buckets:
+            one = answer.buckets.add(bucket_id=asked.bucket_id)
+            with _refusals(one, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
+                found = self._written(request, asked)
+                columns = sorted(request.target_columns)
+                if columns and columns != list(range(len(found.types))):
+                    text = f"upserts of columns {columns} alone: {found.path} takes rows with all columns"
+                    raise FlussError(ErrorCode.INVALID_TARGET_COLUMN, text)
+                self._writes.change(found, asked.bucket_id, asked.records)
+        return answer
+
+    def _written(self, request: Any, asked: Any) -> ServedTable:
+        """The table of a bucket that rows are for."""
+        found = self._tables.by_id(request.table_id)
+        if asked.HasField("partition_id") or not 0 <= asked.bucket_id < found.buckets:
+            text = f"no bucket {asked.bucket_id} of table {found.table_id}"
+            raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
+        return found
 
     # logs
 
@@ -393,12 +440,12 @@ def _records(found: ServedTable, asked: Any, at: Any, columns: list[int] | None,
 
 
 @contextmanager
-def _refusals(one: Any) -> Iterator[None]:
-    """A context whose refusals stand in the part of the answer that is of one table."""
+def _refusals(one: Any, gone: ErrorCode = ErrorCode.TABLE_NOT_EXIST) -> Iterator[None]:
+    """A context whose refusals stand in the part of the answer that is of one table or bucket."""
     try:
         yield
     except NotFound as e:
-        one.error_code, one.error_message = ErrorCode.TABLE_NOT_EXIST, str(e)
+        one.error_code, one.error_message = gone, str(e)
     except FlussError as e:
         one.error_code, one.error_message = e.code, e.message
 

@@ -26,6 +26,7 @@ from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.retention import TTL
 from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
 from tablestore.format.schema import TableSchema
+from tablestore.format.types.data_type import DataType
 from tablestore.log import offsets
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogBatch
@@ -59,6 +60,16 @@ class ServedTable:
     @property
     def buckets(self) -> int:
         return self.descriptor.buckets or 1
+
+    @property
+    def types(self) -> list[DataType]:
+        """The types of the columns."""
+        return [column.type for column in self.descriptor.columns]
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns in the Arrow types of log batches."""
+        return pa.schema([column.arrow for column in self.descriptor.columns])
 
     @property
     def freshness_ms(self) -> int:

@@ -154,7 +154,7 @@ class Server:
         """Raises FlussError for every request that cannot be answered, or not yet."""
         if request.api_key == AUTHENTICATE.key:
             self._sign_in(peer, request)
-            return bytes(pb.AuthenticateResponse(challenge=b"").SerializeToString())
+            return bytes(pb.AuthenticateResponse().SerializeToString())
         if not peer.signed_in and request.api_key != API_VERSIONS.key:
             text = "the connection has not signed in: the address that the coordinator shows has its user"
             raise FlussError(ErrorCode.AUTHENTICATE, text)
