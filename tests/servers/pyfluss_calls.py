@@ -59,6 +59,8 @@ async def rows(connection, said):
     for n in range(100, 120):
         appender.append({"id": n, "text": f"row {n}"})
     appender.write_arrow(pa.table({"id": range(120, 1120), "text": ["arrow"] * 1000}))
+    long = [f"{n:0500d}" for n in range(1120, 11120)]
+    appender.write_arrow(pa.table({"id": range(1120, 11120), "text": long}))
     said["flush of rows"] = await result(appender.flush())
     upserts = keyed.new_upsert().create_writer()
     for n in range(10):
@@ -67,7 +69,7 @@ async def rows(connection, said):
     upserts.delete({"id": 77})
     upserts.upsert({"id": 4, "text": None})
     said["flush of keys"] = await result(upserts.flush())
-    last = appender.append({"id": 5000, "text": "last"})
+    last = appender.append({"id": 50000, "text": "last"})
     said["wait"] = await result(last.wait())
     said["lookup"] = await result(keyed.new_lookup().create_lookuper().lookup({"id": 1}))
     scanner = await log.new_scan().project([0]).create_record_batch_log_scanner()

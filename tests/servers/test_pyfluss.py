@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
@@ -27,13 +28,13 @@ def test_pyfluss_reads_and_writes_and_is_refused_what_is_not_served(tmp_path: Pa
     log.write([{"id": n, "text": f"old {n}"} for n in range(50)])
     keyed.write([{"id": n, "text": f"old {n}"} for n in range(5, 15)])
     keyed.log.finish()
-    ends = sorted(log.log.end.items())
+    ends, newest = sorted(log.log.end.items()), keyed.log.newest_snapshot
     with lake.coordinator() as coordinator:
         said = pyfluss_env.calls(coordinator.server, Path(coordinator.token_file).read_text())
     given = {
         **{"databases": ["shop"], "tables": ["keyed", "log"], "table exists": [True, False]},
         **{"database": "shop", "keys": ["id"], "buckets": 2, "ends": [list(one) for one in ends]},
-        **{"lake": keyed.log.newest_snapshot, "ids": [*range(50), *range(100, 1120), 5000]},
+        **{"lake": newest, "ids": [*range(50), *range(100, 11120), 50000]},
     }
     assert {name: said[name] for name in given} == given
     refused = {
@@ -50,6 +51,7 @@ def test_pyfluss_reads_and_writes_and_is_refused_what_is_not_served(tmp_path: Pa
     rows = log.scan(log=True).to_arrow()
     assert sorted(rows["id"].to_pylist()) == given["ids"]
     assert rows["text"].to_pylist().count("arrow") == 1000
+    assert pc.sum(pc.utf8_length(rows["text"])).as_py() > 5_000_000
     state = {n: f"old {n}" for n in range(10, 15)} | {n: f"new {n}" for n in range(10)} | {4: None}
     del state[3]
     found = keyed.scan(log=True).to_arrow()

@@ -31,7 +31,8 @@ from tablestore.fluss.sign_in import MECHANISM, password_of
 
 log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 16 << 20
+"""Of a request; clients of Fluss send 10 MB of rows at most, unless they are set up otherwise."""
 _MOST_STRANGERS, _MOST_CLIENTS = 64, 64
 _SIGN_IN_SECONDS, _IDLE_SECONDS, _FRAME_SECONDS = 10.0, 600.0, 30.0
 _HEAD_BYTES = 8
