@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.fluss.types import arrow_type
 from tablestore.format.binary_row import decimal_words
 from tablestore.format.masks import filled, valid_mask
@@ -36,13 +36,21 @@ _INT, _LONG = 5, 10  # the longest varints
 
 
 def encode_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> pa.Array:
-    """The compacted rows (binary) of columns in the Arrow types of log batches."""
+    """The compacted rows (binary) of columns in the Arrow types of log batches. Raises Unsupported for nested
+    types."""
+    _require_plain(types)
     return joined([_null_bits(columns), *_values(columns, types)])
 
 
 def encode_keys(columns: Sequence[pa.Array], types: Sequence[DataType]) -> pa.Array:
     """The compacted keys (binary) of key columns, which have no NULLs."""
     return joined(_values(columns, types))
+
+
+def _require_plain(types: Sequence[DataType]) -> None:
+    for t in types:
+        if t.is_nested:
+            raise Unsupported(f"{t} in rows of a keyed table of Fluss", "its log alone can be read")
 
 
 def joined(pieces: Sequence[pa.Array]) -> pa.Array:
@@ -170,7 +178,9 @@ def decode_rows(
     rows: pa.Array, schema: pa.Schema, types: Sequence[DataType], *, skip: int, where: str
 ) -> pa.RecordBatch:
     """The columns of compacted rows (binary, without NULL), whose first `skip` bytes are something else.
-    Raises Corrupt, naming `where`, for rows that end elsewhere than their values."""
+    Raises Corrupt, naming `where`, for rows that end elsewhere than their values, Unsupported for nested
+    types."""
+    _require_plain(types)
     cells = _Cells(rows, skip, len(types))
     arrays = [cells.next(i, t) for i, t in enumerate(types)]
     if (cells.at != cells.ends).any():

@@ -3,7 +3,7 @@
 BOOLEAN TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE DECIMAL(p, s) CHAR(n) STRING BINARY(n) BYTES DATE
 TIME_WITHOUT_TIME_ZONE(p) TIMESTAMP_WITHOUT_TIME_ZONE(p) TIMESTAMP_WITH_LOCAL_TIME_ZONE(p)
 Arrow of a log batch: BINARY(n) is fixed_size_binary; TIME and TIMESTAMP by p: 0 s, 1-3 ms, 4-6 us, 7-9
-ns; an instant has no time zone in its type
+ns; an instant has no time zone in its type; ARRAY is a list, MAP a map, ROW a struct (from 0.9 on)
 """
 
 from __future__ import annotations
@@ -103,9 +103,15 @@ def _field_json(field: DataField) -> dict[str, Any]:
 
 
 def arrow_type(t: DataType) -> pa.DataType:
-    """The Arrow type of such a column in log batches; raises Unsupported for nested types, which Fluss 0.7
-    has no form for."""
+    """The Arrow type of such a column in log batches; nested types have a form from Fluss 0.9 on."""
     if t.is_nested:
+        fields = [pa.field(f.name, arrow_type(f.type), f.type.nullable) for f in t.children]
+        if t.root == "MAP":
+            return pa.map_(fields[0].type, fields[1])
+        if t.root == "ARRAY":
+            return pa.list_(pa.field("element", fields[0].type, fields[0].nullable))
+        if t.root == "ROW":
+            return pa.struct(fields)
         raise Unsupported(f"{t} in a log of Fluss")
     if t.root == "BINARY":
         return pa.binary(t.precision)
@@ -123,7 +129,7 @@ def engine_column(values: pa.Array, t: DataType) -> pa.Array:
     wanted = to_arrow(t)
     if values.type == wanted:
         return values
-    if pa.types.is_time64(values.type):
+    if pa.types.is_time64(values.type) or t.is_nested:
         return values.cast(wanted, safe=False)
     if pa.types.is_timestamp(wanted) and wanted.tz and values.type.unit == wanted.unit:
         return values.view(wanted)

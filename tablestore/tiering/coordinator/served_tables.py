@@ -25,6 +25,7 @@ from tablestore.fluss import log_records
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.retention import TTL
 from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
+from tablestore.fluss.types import type_json
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
 from tablestore.log import offsets
@@ -263,7 +264,7 @@ def served(table: Table, path: str) -> ServedTable | None:
         raise Unsupported(f"tiering of {path}", "it has no uuid: another engine made it")
     columns = tuple(FlussColumn(f.name, f.type, f.description) for f in schema.fields)
     for column in columns:
-        assert column.arrow is not None, "a type without a form raises"
+        type_json(column.type)  # raises for a type that Fluss lacks
     properties = {
         "table.datalake.enabled": "true",
         "table.datalake.freshness": f"{options.tiering_freshness_ms}ms",
