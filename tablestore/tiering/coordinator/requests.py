@@ -22,8 +22,7 @@ from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 from tablestore.fluss.messages import pb
 from tablestore.fluss.messages.decoding import decoded
-from tablestore.fluss.tables import TablePath
-from tablestore.fluss.types import type_json
+from tablestore.fluss.tables import TablePath, schema_json
 from tablestore.log.log import LogExpired
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
@@ -270,10 +269,7 @@ class Requests:
         found = self._of(request.table_path)
         if request.HasField("schema_id") and request.schema_id not in (-1, found.schema_id):
             raise FlussError(ErrorCode.SCHEMA_NOT_EXIST, f"{found.path} has schema {found.schema_id} now")
-        columns = [{"name": c.name, "data_type": type_json(c.type)} for c in found.descriptor.columns]
-        schema: dict[str, Any] = {"version": 1, "columns": columns}
-        if found.descriptor.primary_key:
-            schema["primary_key"] = list(found.descriptor.primary_key)
+        schema = schema_json(found.descriptor.columns, found.descriptor.primary_key)
         return pb.GetTableSchemaResponse(schema_id=found.schema_id, schema_json=json.dumps(schema).encode())
 
     def _list_partitions(self, request: Any) -> Any:

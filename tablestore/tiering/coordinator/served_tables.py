@@ -25,7 +25,6 @@ from tablestore.fluss import log_records
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.retention import TTL
 from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
-from tablestore.fluss.types import type_json
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
 from tablestore.log import offsets
@@ -263,8 +262,6 @@ def served(table: Table, path: str) -> ServedTable | None:
     if uuid is None:
         raise Unsupported(f"tiering of {path}", "it has no uuid: another engine made it")
     columns = tuple(FlussColumn(f.name, f.type, f.description) for f in schema.fields)
-    for column in columns:
-        type_json(column.type)  # raises for a type that Fluss lacks
     properties = {
         "table.datalake.enabled": "true",
         "table.datalake.freshness": f"{options.tiering_freshness_ms}ms",
@@ -283,6 +280,7 @@ def served(table: Table, path: str) -> ServedTable | None:
         custom_properties={UUID: uuid},
         comment=schema.comment,
     )
+    descriptor.to_json()  # raises for a type that Fluss lacks
     created = store.schemas.get(0).time_millis
     return ServedTable(path, id_of(uuid), store.schema.id, descriptor, created, table, opened)
 
