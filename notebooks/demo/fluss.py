@@ -138,7 +138,7 @@ class FlussCluster(PrivateServers):
         self._tablets = [f"tablet-{i}" for i in range(tablet_servers)]
         try:
             self._ports = {name: free_port() for name in ("zookeeper", "coordinator", *self._tablets)}
-            lake = {} if version == VERSION else self._plugin_settings()
+            lake = {} if version == VERSION else _paimon_settings(self.warehouse)
             self._prepare({**lake, **self._sign_in_settings(users or {}), **(settings or {})})
             self.start("zookeeper")
             for name in ("coordinator", *self._tablets):
@@ -181,14 +181,7 @@ class FlussCluster(PrivateServers):
     def start_tiering_job(self) -> None:
         """Start Fluss's own tiering service, the server `job`: it tiers all tables of a cluster of NEWEST
         into the Paimon of the plugin. It ends when a row fails."""
-        plugin = [str(path) for path in self._jars.iterdir() if path.name.startswith(_PLUGIN_JARS)]
-        paths = ":".join([f"{job_jars()}/*", *plugin])
-        opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "nio", "util")]
-        java = [*_JAVA[:3], "-Xmx512m", "-XX:MaxDirectMemorySize=256m", *opens, "-cp", paths]
-        lake = {"fluss.bootstrap.servers": self.address, "datalake.format": "paimon"}
-        lake |= {**self._plugin_settings(), "fluss.tiering.poll.table.interval": "500ms"}
-        options = [text for key, value in lake.items() for text in (f"--{key}", value)]
-        self._launch("job", [*java, f"{self._package}.flink.tiering.FlussLakeTieringEntrypoint", *options])
+        self._launch("job", _job_command(self.address, self.warehouse, self._sign_in))
 
     def stop(self, server: str) -> None:
         """End it by SIGTERM: it says goodbye."""
@@ -249,13 +242,6 @@ class FlussCluster(PrivateServers):
             lines = [f"{key}: {value}\n" for key, value in {**shared, **own, **settings}.items()]
             (place / "server.yaml").write_text("".join(lines))
 
-    def _plugin_settings(self) -> dict[str, str]:
-        """The Paimon in which the plugin of the cluster makes its tables."""
-        return {
-            "datalake.paimon.metastore": "filesystem",
-            "datalake.paimon.warehouse": str(self.warehouse),
-        }
-
     def _sign_in_settings(self, users: Mapping[str, str]) -> dict[str, str]:
         """What makes servers require one of these users, and sign in to each other as the first."""
         if not users:
@@ -267,11 +253,55 @@ class FlussCluster(PrivateServers):
             "security.protocol.map": "FLUSS:sasl",
             "security.sasl.enabled.mechanisms": MECHANISM,
             "security.sasl.plain.jaas.config": f"{module} required {accounts};",
-            "client.security.protocol": "sasl",
-            "client.security.sasl.mechanism": MECHANISM,
-            "client.security.sasl.username": name,
-            "client.security.sasl.password": password,
+            **_client_sign_in(Credentials(name, password)),
         }
+
+
+class FlussTieringJob(PrivateServers):
+    """Fluss's own tiering service, running when made: it tiers the tables of the cluster at `address`,
+    host:port, into the Paimon tables of a `warehouse`, which must be there. It ends when a row fails.
+    `close` (or the end of its `with` block) kills it. Not thread-safe."""
+
+    def __init__(self, address: str, warehouse: Path, *, sign_in: Credentials | None = None) -> None:
+        super().__init__("fluss-job")
+        try:
+            self._launch("job", _job_command(address, warehouse, sign_in))
+        except BaseException:
+            self.close()
+            raise
+
+
+def _job_command(address: str, warehouse: Path, sign_in: Credentials | None) -> list[str]:
+    """What starts Fluss's own tiering service. Its password can be seen among the processes."""
+    plugin = [str(path) for path in client_jars(NEWEST).iterdir() if path.name.startswith(_PLUGIN_JARS)]
+    opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "nio", "util")]
+    paths = ":".join([f"{job_jars()}/*", *plugin])
+    java = [*_JAVA[:3], "-Xmx512m", "-XX:MaxDirectMemorySize=256m", *opens, "-cp", paths]
+    user = {} if sign_in is None else _client_sign_in(sign_in)
+    settings = {
+        "fluss.bootstrap.servers": address,
+        **{f"fluss.{key}": value for key, value in user.items()},
+        "datalake.format": "paimon",
+        **_paimon_settings(warehouse),
+        "fluss.tiering.poll.table.interval": "500ms",
+    }
+    options = [text for key, value in settings.items() for text in (f"--{key}", value)]
+    return [*java, f"{_PACKAGES[NEWEST]}.flink.tiering.FlussLakeTieringEntrypoint", *options]
+
+
+def _paimon_settings(warehouse: Path) -> dict[str, str]:
+    """The Paimon in which Fluss's plugin makes its tables."""
+    return {"datalake.paimon.metastore": "filesystem", "datalake.paimon.warehouse": str(warehouse)}
+
+
+def _client_sign_in(user: Credentials) -> dict[str, str]:
+    """What makes a client sign in."""
+    return {
+        "client.security.protocol": "sasl",
+        "client.security.sasl.mechanism": MECHANISM,
+        "client.security.sasl.username": user.user,
+        "client.security.sasl.password": user.password,
+    }
 
 
 def _add_lake(folder: Path) -> None:

@@ -308,11 +308,13 @@ class Admin:
 
         `partition_names` are sent to 0.8, which keeps them. `prepared`: what `prepare_lake_snapshot`
         returned before the commit to the lake; from 0.9 on it says what the snapshot has, and the offsets
-        only go to the tablet servers. `readable`: the same of the offsets up to which readers of the
-        snapshot see rows; None where that is not known. The cluster checks nothing: that the snapshot is
-        the newest and its offsets are right is the caller's affair.
+        only go to the tablet servers; without it they are prepared here. `readable`: the same of the
+        offsets up to which readers of the snapshot see rows; None where that is not known. The cluster
+        checks nothing: that the snapshot is the newest and its offsets are right is the caller's affair.
         """
         version = self.cluster.version
+        if prepared is None:
+            prepared = self.prepare_lake_snapshot(table, offsets)
         api = apis.COMMIT_LAKE_TABLE_SNAPSHOT_V9 if version >= (0, 9) else apis.COMMIT_LAKE_TABLE_SNAPSHOT
         request = commit_request(
             table,
@@ -354,17 +356,12 @@ class Admin:
 
     # ---- tiering
 
-    def heartbeat(
-        self,
-        said: HeartbeatRequest = _NOTHING,
-        *,
-        force_finished: Iterable[int] = (),
-    ) -> HeartbeatResponse:
+    def heartbeat(self, said: HeartbeatRequest = _NOTHING) -> HeartbeatResponse:
         """Tell the coordinator of the tables that are being tiered, and ask for one. It works in this
         order: failed, tiering, finished, then the request for a table.
 
         Sent once: raises Unavailable where the answer is lost, and a table may then have been handed out.
-        `force_finished`: ids, also in `finished`, of rounds that were cut short; from 0.9 on.
+        Raises Unsupported for rounds that were cut short, before 0.9.
         """
         request = pb.LakeTieringHeartbeatRequest(
             tiering_tables=map(_epoch_message, said.tiering),
@@ -372,10 +369,10 @@ class Admin:
             failed_tables=map(_epoch_message, said.failed),
             request_table=said.request_table,
         )
-        if forced := list(force_finished):
+        if said.cut_short:
             if self.cluster.version < (0, 9):
                 raise Unsupported("rounds that end before their work", "Fluss has them from 0.9 on")
-            request.force_finished_tables.extend(forced)
+            request.force_finished_tables.extend(said.cut_short)
         return heartbeat_response(self.cluster.call(apis.LAKE_TIERING_HEARTBEAT, request))
 
     def _ask(self, api: apis.Api, **fields: Any) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.fluss.types import arrow_type
 from tablestore.format.binary_row import decimal_words
 from tablestore.format.masks import filled, valid_mask
@@ -36,13 +36,21 @@ _INT, _LONG = 5, 10  # the longest varints
 
 
 def encode_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> pa.Array:
-    """The compacted rows (binary) of columns in the Arrow types of log batches."""
+    """The compacted rows (binary) of columns in the Arrow types of log batches. Raises Unsupported for nested
+    types."""
+    _require_plain(types)
     return joined([_null_bits(columns), *_values(columns, types)])
 
 
 def encode_keys(columns: Sequence[pa.Array], types: Sequence[DataType]) -> pa.Array:
     """The compacted keys (binary) of key columns, which have no NULLs."""
     return joined(_values(columns, types))
+
+
+def _require_plain(types: Sequence[DataType]) -> None:
+    for t in types:
+        if t.is_nested:
+            raise Unsupported(f"{t} in rows of a keyed table of Fluss", "its log alone can be read")
 
 
 def joined(pieces: Sequence[pa.Array]) -> pa.Array:
@@ -170,13 +178,26 @@ def decode_rows(
     rows: pa.Array, schema: pa.Schema, types: Sequence[DataType], *, skip: int, where: str
 ) -> pa.RecordBatch:
     """The columns of compacted rows (binary, without NULL), whose first `skip` bytes are something else.
-    Raises Corrupt, naming `where`, for rows that end elsewhere than their values."""
+    Raises Corrupt, naming `where`, for rows that end elsewhere than their values, Unsupported for nested
+    types."""
+    _require_plain(types)
     cells = _Cells(rows, skip, len(types))
     arrays = [cells.next(i, t) for i, t in enumerate(types)]
     if (cells.at != cells.ends).any():
         row = int(np.flatnonzero(cells.at != cells.ends)[0])
         raise Corrupt(where, f"row {row} has {cells.ends[row] - cells.at[row]} bytes more than its values")
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def decode_keyed(records: pa.Array, *, skip: int, where: str) -> tuple[pa.Array, pa.Array]:
+    """Keys and rows (binary) of records that hold both, the keys behind their lengths. `skip` bytes of each
+    are something else. Raises Corrupt, naming `where`."""
+    cells = _Cells(records, skip, 0)
+    lengths, start = cells.varints_at(cells.at, _INT)
+    behind = start + lengths.astype(np.int64)
+    if (behind > cells.ends).any():
+        raise Corrupt(where, "a key that is longer than its record")
+    return cells.bytes_at(start, behind - start), cells.bytes_at(behind, cells.ends - behind)
 
 
 class _Cells:
@@ -224,13 +245,13 @@ class _Cells:
             )
             return cells.cast(arrow), at + values.dtype.itemsize
         if t.is_string or t.is_binary or (t.root == "DECIMAL" and t.precision > 18):
-            lengths, start = self._varints(at, _INT)
+            lengths, start = self.varints_at(at, _INT)
             lengths = lengths.astype(np.int64)
             if t.root == "DECIMAL":
                 return self._wide_decimals(start, lengths, arrow), start + lengths
-            return self._bytes(start, lengths).cast(arrow), start + lengths
+            return self.bytes_at(start, lengths).cast(arrow), start + lengths
         longest = _INT if t.root in ("INT", "DATE", "TIME") else _LONG
-        unsigned, behind = self._varints(at, longest)
+        unsigned, behind = self.varints_at(at, longest)
         if longest == _INT:
             values = unsigned.astype(np.uint32).view(np.int32)
             if t.root == "INT":
@@ -242,7 +263,7 @@ class _Cells:
         if t.root == "DECIMAL":
             return _decimals(values.view(np.uint64), values >> 63, arrow), behind
         if t.precision > 3:
-            nanos, behind = self._varints(behind, _INT)
+            nanos, behind = self.varints_at(behind, _INT)
             values = values * _PER_MILLI[arrow.unit] + nanos.view(np.int64) // (
                 1_000_000 // _PER_MILLI[arrow.unit]
             )
@@ -254,7 +275,7 @@ class _Cells:
         """The places, none behind the data: a damaged length must not reach past it."""
         return np.minimum(at, len(self.data) - _PADDING)
 
-    def _varints(self, at: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
+    def varints_at(self, at: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
         at = self._inside(at)
         words = self._words[at]
         values, lengths = words & _SEVEN, np.ones(len(at), np.int64)
@@ -270,7 +291,7 @@ class _Cells:
             more &= (byte & _MORE) != 0
         return values, at + lengths
 
-    def _bytes(self, start: np.ndarray, lengths: np.ndarray) -> pa.Array:
+    def bytes_at(self, start: np.ndarray, lengths: np.ndarray) -> pa.Array:
         """The bytes at these places: taken from an array of which every second value lies between them."""
         limit = len(self.data) - _PADDING
         bounds = np.empty(2 * len(start), np.int32)

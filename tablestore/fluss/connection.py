@@ -41,7 +41,8 @@ TIMEOUT: Seconds = 30.0
 """How long a call waits for its answer where nobody says otherwise."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0
 _LEAST_SECONDS, _IDLE_SECONDS = 0.001, 86_400.0
-_CLIENT = ("tablestore", "1")
+CLIENT, _CLIENT_VERSION = "tablestore", "1"
+"""What a connection of ours calls itself."""
 _Receive = Callable[[memoryview], int]
 
 log = logging.getLogger(__name__)
@@ -222,7 +223,7 @@ class _Link:
 
     def _served(self) -> frozenset[int]:
         """The keys of the calls that the server serves."""
-        hello = pb.ApiVersionsRequest(client_name=_CLIENT[0], client_version=_CLIENT[1])
+        hello = pb.ApiVersionsRequest(client_name=CLIENT, client_version=_CLIENT_VERSION)
         answer = self._asked(API_VERSIONS, hello, "does not say what it serves")
         return frozenset(version.api_key for version in answer.api_versions)
 

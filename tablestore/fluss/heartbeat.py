@@ -45,12 +45,14 @@ class TableResponse:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRequest:
-    """What a service says. Empty, it asks for the coordinator's epoch alone."""
+    """What a service says. Empty, it asks for the coordinator's epoch alone. `cut_short`: ids, also in
+    `finished`, of rounds that ended before their work was done; from 0.9 on."""
 
     tiering: tuple[TableEpoch, ...] = ()
     finished: tuple[TableEpoch, ...] = ()
     failed: tuple[TableEpoch, ...] = ()
     request_table: bool = False
+    cut_short: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

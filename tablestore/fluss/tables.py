@@ -1,14 +1,15 @@
 """Tables of a cluster as frozen values: columns, keys, buckets, properties; and their JSON.
 
 table JSON  {"version": 1, "schema": {"version": 1, "columns": [{"name", "data_type", "comment"?}, …],
-             "primary_key"?: […]}, "comment"?, "partition_key": […], "bucket_key": […], "bucket_count",
-             "properties": {…}, "custom_properties": {…}}
+             "highest_field_id"?, "primary_key"?: […]}, "comment"?, "partition_key": […],
+             "bucket_key": […], "bucket_count", "properties": {…}, "custom_properties": {…}}
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,6 +76,22 @@ class FlussColumn:
         return pa.field(self.name, arrow_type(self.type), nullable=self.type.nullable)
 
 
+def schema_json(columns: Sequence[FlussColumn], primary_key: Sequence[str]) -> dict[str, Any]:
+    """Columns and key as the JSON of a table or of its schema has them. Where fields of a ROW have ids behind
+    those of columns, it says the highest one."""
+    ids = itertools.count(len(columns))
+    described = [
+        {"name": c.name, "data_type": type_json(c.type, ids)} | ({"comment": c.comment} if c.comment else {})
+        for c in columns
+    ]
+    schema: dict[str, Any] = {"version": 1, "columns": described}
+    if (highest := next(ids) - 1) >= len(columns):
+        schema["highest_field_id"] = highest
+    if primary_key:
+        schema["primary_key"] = list(primary_key)
+    return schema
+
+
 @dataclass(frozen=True, slots=True)
 class TableDescriptor:
     """What a table is made of. `buckets` None: as the cluster's default says; an empty `bucket_keys` of a
@@ -91,13 +108,7 @@ class TableDescriptor:
 
     def to_json(self) -> bytes:
         """As CreateTable takes it."""
-        columns = [
-            {"name": c.name, "data_type": type_json(c.type)} | ({"comment": c.comment} if c.comment else {})
-            for c in self.columns
-        ]
-        schema: dict[str, Any] = {"version": 1, "columns": columns}
-        if self.primary_key:
-            schema["primary_key"] = list(self.primary_key)
+        schema = schema_json(self.columns, self.primary_key)
         described: dict[str, Any] = {"version": 1, "schema": schema}
         if self.comment:
             described["comment"] = self.comment

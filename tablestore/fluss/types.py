@@ -3,12 +3,12 @@
 BOOLEAN TINYINT SMALLINT INTEGER BIGINT FLOAT DOUBLE DECIMAL(p, s) CHAR(n) STRING BINARY(n) BYTES DATE
 TIME_WITHOUT_TIME_ZONE(p) TIMESTAMP_WITHOUT_TIME_ZONE(p) TIMESTAMP_WITH_LOCAL_TIME_ZONE(p)
 Arrow of a log batch: BINARY(n) is fixed_size_binary; TIME and TIMESTAMP by p: 0 s, 1-3 ms, 4-6 us, 7-9
-ns; an instant has no time zone in its type
+ns; an instant has no time zone in its type; ARRAY is a list, MAP a map, ROW a struct (from 0.9 on)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -71,20 +71,21 @@ def type_of_json(found: Mapping[str, Any], *, depth: int = 0) -> DataType:
     return t if nullable else t.not_null()
 
 
-def type_json(t: DataType) -> dict[str, Any]:
-    """The type as a table's JSON has it; raises Unsupported for one that Fluss does not have."""
+def type_json(t: DataType, ids: Iterator[int]) -> dict[str, Any]:
+    """The type as a table's JSON has it; fields of a ROW get the next `ids`, which Fluss wants from 0.9 on.
+    Raises Unsupported for a type that Fluss does not have."""
     described: dict[str, Any] = {} if t.nullable else {"nullable": False}
     if t == STRING.not_null() or t == STRING:
         return {"type": "STRING", **described}
     if t == BYTES.not_null() or t == BYTES:
         return {"type": "BYTES", **described}
     if t.root == "ARRAY":
-        return {"type": "ARRAY", **described, "element_type": type_json(t.element)}
+        return {"type": "ARRAY", **described, "element_type": type_json(t.element, ids)}
     if t.root == "MAP":
-        key, value = (type_json(child.type) for child in t.children)
+        key, value = (type_json(child.type, ids) for child in t.children)
         return {"type": "MAP", **described, "key_type": key, "value_type": value}
     if t.root == "ROW":
-        return {"type": "ROW", **described, "fields": [_field_json(child) for child in t.children]}
+        return {"type": "ROW", **described, "fields": [_field_json(child, ids) for child in t.children]}
     if t.root not in _THEIRS:
         raise Unsupported(f"{t} in a table of Fluss")
     described = {"type": _THEIRS[t.root], **described}
@@ -97,15 +98,22 @@ def type_json(t: DataType) -> dict[str, Any]:
     return described
 
 
-def _field_json(field: DataField) -> dict[str, Any]:
-    described = {"name": field.name, "field_type": type_json(field.type)}
+def _field_json(field: DataField, ids: Iterator[int]) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": field.name, "field_id": next(ids)}
+    described["field_type"] = type_json(field.type, ids)
     return described | ({"description": field.description} if field.description else {})
 
 
 def arrow_type(t: DataType) -> pa.DataType:
-    """The Arrow type of such a column in log batches; raises Unsupported for nested types, which Fluss 0.7
-    has no form for."""
+    """The Arrow type of such a column in log batches; nested types have a form from Fluss 0.9 on."""
     if t.is_nested:
+        fields = [pa.field(f.name, arrow_type(f.type), f.type.nullable) for f in t.children]
+        if t.root == "MAP":
+            return pa.map_(fields[0].type, fields[1])
+        if t.root == "ARRAY":
+            return pa.list_(pa.field("element", fields[0].type, fields[0].nullable))
+        if t.root == "ROW":
+            return pa.struct(fields)
         raise Unsupported(f"{t} in a log of Fluss")
     if t.root == "BINARY":
         return pa.binary(t.precision)
@@ -123,7 +131,7 @@ def engine_column(values: pa.Array, t: DataType) -> pa.Array:
     wanted = to_arrow(t)
     if values.type == wanted:
         return values
-    if pa.types.is_time64(values.type):
+    if pa.types.is_time64(values.type) or t.is_nested:
         return values.cast(wanted, safe=False)
     if pa.types.is_timestamp(wanted) and wanted.tz and values.type.unit == wanted.unit:
         return values.view(wanted)

@@ -81,6 +81,12 @@ def parse_offsets_file(data: bytes, path: str) -> dict[TieredBucket, int]:
     return offsets
 
 
+def offsets_file(table_id: int, offsets: Mapping[int, int]) -> bytes:
+    """What `parse_offsets_file` reads, of a table without partitions: offsets by bucket."""
+    listed = [offsets.get(bucket, -1) for bucket in range(max(offsets, default=-1) + 1)]
+    return json.dumps({"version": 1, "table_id": table_id, "bucket_offsets": listed}).encode()
+
+
 def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str]) -> str:
     """The offsets as `fluss-offsets`; `names` are values of the partition columns `keys`, joined by `$`."""
     items = []

@@ -23,7 +23,8 @@ def lake_state(cluster: TieringCluster, committer: LakeCommitter, table: Cluster
     if lake.offsets_path is None or lake.table_id != table.table_id:
         return lake
     offsets = _offsets(cluster, table, lake, lake.offsets_path)
-    names = dict(cluster.partitions(table.path)) if table.partition_keys else {}
+    now = dict(cluster.partitions(table.path)) if table.partition_keys else {}
+    names = {**lake.partition_names, **now}  # the lake knows those that were dropped since
     there = {place.partition_id for place in offsets}
     return replace(
         lake, offsets=offsets, partition_names={id: name for id, name in names.items() if id in there}

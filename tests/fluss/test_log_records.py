@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import struct
+import zlib
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import tablestore as ts
 from tablestore.core.errors import Corrupt, Unsupported
+from tablestore.fluss.compacted_rows import encode_rows
 from tablestore.fluss.log_records import decode, decoded, empty, encode, heads
+from tablestore.fluss.types import arrow_type
 from tests.fluss.all_types import random_rows
 
 ROWS = pa.record_batch(
@@ -130,3 +135,28 @@ def test_rows_of_other_columns_are_damage() -> None:
     other = pa.schema([("id", pa.int64()), ("name", pa.string()), ("more", pa.int64())])
     with pytest.raises(Corrupt, match="the log batch at offset 0"):
         list(decoded(data, other))
+
+
+_NESTED = (
+    "c-"
+    "qyJK~BRk5JmskPH3T(DCz=<AaRtQfh}xc375zf*s^5JA$%B?9DrS!rk=<iQKfM#p^oI*Ki@CEPA3KS^)=^@<^B8Z2LTVOw?_gQq-"
+    "A+*xqjHV<n;n;Tww)=8Lxqchp%O`<7*A?Td?ao|C70I>{%P#cd0ZYO(V4#(4?+oKp)C;1OBdVqV+t?n=s#nxmCUo^EJ{N_I%K5;g"
+    "#=|mV?OtjY<91q<LQXa<D$%ru$pvd!^+;_4z@c3-"
+    "1)~)cGrwU#WcM`=A@)YsJ@!uhZ|d17<iAj8t26{ofVxN^m;RpU3jm#C*xLBeG-"
+    "O7C66|z*mKy|EcoQob*?d9>G6N%rDV@CK_Y;sqf#m(DOH${OikU_g~51-(~O@h5PS6{(mW>hx+&TIWPYgG&=P3"
+)
+"""Batches of a Fluss 0.9.1 with three rows that pyfluss 1.0.0 wrote, compressed, in base 85."""
+
+
+def test_lists_maps_and_rows_are_read_as_fluss_0_9_has_them():
+    text, number = ts.STRING, ts.INT
+    columns = {"id": ts.BIGINT, "l": ts.ARRAY(number), "r": ts.ROW({"x": number, "y": text})}
+    columns |= {"m": ts.MAP(text, ts.BIGINT), "ll": ts.ARRAY(ts.ARRAY(text))}
+    schema = pa.schema([pa.field(name, arrow_type(t)) for name, t in columns.items()])
+    recorded = zlib.decompress(base64.b85decode(_NESTED))
+    rows = [row for batch in decoded(recorded, schema) for row in batch.rows.to_pylist()]
+    empty = {"l": [], "r": {"x": None, "y": None}, "m": [], "ll": [None, ["b"]]}
+    full = {"l": [1, 2, None], "r": {"x": 1, "y": "a"}, "m": [("k", 1), ("j", None)], "ll": [["a", None], []]}
+    assert rows == [{"id": 1, **full}, {"id": 2, **dict.fromkeys(empty)}, {"id": 3, **empty}]
+    with pytest.raises(Unsupported, match="in rows of a keyed table"):
+        encode_rows([pa.array([[1]])], [columns["l"]])

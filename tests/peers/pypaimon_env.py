@@ -32,7 +32,7 @@ VENV = Path(sys.prefix) / "peers" / "pypaimon"
 
 def is_made() -> bool:
     """Whether the environment is there, as the lock says."""
-    return _is_as(VENV, LOCK)
+    return is_as(VENV, LOCK)
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def make(venv: Path, *, lock: Path, what: str = "pypaimon") -> PeerPython:
         venv.parent.mkdir(parents=True, exist_ok=True)
         with (venv.parent / f"{venv.name}.turn").open("w") as lock_file:
             fcntl.flock(lock_file, fcntl.LOCK_EX)
-            if not _is_as(venv, lock):
+            if not is_as(venv, lock):
                 shutil.rmtree(venv, ignore_errors=True)
                 _run([sys.executable, "-m", "venv", "--without-pip", str(venv)])  # ours can, in half the time
                 pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), "install"]
@@ -60,7 +60,8 @@ def make(venv: Path, *, lock: Path, what: str = "pypaimon") -> PeerPython:
     return PeerPython(venv / "bin" / "python")
 
 
-def _is_as(venv: Path, lock: Path) -> bool:
+def is_as(venv: Path, lock: Path) -> bool:
+    """Whether the environment at `venv` is there, as `lock` says."""
     stamp = venv / STAMP
     return stamp.exists() and stamp.read_text() == _checksum(lock)
 

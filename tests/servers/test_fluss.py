@@ -115,7 +115,7 @@ def test_heartbeats_answer_for_each_table(fluss: Fluss) -> None:
     results = [(result.table_id, result.error_code) for result in (*answer.tiering, *answer.failed)]
     assert results == [(1 << 40, 7)] * 2
     with pytest.raises(Unsupported, match=r"from 0\.9 on"):
-        fluss.admin.heartbeat(force_finished=[1])
+        fluss.admin.heartbeat(HeartbeatRequest(cut_short=(1,)))
 
 
 @pytest.mark.large

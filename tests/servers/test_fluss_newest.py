@@ -99,6 +99,23 @@ def test_tables_of_its_plugin_are_tiered_and_say_the_path_of_the_offsets(
         assert said[tiered.OWN_OFFSETS].startswith('[{"bucket":0')
 
 
+def test_lists_maps_and_rows_of_a_log_are_tiered(newest: Fluss, lake: ts.Lake):
+    row = ts.ROW({"x": ts.INT, "y": ts.ROW({"z": STRING})})
+    columns = {"id": BIGINT, "l": ts.ARRAY(ts.INT), "r": row, "m": ts.MAP(STRING, ts.ARRAY(BIGINT))}
+    table = newest.table(columns, properties=LAKE)
+    rows = [
+        {"id": 1, "l": [1, None], "r": {"x": 1, "y": {"z": "a"}}, "m": [("k", [1]), ("j", None)]},
+        {"id": 2, "l": None, "r": None, "m": None},
+        {"id": 3, "l": [], "r": {"x": None, "y": None}, "m": []},
+    ]
+    TableWriter(newest.cluster, table).append(pa.Table.from_pylist(rows, table.arrow_schema))
+    with service(newest, lake, [table]):
+        until(lambda: is_tiered(newest, table), what="a round of ours")
+    found = lake.table(str(table.path))
+    assert found.scan(columns=list(columns)).to_arrow().sort_by("id").to_pylist() == rows
+    assert found.check() == []
+
+
 def test_fluss_s_own_job_and_our_service_take_turns(
     newest: Fluss, lake: ts.Lake, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ):

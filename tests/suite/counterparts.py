@@ -97,6 +97,18 @@ def _pypaimon() -> None:
         raise RuntimeError(made.reason)
 
 
+def _pyfluss_made() -> bool:
+    from tests.servers import pyfluss_env
+
+    return pyfluss_env.is_made()
+
+
+def _make_pyfluss() -> None:
+    from tests.servers import pyfluss_env
+
+    pyfluss_env.make_environment()
+
+
 def _pyodide_there() -> bool:
     from widgets.playground import pyodide  # every process of a run would load all widgets for it
 
@@ -139,6 +151,7 @@ COUNTERPARTS = (
     Counterpart(
         "Fluss's tiering job", MAVEN_TOOLS, fluss.job_is_fetched, fluss.job_jars, "120 MB from Maven"
     ),
+    Counterpart("pyfluss", {}, _pyfluss_made, _make_pyfluss, "130 MB from PyPI"),
     Counterpart(
         "Flink with Fluss's connector",
         MAVEN_TOOLS,

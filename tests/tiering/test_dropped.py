@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.fluss.heartbeat import TableEpoch, TieringTable
 from tablestore.tiering.enumerator import AssignedTable
+from tablestore.tiering.factory import COMMIT_USER
 from tablestore.tiering.journal import TieringJournal, read_report
 from tablestore.tiering.marks import TieringMarks
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
@@ -18,7 +20,7 @@ from tablestore.tiering.report import RoundReport, TieringEvent
 from tablestore.tiering.round import RoundParts, TieringRound
 from tablestore.tiering.runner import ThreadRunner
 from tablestore.tiering.splits import TieredBucket
-from tests.tiering.memory import PartitionedCluster, remade
+from tests.tiering.memory import PartitionedCluster, PreparingCluster, remade
 
 
 class Rounds:
@@ -227,3 +229,40 @@ def test_a_table_made_again_is_an_event_and_a_tag_keeps_its_rows(
 def test_an_event_comes_back_from_json_as_it_was():
     one = TieringEvent("db.t", "rows lost", "offsets are gone", "a", 3, 5.0)
     assert TieringEvent.from_json(one.to_json()) == one
+
+
+class PreparingPartitions(PartitionedCluster, PreparingCluster):
+    """Partitions of a cluster of 0.9."""
+
+
+def taken_over(cluster: PreparingPartitions, rounds: Rounds) -> None:
+    """A round of Fluss's own service of 0.9, which brings one row more of the first day and says no names."""
+    cluster.append(0, 1)
+    offsets = {TieredBucket(0, 0): len(cluster.logs[0])}
+    path = cluster.prepare_lake_snapshot(cluster.table("db.t"), offsets)
+    table = rounds.lake.table("db.t")
+    table.write([{"x": cluster.logs[0][-1], "day": "a"}])
+    snapshots = table.store.snapshots
+    written = snapshots.latest()
+    snapshots.delete(written.id)
+    said = {"properties": {"fluss-offsets": path}, "uuid": None, "writer_version": None}
+    theirs = replace(written, commit_user=COMMIT_USER, commit_identifier=2**63 - 1, **said)
+    assert snapshots.publish(theirs)
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_partition_that_is_dropped_when_fluss_s_service_had_the_table_is_told_by_its_name(
+    tmp_path: Path, drops: bool
+):
+    cluster = PreparingPartitions()
+    for day, rows in (("a", 3), ("b", 2)):
+        cluster.add(day, rows)
+    rounds = Rounds(cluster, tmp_path, drops=drops)
+    assert rounds.run().outcome == "committed"
+    taken_over(cluster, rounds)
+    cluster.drop("a")
+    assert rounds.run().outcome == "incomplete"
+    assert [one[:2] for one in rounds.events()] == [("partition dropped", "a")]
+    assert rounds.rows() == ({"b": [0, 1]} if drops else {"a": [0, 1, 2, 3], "b": [0, 1]})
+    assert rounds.run().outcome == "empty"
+    assert rounds.lake.table("db.t").check() == []

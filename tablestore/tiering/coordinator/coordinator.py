@@ -18,6 +18,7 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 from tablestore.table.lake import Lake
 from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
 from tablestore.tiering.coordinator.requests import Requests
 from tablestore.tiering.coordinator.served_tables import ServedTables
 from tablestore.tiering.coordinator.server import HOST, Server
@@ -45,12 +46,13 @@ class Coordinator:
             )
         self._ended = threading.Event()
         self._io, self._warehouse = io, lake.warehouse
-        self._server = Server(lambda key, body: self._requests.answer(key, body), port=port, env=env)
+        self._server = Server(lambda *asked: self._requests.answer(*asked), port=port, env=env)
         try:
-            epochs = FileEpochs(io, join(lake.warehouse, DIRECTORY))
+            directory = join(lake.warehouse, DIRECTORY)
+            epochs, lakes = FileEpochs(io, directory), LakeSnapshots(io, directory, env)
             self.epoch = epochs.coordinator
             tables = ServedTables(lake, env)
-            self._requests = Requests(tables, epochs, env, host=HOST, port=self._server.port)
+            self._requests = Requests(tables, epochs, lakes, env, host=HOST, port=self._server.port)
             self._requests.tick()
             password = make_token(io, lake.warehouse, self._server.port, env)
         except BaseException:

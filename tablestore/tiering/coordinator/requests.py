@@ -9,22 +9,25 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tablestore.core.env import Env
 from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
 from tablestore.fluss import apis
 from tablestore.fluss.apis import Api
+from tablestore.fluss.connection import CLIENT
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 from tablestore.fluss.messages import pb
 from tablestore.fluss.messages.decoding import decoded
-from tablestore.fluss.tables import TablePath
-from tablestore.fluss.types import type_json
+from tablestore.fluss.tables import TablePath, schema_json
 from tablestore.log.log import LogExpired
 from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
 from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
+from tablestore.tiering.coordinator.served_writes import ServedWrites
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
 
 log = logging.getLogger(__name__)
@@ -38,19 +41,30 @@ _MOST_BYTES, _MOST_BUCKETS = 16 << 20, 10_000
 class Requests:
     """The calls over the tables of a lake. `host` and `port`: where clients find the server."""
 
-    def __init__(self, tables: ServedTables, epochs: FileEpochs, env: Env, *, host: str, port: int) -> None:
+    def __init__(
+        self,
+        tables: ServedTables,
+        epochs: FileEpochs,
+        lakes: LakeSnapshots,
+        env: Env,
+        *,
+        host: str,
+        port: int,
+    ) -> None:
         self._tables, self._epochs, self._env = tables, epochs, env
         self._node = {"node_id": NODE, "host": host, "port": port}
-        self._lock = threading.Lock()  # of the states, the epochs and what is known of lakes
+        self._lock = threading.Lock()  # of the states and the epochs
         self._states = TableStates(epochs, coordinator_epoch=epochs.coordinator)
-        self._lakes: dict[int, tuple[int, dict[int, int]]] = {}
+        self._lakes, self._writes = lakes, ServedWrites(epochs.coordinator)
         self._began = False
-        self._calls: dict[int, tuple[Api, Callable[[Any], Any]]] = {
+        self._withheld: set[int] = set()  # of which a warning was logged
+        self._calls: dict[int, tuple[Api, Callable[..., Any]]] = {
             api.key: (api, answer)
             for api, answer in (
                 (apis.API_VERSIONS, self._api_versions),
                 (apis.LIST_DATABASES, self._list_databases),
                 (apis.DATABASE_EXISTS, self._database_exists),
+                (apis.GET_DATABASE_INFO, self._database_info),
                 (apis.GET_TABLE_INFO, self._table_info),
                 (apis.LIST_TABLES, self._list_tables),
                 (apis.LIST_PARTITION_INFOS, self._list_partitions),
@@ -58,16 +72,22 @@ class Requests:
                 (apis.GET_TABLE_SCHEMA, self._table_schema),
                 (apis.METADATA, self._metadata),
                 (apis.FETCH_LOG, self._fetch_log),
+                (apis.INIT_WRITER, self._init_writer),
+                (apis.PRODUCE_LOG, self._produce_log),
+                (apis.PUT_KV, self._put_kv),
                 (apis.LIST_OFFSETS, self._list_offsets),
                 (apis.GET_LATEST_KV_SNAPSHOTS, self._kv_snapshots),
+                (apis.GET_FILE_SYSTEM_SECURITY_TOKEN, self._security_token),
+                (apis.PREPARE_LAKE_TABLE_SNAPSHOT, self._prepare_lake_snapshot),
                 (apis.COMMIT_LAKE_TABLE_SNAPSHOT, self._commit_lake_snapshot),
                 (apis.GET_LAKE_SNAPSHOT, self._lake_snapshot),
                 (apis.LAKE_TIERING_HEARTBEAT, self._heartbeat),
             )
         }
 
-    def answer(self, api_key: int, body: bytes) -> bytes:
-        """The answer to a request. Raises FlussError for every one that cannot be answered."""
+    def answer(self, api_key: int, body: bytes, client: str) -> bytes:
+        """The answer to a request of a client, by the name that it gives. Raises FlussError for every one
+        that cannot be answered."""
         if api_key not in self._calls:
             raise FlussError(ErrorCode.UNSUPPORTED_VERSION, f"API {api_key} is not served here")
         api, answer = self._calls[api_key]
@@ -76,7 +96,8 @@ class Requests:
         except Corrupt as e:
             raise FlussError(ErrorCode.CORRUPT_MESSAGE, str(e)) from None
         try:
-            return bytes(answer(request).SerializeToString())
+            whose = (client,) if api is apis.LAKE_TIERING_HEARTBEAT else ()
+            return bytes(answer(request, *whose).SerializeToString())
         except FlussError:
             raise
         except NotFound as e:
@@ -119,16 +140,18 @@ class Requests:
         except (TablestoreError, OSError) as e:
             log.warning("the tables of the lake were not looked at: %s", brief(e))
 
-    def _heartbeat(self, request: Any) -> Any:
+    def _heartbeat(self, request: Any, client: str) -> Any:
         self.tick()
         asked = HeartbeatRequest(
             tiering=_epochs(request.tiering_tables),
             finished=_epochs(request.finished_tables),
             failed=_epochs(request.failed_tables),
             request_table=request.request_table,
+            cut_short=tuple(request.force_finished_tables),
         )
+        withheld = self._own_tables(client) if request.request_table and client != CLIENT else ()
         with self._lock:
-            found = self._states.heartbeat(asked, self.now_ms)
+            found = self._states.heartbeat(asked, self.now_ms, withheld=withheld)
         answer = pb.LakeTieringHeartbeatResponse(
             coordinator_epoch=found.coordinator_epoch,
             tiering_results=[_result(one) for one in found.tiering],
@@ -141,38 +164,60 @@ class Requests:
             answer.tiering_table.tiering_epoch = found.table.tiering_epoch
         return answer
 
+    def _own_tables(self, client: str) -> set[int]:
+        """The tables whose lake is itself: another service would find columns there that it does not write,
+        and none of its own."""
+        own = {one.table_id: one.path for one in self._tables.all().values() if one.has_files()}
+        for table_id in own.keys() - self._withheld:
+            log.warning(
+                "%s is not handed to %r: its rows are in files of this lake, where lake.tier brings them",
+                *(own[table_id], client),
+            )
+        self._withheld |= own.keys()
+        return set(own)
+
+    def _prepare_lake_snapshot(self, request: Any) -> Any:
+        """Put offsets into files, before a commit to a lake."""
+        answer = pb.PrepareLakeTableSnapshotResponse()
+        for asked in request.tables:
+            one = answer.tables.add(table_id=asked.table_id)
+            with _refusals(one):
+                found = self._tables.by_id(asked.table_id)
+                one.offsets_path = self._lakes.prepare(
+                    found, _ends(found, asked), ignores_previous=request.ignore_previous_offsets
+                )
+        return answer
+
     def _commit_lake_snapshot(self, request: Any) -> Any:
-        """What a lake holds is kept until the coordinator ends; services tell it again. It is looked at
-        first: see `ServedTable.require_snapshot`."""
+        """Keep what lakes hold. It is looked at first: see `ServedTable.require_snapshot`. Services from 0.9
+        on have prepared it, and get an answer of other numbers."""
+        if request.prepared_tables:
+            newer = pb.CommitLakeTableSnapshotResponseV9()
+            for told in request.prepared_tables:
+                with _refusals(newer.tables.add(table_id=told.table_id)):
+                    readable = told.readable_offsets_path if told.HasField("readable_offsets_path") else None
+                    found = self._tables.by_id(told.table_id)
+                    self._lakes.commit_prepared(found, told.snapshot_id, told.tiered_offsets_path, readable)
+            return newer
         answer = pb.CommitLakeTableSnapshotResponse()
         for lake in request.tables:
-            one = answer.tables.add(table_id=lake.table_id)
-            try:
+            with _refusals(answer.tables.add(table_id=lake.table_id)):
                 found = self._tables.by_id(lake.table_id)
-                ends = _ends(found, lake)
-                found.require_snapshot(lake.snapshot_id, ends)
-            except NotFound as e:
-                one.error_code, one.error_message = ErrorCode.TABLE_NOT_EXIST, str(e)
-                continue
-            except FlussError as e:
-                one.error_code, one.error_message = e.code, e.message
-                continue
-            with self._lock:
-                _, before = self._lakes.get(lake.table_id, (0, {}))
-                self._lakes[lake.table_id] = lake.snapshot_id, {**before, **ends}
+                self._lakes.commit(found, lake.snapshot_id, _ends(found, lake))
         return answer
 
     def _lake_snapshot(self, request: Any) -> Any:
         found = self._of(request.table_path)
-        known = found.in_files() if found.has_files() else None
-        if known is None:  # its rows are tiered elsewhere, if at all
-            with self._lock:
-                known = self._lakes.get(found.table_id)
-        if known is None:
-            raise FlussError(ErrorCode.LAKE_SNAPSHOT_NOT_EXIST, f"{found.path} has no snapshot in the lake")
-        snapshot_id, ends = known
-        buckets = [pb.LakeSnapshotBucket(bucket_id=b, log_offset=o) for b, o in sorted(ends.items())]
-        return pb.GetLakeSnapshotResponse(table_id=found.table_id, snapshot_id=snapshot_id, buckets=buckets)
+        asked = request.snapshot_id if request.HasField("snapshot_id") else None
+        known = self._lakes.newest(found, snapshot_id=asked, readable=request.readable)
+        buckets = [pb.LakeSnapshotBucket(bucket_id=b, log_offset=o) for b, o in sorted(known.offsets.items())]
+        return pb.GetLakeSnapshotResponse(
+            table_id=found.table_id, snapshot_id=known.snapshot_id, buckets=buckets
+        )
+
+    def _security_token(self, _: Any) -> Any:
+        """None is needed: all rows come by this protocol."""
+        return pb.GetFileSystemSecurityTokenResponse(scheme="file", token=b"")
 
     # what there is
 
@@ -187,6 +232,13 @@ class Requests:
 
     def _database_exists(self, request: Any) -> Any:
         return pb.DatabaseExistsResponse(exists=request.database_name in self._tables.databases())
+
+    def _database_info(self, request: Any) -> Any:
+        """It has no comment and no properties; of its making nothing is known."""
+        if request.database_name not in self._tables.databases():
+            raise FlussError(ErrorCode.DATABASE_NOT_EXIST, f"no database {request.database_name!r}")
+        described = json.dumps({"version": 1, "custom_properties": {}}).encode()
+        return pb.GetDatabaseInfoResponse(database_json=described, created_ms=0, modified_ms=0)
 
     def _list_tables(self, request: Any) -> Any:
         if request.database_name not in self._tables.databases():
@@ -217,10 +269,7 @@ class Requests:
         found = self._of(request.table_path)
         if request.HasField("schema_id") and request.schema_id not in (-1, found.schema_id):
             raise FlussError(ErrorCode.SCHEMA_NOT_EXIST, f"{found.path} has schema {found.schema_id} now")
-        columns = [{"name": c.name, "data_type": type_json(c.type)} for c in found.descriptor.columns]
-        schema: dict[str, Any] = {"version": 1, "columns": columns}
-        if found.descriptor.primary_key:
-            schema["primary_key"] = list(found.descriptor.primary_key)
+        schema = schema_json(found.descriptor.columns, found.descriptor.primary_key)
         return pb.GetTableSchemaResponse(schema_id=found.schema_id, schema_json=json.dumps(schema).encode())
 
     def _list_partitions(self, request: Any) -> Any:
@@ -249,6 +298,41 @@ class Requests:
             raise FlussError(ErrorCode.NON_PRIMARY_KEY_TABLE, f"{found.path} has no primary key")
         buckets = [pb.KvSnapshot(bucket_id=bucket) for bucket in range(found.buckets)]
         return pb.GetLatestKvSnapshotsResponse(table_id=found.table_id, snapshots=buckets)
+
+    # rows that clients write
+
+    def _init_writer(self, _: Any) -> Any:
+        return pb.InitWriterResponse(writer_id=self._writes.new_writer())
+
+    def _produce_log(self, request: Any) -> Any:
+        answer = pb.ProduceLogResponse()
+        for asked in request.buckets:
+            one = answer.buckets.add(bucket_id=asked.bucket_id)
+            with _refusals(one, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
+                found = self._written(request, asked)
+                one.base_offset = self._writes.append(found, asked.bucket_id, asked.records)
+        return answer
+
+    def _put_kv(self, request: Any) -> Any:
+        answer = pb.PutKvResponse()
+        for asked in request.buckets:
+            one = answer.buckets.add(bucket_id=asked.bucket_id)
+            with _refusals(one, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
+                found = self._written(request, asked)
+                columns = sorted(request.target_columns)
+                if columns and columns != list(range(len(found.types))):
+                    text = f"upserts of columns {columns} alone: {found.path} takes rows with all columns"
+                    raise FlussError(ErrorCode.INVALID_TARGET_COLUMN, text)
+                self._writes.change(found, asked.bucket_id, asked.records)
+        return answer
+
+    def _written(self, request: Any, asked: Any) -> ServedTable:
+        """The table of a bucket that rows are for."""
+        found = self._tables.by_id(request.table_id)
+        if asked.HasField("partition_id") or not 0 <= asked.bucket_id < found.buckets:
+            text = f"no bucket {asked.bucket_id} of table {found.table_id}"
+            raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
+        return found
 
     # logs
 
@@ -349,6 +433,17 @@ def _records(found: ServedTable, asked: Any, at: Any, columns: list[int] | None,
         return b""
     most = min(max(asked.max_fetch_bytes, 1), room)
     return found.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
+
+
+@contextmanager
+def _refusals(one: Any, gone: ErrorCode = ErrorCode.TABLE_NOT_EXIST) -> Iterator[None]:
+    """A context whose refusals stand in the part of the answer that is of one table or bucket."""
+    try:
+        yield
+    except NotFound as e:
+        one.error_code, one.error_message = gone, str(e)
+    except FlussError as e:
+        one.error_code, one.error_message = e.code, e.message
 
 
 def _ends(found: ServedTable, lake: Any) -> dict[int, int]:

@@ -26,6 +26,7 @@ from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.retention import TTL
 from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
 from tablestore.format.schema import TableSchema
+from tablestore.format.types.data_type import DataType
 from tablestore.log import offsets
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogBatch
@@ -61,6 +62,16 @@ class ServedTable:
         return self.descriptor.buckets or 1
 
     @property
+    def types(self) -> list[DataType]:
+        """The types of the columns."""
+        return [column.type for column in self.descriptor.columns]
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns in the Arrow types of log batches."""
+        return pa.schema([column.arrow for column in self.descriptor.columns])
+
+    @property
     def freshness_ms(self) -> int:
         return self.table.store.options.tiering_freshness_ms
 
@@ -84,20 +95,27 @@ class ServedTable:
         known = self.in_files()
         return known is not None and any(known[1].values())
 
+    def require_in_log(self, ends: Mapping[int, int]) -> None:
+        """Raise FlussError unless the log has the rows below these offsets."""
+        stop = self.end()
+        beyond = {b: at for b, at in ends.items() if not 0 <= at <= stop.get(b, 0)}
+        if beyond:
+            text = f"a snapshot cannot have the rows below {beyond}: the log ends at {dict(stop)}"
+            raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, text)
+
     def require_snapshot(self, snapshot_id: int, ends: Mapping[int, int]) -> None:
         """Raise FlussError unless a snapshot can have the rows below these offsets: one of this lake by what
         its own files say, one of another lake by what the log has."""
-        stop, known = self.end(), self.in_files()
-        beyond = {b: at for b, at in ends.items() if not 0 <= at <= stop.get(b, 0)}
-        if beyond or snapshot_id < 0:
-            text = f"snapshot {snapshot_id} cannot have the rows below {beyond or ends}"
-            raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, f"{text}: the log ends at {dict(stop)}")
-        if known is None or not any(known[1].values()):
-            return
-        newest, there = known
-        if not 0 < snapshot_id <= newest or any(at > there.get(b, 0) for b, at in ends.items()):
-            text = f"snapshot {snapshot_id} cannot have the rows below {dict(ends)}"
+        self.require_in_log(ends)
+        known = self.in_files() if self.has_files() else None
+        text = f"snapshot {snapshot_id} cannot have the rows below {dict(ends)}"
+        if known is None:
+            is_possible = snapshot_id >= 0
+        else:
+            newest, there = known
+            is_possible = 0 < snapshot_id <= newest and all(at <= there.get(b, 0) for b, at in ends.items())
             text += f": the files of the lake are at snapshot {newest} and have those below {dict(there)}"
+        if not is_possible:
             raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, text)
 
     def age_ms(self, now_ms: int) -> int | None:
@@ -244,8 +262,6 @@ def served(table: Table, path: str) -> ServedTable | None:
     if uuid is None:
         raise Unsupported(f"tiering of {path}", "it has no uuid: another engine made it")
     columns = tuple(FlussColumn(f.name, f.type, f.description) for f in schema.fields)
-    for column in columns:
-        assert column.arrow is not None, "a type without a form raises"
     properties = {
         "table.datalake.enabled": "true",
         "table.datalake.freshness": f"{options.tiering_freshness_ms}ms",
@@ -264,6 +280,7 @@ def served(table: Table, path: str) -> ServedTable | None:
         custom_properties={UUID: uuid},
         comment=schema.comment,
     )
+    descriptor.to_json()  # raises for a type that Fluss lacks
     created = store.schemas.get(0).time_millis
     return ServedTable(path, id_of(uuid), store.schema.id, descriptor, created, table, opened)
 

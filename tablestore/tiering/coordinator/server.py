@@ -31,7 +31,8 @@ from tablestore.fluss.sign_in import MECHANISM, password_of
 
 log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 16 << 20
+"""Of a request; clients of Fluss send 10 MB of rows at most, unless they are set up otherwise."""
 _MOST_STRANGERS, _MOST_CLIENTS = 64, 64
 _SIGN_IN_SECONDS, _IDLE_SECONDS, _FRAME_SECONDS = 10.0, 600.0, 30.0
 _HEAD_BYTES = 8
@@ -41,11 +42,12 @@ _BACKLOG = 64
 
 @dataclass(eq=False, slots=True)
 class _Peer:
-    """A connection. `signs_in_by`: when it ends, until it has signed in."""
+    """A connection. `signs_in_by`: when it ends, until it has signed in. `client`: what it calls itself."""
 
     connection: socket.socket
     signs_in_by: float
     signed_in: bool = False
+    client: str = ""
     thread: threading.Thread | None = None
 
     def end(self) -> None:
@@ -55,10 +57,12 @@ class _Peer:
 
 
 class Server:
-    """Answers frames by `answer(api key, body)`, which raises FlussError for an error. `port` 0: any that is
-    free."""
+    """Answers frames by `answer(api key, body, client)`, which raises FlussError for an error; `client` is
+    what the connection calls itself. `port` 0: any that is free."""
 
-    def __init__(self, answer: Callable[[int, bytes], bytes], *, port: int = 0, env: Env = SYSTEM) -> None:
+    def __init__(
+        self, answer: Callable[[int, bytes, str], bytes], *, port: int = 0, env: Env = SYSTEM
+    ) -> None:
         self._answer, self._password, self._env = answer, b"", env
         self._listening = socket.create_server((HOST, port), backlog=_BACKLOG)
         self.port: int = self._listening.getsockname()[1]
@@ -151,11 +155,15 @@ class Server:
         """Raises FlussError for every request that cannot be answered, or not yet."""
         if request.api_key == AUTHENTICATE.key:
             self._sign_in(peer, request)
-            return bytes(pb.AuthenticateResponse(challenge=b"").SerializeToString())
+            return bytes(pb.AuthenticateResponse().SerializeToString())
         if not peer.signed_in and request.api_key != API_VERSIONS.key:
             text = "the connection has not signed in: the address that the coordinator shows has its user"
             raise FlussError(ErrorCode.AUTHENTICATE, text)
-        return self._answer(request.api_key, bytes(request.body))
+        if request.api_key == API_VERSIONS.key:
+            with contextlib.suppress(TablestoreError):  # which the answer is
+                hello = decoded(pb.ApiVersionsRequest, request.body, HOST, "an ApiVersions request")
+                peer.client = hello.client_name
+        return self._answer(request.api_key, bytes(request.body), peer.client)
 
     def _sign_in(self, peer: _Peer, request: Request) -> None:
         try:

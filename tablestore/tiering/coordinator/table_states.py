@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -204,14 +204,24 @@ class TableStates:
 
     # requests
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: Milliseconds) -> HeartbeatResponse:
+    def heartbeat(
+        self,
+        request: HeartbeatRequest,
+        now_ms: Milliseconds,
+        *,
+        withheld: Collection[int] = (),
+    ) -> HeartbeatResponse:
         """The answer to a service: first what failed, then what it has, what it finished, and last, if it
-        wants one, a table: so a failed table can come back at once under its next epoch."""
+        wants one, a table, none that is `withheld` from it: so a failed table can come back at once under
+        its next epoch. One whose round was cut short is due again at once."""
         self.tick(now_ms)
         failed = self._answers(request.failed, self._failed, now_ms)
         tiering = self._answers(request.tiering, self._renewed, now_ms)
         finished = self._answers(request.finished, self._finished, now_ms)
-        table = self._grant(now_ms) if request.request_table else None
+        for response in finished:
+            if response.error_code is None and response.table_id in request.cut_short:
+                self._cut_short(self._entries[response.table_id], now_ms)
+        table = self._grant(now_ms, withheld) if request.request_table else None
         return HeartbeatResponse(self.coordinator_epoch, table, tiering, finished, failed)
 
     def _answers(
@@ -261,10 +271,16 @@ class TableStates:
             self._schedule(entry, now_ms, now_ms + entry.table.freshness_ms, "its round is over")
         return None
 
-    def _grant(self, now_ms: Milliseconds) -> TieringTable | None:
-        if not self._pending:
+    def _cut_short(self, entry: _Entry, now_ms: Milliseconds) -> None:
+        if entry.state is TieringState.SCHEDULED:
+            self._to_pending(entry, now_ms, "its service cut the round short")
+
+    def _grant(self, now_ms: Milliseconds, withheld: Collection[int]) -> TieringTable | None:
+        table_id = next((id for id in self._pending if id not in withheld), None)
+        if table_id is None:
             return None
-        entry = self._entries[self._pending.popleft()]
+        self._pending.remove(table_id)
+        entry = self._entries[table_id]
         entry.heartbeat_ms = now_ms
         self._become(entry, TieringState.TIERING, now_ms, "a service asked for a table")
         return TieringTable(entry.table.table_id, entry.table.table_path, entry.epoch)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablestore.core.errors import AlreadyExists, CommitConflict, NotFound
 from tablestore.core.options.log_store import LogSystem
@@ -84,7 +84,21 @@ class PaimonLakeCommitter:
             table_id, offsets = parse_position(position, store.paths.root)
             return LakeState(latest.id, table_id, offsets, basis=basis)
         keys, where = store.schema.partition_keys, f"snapshot-{at.id}"
-        return state_of(at.properties or {}, keys, snapshot_id=at.id, basis=basis, path=where)
+        state = state_of(at.properties or {}, keys, snapshot_id=at.id, basis=basis, path=where)
+        return state if state.offsets_path is None else replace(state, partition_names=self._names(at, state))
+
+    def _names(self, theirs: Snapshot, state: LakeState) -> dict[int, str]:
+        """The names of partitions by the newest round of ours below one of Fluss's own service, which names
+        none: the cluster no longer has those of dropped ones."""
+        store, at = self._store, theirs
+        while (text := offsets_text(at.properties or {})) is None:
+            before = tiered.newest(store.snapshots, store.snapshots.find(at.id - 1))
+            if before is None:
+                return {}
+            at = before
+        if (at.properties or {}).get(tiered.TABLE_ID) != str(state.table_id):
+            return {}
+        return parse_property(text, store.schema.partition_keys, f"snapshot-{at.id}")[1]
 
     def to_committable(self, results: Sequence[PaimonWriteResult]) -> PaimonCommittable:
         """The messages of all writers."""

@@ -25,6 +25,7 @@ from tablestore.fluss.log_records import decoded
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
+from tablestore.fluss.types import engine_column
 from tablestore.format import rowkind
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
@@ -133,6 +134,36 @@ def test_a_client_reads_the_log_with_every_type(lake: Lake, cluster: Cluster, ke
     assert [one[3]["d"] for one in projected] == [one[3]["d"] for one in found]
 
 
+def test_a_client_reads_nested_values(lake: Lake, cluster: Cluster):
+    columns = {"v": ts.INT, "l": ts.ARRAY(ts.ARRAY(ts.TIMESTAMP_LTZ(3))), "m": ts.MAP(ts.STRING, ts.BIGINT)}
+    columns["r"] = ts.ROW({"x": ts.INT, "y": ts.ROW({"z": ts.STRING})})
+    table = lake.create_table("shop.nested", schema=columns, options=APPENDED)
+    moment = dt.datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=dt.UTC)
+    rows = [
+        {
+            "v": 1,
+            "l": [[moment, None], None, []],
+            "m": [("a", 1), ("b", None)],
+            "r": {"x": 1, "y": {"z": "z"}},
+        },
+        {"v": 2, "l": None, "m": None, "r": None},
+        {"v": 3, "l": [], "m": [], "r": {"x": None, "y": None}},
+    ]
+    table.write(rows)
+    known = of(table, cluster)
+    types = {column.name: column.type for column in known.columns}
+    found = {}
+    with LogScan(
+        cluster, known, dict.fromkeys(buckets(known), 0), Admin(cluster).offsets(known, buckets(known))
+    ) as scan:
+        for batch in scan:
+            named = {
+                n: engine_column(batch.rows.column(n), types[n]).to_pylist() for n in batch.rows.schema.names
+            }
+            found |= {v: each for v, *each in zip(*named.values(), strict=True)}
+    assert found == {row["v"]: [row["l"], row["m"], row["r"]] for row in rows}
+
+
 def test_offsets_without_rows_are_batches_without_rows(lake: Lake):
     options = {**LOG, "bucket": 1}
     table = lake.create_table("shop.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options=options)
@@ -192,7 +223,8 @@ def refused(code: int, call) -> None:
 def test_what_is_not_there_is_told_by_its_code(lake: Lake, cluster: Cluster):
     table = lake.create_table("shop.t", schema={"v": ts.INT}, options=APPENDED)
     lake.create_table("shop.files", schema={"v": ts.INT})
-    lake.create_table("shop.lists", schema={"v": ts.INT, "w": ts.ARRAY(ts.INT)}, options=APPENDED)
+    for name, lacking in (("bag", ts.MULTISET(ts.INT)), ("any", ts.VARIANT)):
+        lake.create_table(f"shop.{name}", schema={"v": ts.INT, "w": lacking}, options=APPENDED)
     admin, known = Admin(cluster), of(table, cluster)
     assert [str(path) for path in admin.tables("shop")] == ["shop.t"]
     refused(ErrorCode.DATABASE_NOT_EXIST, lambda: admin.tables("nope"))
@@ -338,7 +370,7 @@ def test_requests_that_are_sent_ahead_are_answered_in_order(wire: socket.socket)
     assert [answered(wire)[0] for _ in range(50)] == [0] * 50
 
 
-@pytest.mark.parametrize("size", [-1, 0, 7, (1 << 20) + 1, 0x7FFFFFFF])
+@pytest.mark.parametrize("size", [-1, 0, 7, (16 << 20) + 1, 0x7FFFFFFF])
 def test_a_frame_of_an_impossible_length_ends_the_connection_with_an_error(wire: socket.socket, size: int):
     wire.sendall(struct.pack(">i", size) + b"x" * 20)
     assert code_of(answered(wire)) == ErrorCode.CORRUPT_MESSAGE
@@ -366,7 +398,7 @@ def test_it_listens_on_this_machine_only_and_ends(lake: Lake):
 
 
 def test_a_client_that_comes_while_it_ends_gets_no_answer():
-    server = Server(lambda key, body: body)
+    server = Server(lambda key, body, client: body)
     late = socket.create_connection((HOST, server.port), timeout=60)
     server._closed = True  # as `close` has it before it ends the thread that takes connections
     server.start("a password")

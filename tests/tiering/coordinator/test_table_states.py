@@ -214,3 +214,24 @@ def test_whatever_services_say_a_table_is_with_one_of_them_and_its_epoch_grows()
                 assert status.tiering_epoch >= max(
                     (e for t, e in granted if t == status.table.table_id), default=0
                 )
+
+
+def test_a_round_that_was_cut_short_is_due_again_at_once():
+    states = machine(1, 2)
+    assert ask(states, 1000) == (1, 1)
+    assert ask(states, 1000) == (2, 1)
+    both = HeartbeatRequest(finished=(*at(1, 1), *at(2, 1)), cut_short=(2, 7))
+    assert errors(states.heartbeat(both, 1500)) == [None, None]
+    assert ask(states, 1500) == (2, 2)
+    late = HeartbeatRequest(finished=at(1, 7), cut_short=(1,))
+    assert errors(states.heartbeat(late, 1600)) == [FENCED_TIERING_EPOCH]
+    assert ask(states, 1600) is None
+    assert ask(states, 2500) == (1, 2)
+
+
+def test_a_table_that_is_withheld_waits_for_another_service():
+    states = machine(1, 2)
+    asked = HeartbeatRequest(request_table=True)
+    assert states.heartbeat(asked, 1000, withheld={1}).table.table_id == 2
+    assert states.heartbeat(asked, 1000, withheld={1}).table is None
+    assert ask(states, 1000) == (1, 1)
