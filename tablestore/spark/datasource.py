@@ -109,12 +109,10 @@ class TableReader(DataSourceReader):
         scan = self._scan(self._schema.names)
         if isinstance(scan.target, UnionState):
             return [UnionPartition(p) for p in scan.target.parts(scan.store)]
-        plan = scan.plan()
+        splits = (s for part in scan.plan_parts() for s in part.splits)
         if self._options.get("splits") != "merged":
-            return [SplitPartition(s) for s in plan.splits]
-        parts = [
-            p for s in plan.splits for p in split_raw_and_merged(s, scan.store.schema, scan.store.options)
-        ]
+            return [SplitPartition(s) for s in splits]
+        parts = (p for s in splits for p in split_raw_and_merged(s, scan.store.schema, scan.store.options))
         return [SplitPartition(p) for p in parts if not p.plain]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

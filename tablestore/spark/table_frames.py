@@ -12,7 +12,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from tablestore.io.paths import is_object_location
 from tablestore.meta.store import Store
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.lost_rows import ROW_BITS, chooses_rows, lost_rows
+from tablestore.read.scan.plan import PlanCounts
 from tablestore.read.scan.scan_mode import SnapshotState
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark import jvm
@@ -45,6 +46,7 @@ MOST_ROWS_LOST = 1_000_000
 some hundred in Spark's driver."""
 MOST_ROWS_MASKED = 50_000_000
 """Rows whose keys are merged here at most, before Spark starts; more are merged in Spark's tasks."""
+_TOO_MANY = "many superseded rows"
 _PLACE = "_tablestore_place"
 _known: dict[Any, np.ndarray] = {}
 _lock = threading.Lock()
@@ -54,14 +56,15 @@ _CHOSEN_HERE = ("where", "columns", "pushdown")  # options that a planned read h
 
 @dataclass(frozen=True, slots=True)
 class ScanParts:
-    """Who reads what of a plan: Spark the `native` splits without the rows at `lost` (places as `lost_rows`
-    has them, all files numbered), the data source the others, `rest` in number. `shown`: the plan in a line.
-    """
+    """Who reads what of a plan: Spark the `files`, (path, bytes) each, without the rows at `lost` (places as
+    `lost_rows` has them, all files numbered), the data source the others, `rest` splits. With `by_kind` Spark
+    leaves out rows that take away, too. `shown`: the plan in a line."""
 
-    native: tuple[DataSplit, ...]
-    lost: np.ndarray
-    rest: int
     shown: str
+    files: tuple[tuple[str, int], ...] = ()
+    by_kind: bool = False
+    lost: np.ndarray = field(default_factory=lambda: np.array([], dtype=np.int64))
+    rest: int = 0
 
 
 def frame_of_scan(
@@ -82,14 +85,14 @@ def frame_of_scan(
     schema = spark_schema(pa.schema([f for f in scan.schema if f.name in needed]))
     parts = _parts(scan)
     frames = []
-    if parts.native:
-        frame = _native_scan(scan.store, spark, schema, parts)
+    if parts.files:
+        frame = _native_scan(spark, schema, parts)
         if chosen is not None:
             frame = frame.where(spark_condition(bind(chosen, scan.store.schema)))
         frames.append(frame)
-    if parts.rest or not parts.native:
+    if parts.rest or not parts.files:
         given = {k: v for k, v in options.items() if k not in _CHOSEN_HERE} | pin_of(scan)
-        given |= {"splits": "merged" if parts.native else "all"} | ({} if text is None else {"where": text})
+        given |= {"splits": "merged" if parts.files else "all"} | ({} if text is None else {"where": text})
         texts = {k: str(v) for k, v in given.items()}
         frames.append(jvm.frame(spark, "rows", TABLE_SOURCE, schema.json(), texts, parts.shown))
     found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
@@ -98,39 +101,95 @@ def frame_of_scan(
 
 def _parts(scan: Scan) -> ScanParts:
     """Who reads what of a scan. Files that must be merged are Spark's, too, where the rows to leave out are
-    known from the keys and are not too many; else the data source merges them."""
-    nothing, store = np.array([], dtype=np.int64), scan.store
+    known from the keys and are not too many; else the data source merges them.
+
+    Memory: one part of the plan, path and size of Spark's files, and splits of `MOST_ROWS_MASKED` rows.
+    """
+    store = scan.store
     if not isinstance(scan.target, SnapshotState):
-        return ScanParts((), nothing, 1, store.paths.root)
-    plan = scan.plan()
-    at = "no snapshot" if plan.snapshot is None else f"snapshot {plan.snapshot.id}"
-    shown = f"{store.paths.root} {at}: {plan.summary}"
-    if plan.manifests_skipped:
-        shown += f", {plan.manifests_skipped:,} of {quantities.many(plan.manifests, 'manifest')} unread"
+        return ScanParts(store.paths.root, rest=1)
+    at = "no snapshot" if scan.snapshot is None else f"snapshot {scan.snapshot.id}"
+    sorted_files = _Sorted(store, "rows of two branches" if scan.other is not None else _hindrance(store))
+    counts, manifests, skipped = PlanCounts(), 0, 0
+    for part in scan.plan_parts():
+        counts.add(part)
+        sorted_files.add(part.splits)
+        manifests, skipped = part.manifests, part.manifests_skipped
+    shown = f"{store.paths.root} {at}: {counts}"
+    if skipped:
+        shown += f", {skipped:,} of {quantities.many(manifests, 'manifest')} unread"
     log.info("%s", shown)
-    splits = [p for s in plan.splits for p in split_raw_and_merged(s, store.schema, store.options)]
-    native, others = [s for s in splits if s.plain], [s for s in splits if not s.plain]
-    why = "rows of two branches" if plan.other_branch is not None else _hindrance(store, native)
-    if why:  # then the data source reads everything
-        return ScanParts((), nothing, len(splits), f"{shown}; by Python workers: {why}")
-    if not others:
-        return ScanParts(tuple(native), nothing, 0, shown)
-    why = _hindrance(store, others) if chooses_rows(store) else "a merge that makes new values"
-    if not why:
-        places = _superseded(store, others, sum(len(s.files) for s in native))
-        if places is not None:
-            shown += f"; {quantities.many(len(places), 'row')} superseded"
-            return ScanParts((*native, *others), places, 0, shown)
-        why = "many superseded rows"
-    parts = quantities.many(len(others), "split")
-    return ScanParts(tuple(native), nothing, len(others), f"{shown}; {parts} by Python workers: {why}")
+    return sorted_files.parts(shown)
+
+
+@dataclass
+class _Sorted:
+    """The files of a plan, sorted part by part: those that are read as they lie and, in `others`, those that
+    must be merged. `why` says what hinders Spark from reading the first, `why_others` the second."""
+
+    store: Store
+    why: str
+    files: list[tuple[str, int]] = field(default_factory=list)
+    by_kind: bool = False
+    splits: int = 0
+    merged: int = 0
+    merged_rows: int = 0
+    others: list[DataSplit] = field(default_factory=list)
+    why_others: str = ""
+
+    def __post_init__(self) -> None:
+        if not chooses_rows(self.store):
+            self.why_others = "a merge that makes new values"
+
+    def add(self, splits: Sequence[DataSplit]) -> None:
+        """The splits of one part."""
+        store = self.store
+        for split in (p for s in splits for p in split_raw_and_merged(s, store.schema, store.options)):
+            self.splits += 1
+            if not split.plain:
+                self._add_merged(split)
+                continue
+            self.why = self.why or _unlike(store, split)
+            if not self.why:
+                self.files += _named(store, split)
+                keyed = bool(store.schema.primary_keys)
+                self.by_kind = self.by_kind or (keyed and any(f.level == 0 for f in split.files))
+
+    def _add_merged(self, split: DataSplit) -> None:
+        self.merged, self.merged_rows = self.merged + 1, self.merged_rows + split.rows
+        too_many = _TOO_MANY if self.merged_rows > MOST_ROWS_MASKED else ""
+        self.why_others = self.why_others or _unlike(self.store, split) or too_many
+        if self.why or self.why_others:
+            self.others.clear()
+        else:
+            self.others.append(split)
+
+    def parts(self, shown: str) -> ScanParts:
+        """Who reads what."""
+        if self.why:  # then the data source reads everything
+            return ScanParts(f"{shown}; by Python workers: {self.why}", rest=self.splits)
+        files, by_kind = tuple(self.files), self.by_kind
+        if not self.merged:
+            return ScanParts(shown, files, by_kind)
+        why, places = self.why_others, None
+        if not why:
+            places, why = _superseded(self.store, self.others, len(files)), _TOO_MANY
+        if places is None:
+            parts = quantities.many(self.merged, "split")
+            return ScanParts(f"{shown}; {parts} by Python workers: {why}", files, by_kind, rest=self.merged)
+        shown += f"; {quantities.many(len(places), 'row')} superseded"
+        merged = (named for split in self.others for named in _named(self.store, split))
+        return ScanParts(shown, (*files, *merged), by_kind, places)
+
+
+def _named(store: Store, split: DataSplit) -> list[tuple[str, int]]:
+    """Path and bytes of each file of a split."""
+    return [(store.readable_path(split.partition, split.bucket, f), f.file_size) for f in split.files]
 
 
 def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
     """The places of the rows of all splits that are no rows of the table, their files numbered from `first`
-    on; None where they or the keys to merge are too many."""
-    if sum(s.rows for s in splits) > MOST_ROWS_MASKED:
-        return None
+    on; None where they are too many."""
     found, count = [], 0
     for split in splits:
         places = _lost(store, split)
@@ -190,9 +249,9 @@ def text_of(where: Predicate | None, schema: TableSchema) -> str | None:
     return repr(where) if same else None
 
 
-def _hindrance(store: Store, splits: Sequence[DataSplit]) -> str:
-    """Why Spark's own Parquet reader would not give the rows of splits as the engine does; empty if it
-    would."""
+def _hindrance(store: Store) -> str:
+    """Why Spark's own Parquet reader would not give the rows of a table as the engine does; empty if it may,
+    which depends on the files (`_unlike`)."""
     schema = store.schema
     types = [f.arrow.type for f in schema.shown.fields]
     if store.options.scan_ignore_corrupt or store.options.scan_ignore_lost:
@@ -203,26 +262,24 @@ def _hindrance(store: Store, splits: Sequence[DataSplit]) -> str:
         return "an object store, for which PySpark comes without hadoop-aws"
     if any(pa.types.is_time(t) or (pa.types.is_timestamp(t) and t.unit == "ns") for t in types):
         return "columns of TIME or of nanoseconds"
-    files = [f for s in splits for f in s.files]
-    if any(not f.file_name.endswith(".parquet") for f in files):
+    return ""
+
+
+def _unlike(store: Store, split: DataSplit) -> str:
+    """Why Spark would not read the files of a split as the engine does; empty if it would."""
+    if any(not f.file_name.endswith(".parquet") for f in split.files):
         return "files of another format than Parquet"
-    return "files of older schemas" if any(f.schema_id != schema.id for f in files) else ""
+    return "files of older schemas" if any(f.schema_id != store.schema.id for f in split.files) else ""
 
 
-def _native_scan(store: Store, spark: SparkSession, schema: StructType, parts: ScanParts) -> DataFrame:
+def _native_scan(spark: SparkSession, schema: StructType, parts: ScanParts) -> DataFrame:
     """Spark's scan of files, without the rows that are lost. At level 0 it filters by row kind: some writers
     never count their deletes."""
-    named = [
-        (store.readable_path(s.partition, s.bucket, f), f.file_size) for s in parts.native for f in s.files
-    ]
-    files = [(path, size, number << ROW_BITS) for number, (path, size) in enumerate(named)]
-    by_kind = bool(store.schema.primary_keys) and any(
-        f.level == 0 for s in parts.native if s.plain for f in s.files
-    )
-    read = StructType([*schema.fields]).add(KIND, "byte", True) if by_kind else schema
+    files = [(path, size, number << ROW_BITS) for number, (path, size) in enumerate(parts.files)]
+    read = StructType([*schema.fields]).add(KIND, "byte", True) if parts.by_kind else schema
     how = {"datetimeRebaseMode": "CORRECTED"}  # Paimon's calendar, also before 1582-10-15
     rows = jvm.frame(spark, "files", read.json(), json.dumps(files), how, parts.shown)
-    if by_kind:
+    if parts.by_kind:
         rows = rows.where(F.col(KIND).isin(rowkind.INSERT, rowkind.UPDATE_AFTER))
     if len(parts.lost):
         lost = F.broadcast(jvm.frame(spark, "places", parts.lost.astype("<i8").tobytes()))

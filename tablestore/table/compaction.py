@@ -80,11 +80,12 @@ def compact(
     first; `pool` is the memory for that. `progress` is called with bytes."""
     require_compactable(store)
     choice = BucketChoice.of(store, partition, bucket, where)
+    newest = store.newest()
     if BucketMode.of(store.schema, store.options) is BucketMode.POSTPONE:
-        done = _postponed(store, choice, pool)
+        done = _postponed(store, choice, newest.snapshot, pool)
         if done is not None:
             return done
-    picks, messages, snapshot = [], [], store.snapshots.latest()
+    picks, messages, snapshot = [], [], newest.snapshot
     compacted_from = snapshot.id if snapshot is not None else 0
     written: list[CommitMessage] = []
     with conflict_if_expired(store, compacted_from):
@@ -106,7 +107,7 @@ def compact(
             unit = None if store.schema.primary_keys else decision.unit
             part.end(chosen.size if unit is None else unit.size)
     require_picks(store, picks, partition, snapshot)
-    request = CommitRequest(store.fresh_user(), compacted_from=compacted_from)
+    request = CommitRequest(store.fresh_user(), compacted_from=compacted_from, newest=newest)
     committed = commit_or_discard(store, messages, request) if messages else Committed()
     reported.end()
     return _finished(picks, committed, messages)
@@ -231,9 +232,11 @@ def waiting_picks(
     return files, buckets, postpone.decisions(files, buckets)
 
 
-def _postponed(store: Store, choice: BucketChoice, pool: MemoryPool | None) -> Compaction | None:
+def _postponed(
+    store: Store, choice: BucketChoice, snapshot: Snapshot | None, pool: MemoryPool | None
+) -> Compaction | None:
     """The compaction of rows that wait in postponed buckets; None if there are none."""
-    waiting = waiting_picks(store, choice, store.snapshots.latest())
+    waiting = waiting_picks(store, choice, snapshot)
     if waiting is None:
         return None
     files, buckets, decisions = waiting

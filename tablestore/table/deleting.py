@@ -69,10 +69,10 @@ def needs_no_rows(store: Store, where: Predicate) -> bool:
 def drop_partitions(store: Store, where: Predicate, request: CommitRequest) -> Committed:
     """Remove the partitions that a condition selects by metadata, in one OVERWRITE snapshot; none if there
     are none."""
-    chosen = partition_filter(store, where)
-    if not len(store.manifests.live_entries(store.snapshots.latest(), partition=chosen)):
+    chosen, newest = partition_filter(store, where), store.newest()
+    if not len(store.manifests.live_entries(newest.snapshot, partition=chosen)):
         return Committed(replaced_partitions=0)
-    return Committer(store).overwrite([], request, chosen, "DELETE")
+    return Committer(store).overwrite([], replace(request, newest=newest), chosen, "DELETE")
 
 
 def change_rows(
@@ -94,13 +94,14 @@ def change_rows(
 
     def once() -> Committed:
         steps.restart()
-        snapshot = store.snapshots.latest()
+        newest = store.newest()
+        snapshot, asked = newest.snapshot, replace(request, newest=newest)
         if write is None:
-            return _commit(store, *_marked(store, snapshot, bound, steps.change, None), request)
+            return _commit(store, *_marked(store, snapshot, bound, steps.change, None), asked)
         with write() as target:
             messages, rows = changed(store, snapshot, bound, steps, target)
         if to_log is None or not messages:
-            return _commit(store, messages, rows, request)
+            return _commit(store, messages, rows, asked)
         asked = replace(request, basis=Basis(snapshot, appends=True))
         return replace(to_log(target, asked, messages), rows=rows)
 

@@ -42,7 +42,7 @@ def compact(
 ) -> Compaction:
     """`Table.compact`: one round, rounds until no rule fires, or a dry run."""
     if not dry_run:
-        table.require_present()
+        _require_compactable(table)
     chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
     if until_quiet and (full or dry_run):
         raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
@@ -61,6 +61,15 @@ def compact(
     if table.store.options.write_only:  # its writers leave the old rows of a log to this job
         history.expire_log(table)
     return done
+
+
+def _require_compactable(table: Handle) -> None:
+    """Raise as `Handle.require_present` does; without a log the compaction looks itself whether the table is
+    there."""
+    if table.log is None:
+        table.require_not_past()
+    else:
+        table.require_present()
 
 
 def analyze(table: Handle, columns: Sequence[str] | None) -> Committed:

@@ -320,16 +320,18 @@ def delete(table: Handle, what: Predicate | str | Any) -> Committed:
             committed = deleting.delete(store, what, batch_request(store))
         return expired_after(table, committed)
     require_deletable(store.options)
-    table.require_present()
     if isinstance(what, Predicate):
+        table.require_present()
         if settings_of(store) is None and deleting.needs_no_rows(store, what):
             return expired_after(table, deleting.drop_partitions(store, what, batch_request(store)))
         return _change_keyed(table, what, ChangeSteps(deleting_all), ())
-    if settings_of(store) is None and keys_suffice(store):
+    if settings_of(store) is None and keys_suffice(store):  # the writer looks whether the table is there
+        table.require_not_past()
         keys = lookup.key_table(store, as_batches(what)).combine_chunks()
         return _write_deletes(
             table, lambda at: (r for b in keys.to_batches() for r in key_rows(store, b, at))
         )
+    table.require_present()
     postpone.require_none_waiting(store)
     earlier = _compact_waiting(table)
     finished(table)  # so that they are found among all that the log has

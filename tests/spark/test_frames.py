@@ -259,7 +259,7 @@ def test_options_that_have_no_effect_are_refused_by_name(spark, lake: ts.Lake):
     assert [tuple(r) for r in spark.table("from_two").collect()] == [(2,)]
     with pytest.raises(PySparkException, match=r"CREATE TEMPORARY VIEW .* call lake\.register\(spark\)"):
         spark.sql(f"CREATE TABLE made USING tablestore OPTIONS (path '{table.location}')")
-    spark.sql(f"CREATE TEMPORARY VIEW seen USING tablestore OPTIONS (path '{table.location}')")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen USING tablestore OPTIONS (path '{table.location}')")
     assert spark.table("seen").count() == 2
 
 

@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import tablestore as ts
+from tablestore.meta import partition_sweep
+from tablestore.read.scan.lost_rows import ROW_BITS
 from tablestore.spark import query_planning, table_frames, to_spark
 from tablestore.spark.query_conditions import predicate_of
 
@@ -220,6 +222,35 @@ def test_a_plan_says_why_python_workers_read(spark: SparkSession, lake: ts.Lake)
         frame = to_spark(table, spark).select("k")
         assert f"by Python workers: {why}" in plan_of(frame)
         assert [tuple(r) for r in frame.collect()] == [(1,)]
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+def test_a_plan_in_parts_is_read_as_a_whole_one(
+    lake: ts.Lake, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """The same files, rows to leave out and words, whoever merges."""
+    table = keyed(lake, "d.t", **{"merge-engine": engine})
+    for first, last in ((0, 40), (30, 50)):
+        keys = range(first, last)
+        table.write({"p": [k % 4 for k in keys], "k": list(keys), "s": ["x"] * len(keys)})
+    table.compact(full=True, partition={"p": 1})
+    scans = [table.scan(where=where) for where in (None, "p > 0", "k < 20 AND p <> 3")]
+
+    def parts() -> list[tuple[Any, ...]]:
+        read = map(table_frames._parts, scans)
+        return [(r.shown, sorted(r.files), lost_of(r), r.by_kind, r.rest) for r in read]
+
+    def lost_of(read: table_frames.ScanParts) -> list[tuple[str, int]]:
+        places = (divmod(place, 1 << ROW_BITS) for place in read.lost.tolist())
+        return sorted((read.files[number][0], row) for number, row in places)
+
+    whole = parts()
+    monkeypatch.setattr(partition_sweep, "PART_ENTRIES", 1)
+    assert [len([*scan.plan_parts()]) for scan in scans] == [4, 4, 4]
+    assert parts() == whole
+    _, files, lost, _, rest = whole[0]
+    assert files
+    assert (bool(lost), bool(rest)) == (engine == "deduplicate", engine != "deduplicate")
 
 
 def test_rows_to_leave_out_that_are_too_many_are_merged_by_workers(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from tablestore.core.errors import InvalidOption, NotFound
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import refs
+from tablestore.meta.entries import PartitionFilter
 from tablestore.meta.refs import FALLBACK, PRIMARY
 from tablestore.meta.store import Store
 from tablestore.read.scan import scan_mode, time_travel
@@ -194,18 +195,56 @@ def plan(
     complete: bool,
 ) -> Plan:
     """The plan of both branches: of the second one only the partitions that the first does not have."""
-    theirs = replace(state, snapshot=other.snapshot)
-    here = partial(state.plan, store, where, columns=columns, complete=complete)
-    there = partial(theirs.plan, other.store, where, columns=columns, complete=complete)
+    ours, theirs = _partitions(store, state, other)
+    asked: dict[str, Any] = {"columns": columns, "complete": complete}
+    own = state.plan(store, where, **asked, partition=ours)
+    other_plan = _at(state, other).plan(other.store, where, **asked, partition=theirs)
+    taken = _taken(other_plan, other)
+    return replace(own, splits=(*own.splits, *taken), other_branch=replace(other_plan, splits=taken))
+
+
+def plan_parts(
+    store: Store,
+    state: SnapshotState,
+    where: Predicate | None,
+    other: OtherBranch,
+    *,
+    columns: Sequence[str] | None,
+) -> Iterator[Plan]:
+    """The same in parts, those of this branch first; each is a plan of one branch alone. What cannot be read
+    of either is refused with the first part.
+
+    Memory: that of `plan.plan_parts`, and the partitions of the branch that is first.
+    """
+    ours, theirs = _partitions(store, state, other)
+    own = state.plan_parts(store, where, columns=columns, partition=ours)
+    beside = _at(state, other).plan_parts(other.store, where, columns=columns, partition=theirs)
+    begun = [next(parts, None) for parts in (own, beside)]
+    yield from chain(filter(None, begun[:1]), own)
+    for part in chain(filter(None, begun[1:]), beside):
+        yield replace(part, splits=_taken(part, other))
+
+
+def _partitions(
+    store: Store, state: SnapshotState, other: OtherBranch
+) -> tuple[PartitionFilter | None, PartitionFilter | None]:
+    """Which partitions are read of this branch, and which of the other; None: all."""
     if other.first:
         visible = visible_partitions(other.store, other.snapshot)
-        own, other_plan = here(partition=lambda p: p not in visible), there()
-    else:
-        visible = visible_partitions(store, state.snapshot)
-        own, other_plan = here(), there(partition=lambda p: p not in visible)
+        return (lambda p: p not in visible), None
+    visible = visible_partitions(store, state.snapshot)
+    return None, lambda p: p not in visible
+
+
+def _at(state: SnapshotState, other: OtherBranch) -> SnapshotState:
+    """The state of the other branch that is read where `state` is read of this one."""
+    return replace(state, snapshot=other.snapshot)
+
+
+def _taken(planned: Plan, other: OtherBranch) -> tuple[BranchSplit, ...]:
+    """The splits of a plan of the other branch as splits that know their branch."""
     named: dict[str, Any] = {"branch": other.name, "schema_id": other.store.schema.id, "opened": other.store}
-    taken = tuple(
+    return tuple(
         BranchSplit(**{f.name: getattr(s, f.name) for f in fields(DataSplit)}, **named)
-        for s in other_plan.splits
+        for s in planned.splits
     )
-    return replace(own, splits=(*own.splits, *taken), other_branch=replace(other_plan, splits=taken))

@@ -7,8 +7,9 @@ every live file. A plan of all files of a large table comes in parts (`plan_part
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -80,16 +81,38 @@ class Plan:
     def summary(self) -> str:
         """`skipped 214 of 230 files: 180 by partition, 30 by bucket, 4 by key range`. Where the condition
         names partitions, their files alone are counted: `skipped none of 20 files of 1 partition`."""
-        files, skipped = quantities.many(len(self.verdicts), "file"), pruning.counts(self.verdicts)
-        if self.partitions is not None:
-            files += f" of {quantities.many(self.partitions, 'partition')}"
-        if not skipped:
-            return f"skipped none of {files}"
-        by = ", ".join(f"{n:,} {'as' if rule == 'invisible' else 'by'} {rule}" for rule, n in skipped.items())
-        return f"skipped {sum(skipped.values()):,} of {files}: {by}"
+        counts = PlanCounts()
+        counts.add(self)
+        return str(counts)
 
     def _repr_html_(self) -> str | None:
         return rich.card("plan", self)
+
+
+@dataclass
+class PlanCounts:
+    """The files that the parts of a plan looked at, and those that they skip, by rule; counted as parts
+    come."""
+
+    files: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    partitions: int | None = None
+
+    def add(self, part: Plan) -> None:
+        """Count the files of a part."""
+        self.files += len(part.verdicts)
+        self.skipped.update(v.rule for v in part.verdicts if not v.kept)
+        self.partitions = part.partitions if self.partitions is None else self.partitions
+
+    def __str__(self) -> str:
+        files = quantities.many(self.files, "file")
+        if self.partitions is not None:
+            files += f" of {quantities.many(self.partitions, 'partition')}"
+        if not self.skipped:
+            return f"skipped none of {files}"
+        rules = [rule for rule in pruning.RULES if rule in self.skipped]
+        by = ", ".join(f"{self.skipped[r]:,} {'as' if r == 'invisible' else 'by'} {r}" for r in rules)
+        return f"skipped {self.skipped.total():,} of {files}: {by}"
 
 
 def plan(
@@ -152,6 +175,7 @@ def plan_parts(
     *,
     columns: Sequence[str] | None = None,
     made_since: int | None = None,
+    partition: PartitionFilter | None = None,
 ) -> Iterator[Plan]:
     """The plan of a batch read in parts, none of which holds all files of a large table. No partition is in
     two parts, and they come in the order of partitions; a table of few files, or a filter that names few
@@ -167,13 +191,12 @@ def plan_parts(
         manifests = store.manifests.manifests(snapshot) if snapshot else []
         chosen = _matching(store, filters, manifests)
         if named or sum(m.num_added + m.num_deleted for m in chosen) <= partition_sweep.PART_ENTRIES:
-            yield plan(store, snapshot, where, columns=columns, made_since=made_since)
+            yield plan(store, snapshot, where, columns=columns, made_since=made_since, partition=partition)
             return
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
         pruner, skipped = _pruner(store, filters), len(manifests) - len(chosen)
-        types = [f.type for f in store.schema.partition_fields]
-        for part in partition_sweep.live_parts(store.manifests, chosen, types):
-            entries = _narrowed(part, bucket=None, partition=None, made_since=made_since)
+        for part in partition_sweep.live_parts(store.manifests, chosen, store.partition_types):
+            entries = _narrowed(part, bucket=None, partition=partition, made_since=made_since)
             planned = Plan(store, snapshot, bound, (), entries, pruner, 0, len(manifests), skipped)
             yield _with_splits(planned, entries, deletions)
 
@@ -229,12 +252,17 @@ def _narrowed(
 
 
 def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[bytes]:
-    """The partitions that a scan of the snapshot without a filter finds files of."""
+    """The partitions that a scan of the snapshot without a filter finds files of. Memory: theirs, and that of
+    `plan_parts`."""
     if snapshot is None:
         return frozenset()
-    live = store.manifests.live_entries(snapshot)
-    pruner = _pruner(store, Filters.of(None, store.schema))
-    return frozenset(live.filter(pruner.keep(live)).partitions()[0]) if len(live) else frozenset()
+    pruner, visible = _pruner(store, Filters.of(None, store.schema)), set[bytes]()
+    with store.manifests.expiring(snapshot):
+        manifests = store.manifests.manifests(snapshot)
+        for live in partition_sweep.live_parts(store.manifests, manifests, store.partition_types):
+            if len(live):
+                visible.update(live.filter(pruner.keep(live)).partitions()[0])
+    return frozenset(visible)
 
 
 def _kept(decided: Sequence[FileVerdict]) -> np.ndarray:

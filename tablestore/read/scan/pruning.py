@@ -9,7 +9,6 @@ of it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -378,9 +377,3 @@ def _neighbours_text(count: int) -> str:
     if count == 0:
         return ""
     return f", nor can the {'file' if count == 1 else f'{count} files'} it overlaps with"
-
-
-def counts(verdicts: Iterable[FileVerdict]) -> dict[str, int]:
-    """Skipped files by rule, in the order of RULES."""
-    skipped = Counter(v.rule for v in verdicts if not v.kept)
-    return {rule: skipped[rule] for rule in RULES if skipped[rule]}

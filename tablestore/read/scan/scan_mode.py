@@ -83,11 +83,18 @@ class SnapshotState:
         )
 
     def plan_parts(
-        self, store: Store, where: Predicate | None = None, *, columns: Sequence[str] | None = None
+        self,
+        store: Store,
+        where: Predicate | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        partition: PartitionFilter | None = None,
     ) -> Iterator[Plan]:
         """The plan in parts, none of which holds all files of a large table."""
         since = None if self.since_ms is None else time_travel.local_ms(self.since_ms)
-        return planning.plan_parts(store, self.snapshot, where, made_since=since, columns=columns)
+        return planning.plan_parts(
+            store, self.snapshot, where, made_since=since, columns=columns, partition=partition
+        )
 
 
 @dataclass(frozen=True, slots=True)

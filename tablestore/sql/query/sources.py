@@ -23,7 +23,7 @@ import pyarrow as pa
 from tablestore.core.options.values import MergeEngine
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
-from tablestore.format.predicates.predicate import any_of
+from tablestore.format.predicates.predicate import Predicate, any_of
 from tablestore.read.scan import parallel
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
@@ -55,9 +55,9 @@ class NewerRows:
     base: tuple[tuple[DataSplit, DataFileMeta], ...]
     newer: tuple[DataSplit, ...]
 
-    def changes(self, scan: Scan, found: Plan) -> Iterator[pa.RecordBatch]:
-        """The newest row of every key that newer files have, its kind in the first column."""
-        key = Filters.of(found.where, scan.store.schema).key
+    def changes(self, scan: Scan, where: Predicate | None) -> Iterator[pa.RecordBatch]:
+        """The newest row of every key of a condition that newer files have, its kind in the first column."""
+        key = Filters.of(where, scan.store.schema).key
         names = columns(scan)
         tasks = [
             partial(
@@ -153,7 +153,7 @@ class Feed:
     rows: int = 0
     base: list[str] = field(default_factory=list)
     over: NewerRows = NewerRows((), ())
-    found: Plan | None = None
+    where: Predicate | None = None
     counted: bool = False
 
     @property
@@ -206,9 +206,8 @@ class Feed:
 
     def _overlaid(self, connection: DuckConnection, view: str, *, planning: bool) -> list[str]:
         """The oldest run without the keys of newer files, and the rows of these."""
-        assert self.found is not None
         schema, newer = change_schema(self.scan), f"{view}_newer"
-        batches = () if planning else connection.watched(self.over.changes(self.scan, self.found))
+        batches = () if planning else connection.watched(self.over.changes(self.scan, self.where))
         connection.duck.register(newer, pa.Table.from_batches(batches, schema))
         keys = ", ".join(quoted(name) for name in self.scan.store.schema.primary_keys)
         kinds = f"{quoted(ROWKIND)} IN ('+I', '+U')"
@@ -257,34 +256,49 @@ def _together(group: Sequence[TableOccurrence]) -> TableOccurrence:
 
 
 def _feed(source: TableOccurrence) -> Feed:
+    """How a scan is fed. Of a plan in parts, paths of files and splits to merge are kept; where DuckDB reads
+    no file, the scan plans again, part by part, when it is read."""
     scan = source.scan()
     if not isinstance(scan, Scan):
         return Feed([source.view], scan)
-    plan = scan.plan()
-    feed = Feed([source.view], scan, rows=sum(split.rows for split in plan.splits))
-    if source.read.counted and _counted(scan, plan):
+    planned = scan.plan_parts()
+    first, second = next(planned, None), next(planned, None)
+    if first is None:
+        return Feed([source.view], scan)
+    parts = partial(iter, (first,)) if second is None else scan.plan_parts
+    rows = size = 0
+    counted = source.read.counted
+    for part in parts():
+        rows, size = rows + sum(s.rows for s in part.splits), size + sum(s.size for s in part.splits)
+        counted = counted and _counted(scan, part)
+    feed = Feed([source.view], scan, rows=rows)
+    if counted:
         return replace(feed, counted=True)
-    if not _native(scan, plan):
-        return replace(feed, plan=None if plan.other_branch is not None else plan)
-    left: list[DataSplit] = []
-    schema, options = scan.store.schema, scan.store.options
-    for split in [part for s in plan.splits for part in split_raw_and_merged(s, schema, options)]:
-        if not _readable(scan, split):
-            left.append(split)
-            continue
-        for file in split.files:
-            path = _local(scan.store.readable_path(split.partition, split.bucket, file))
-            (feed.flagged if scan.store.schema.primary_keys and file.level == 0 else feed.files).append(path)
+    if size < _WORTHWHILE_BYTES or not _native(scan):
+        return replace(feed, plan=None if second is not None or scan.other is not None else first)
+    left = [split for part in parts() for split in _without_files(scan, part, feed)]
     over, rest = over_files(left) if possible(scan) else (feed.over, left)
     if all(_readable(scan, replace(split, raw=True, files=(file,))) for split, file in over.base):
         feed.base += [_local(scan.store.readable_path(s.partition, s.bucket, f)) for s, f in over.base]
         feed, left = replace(feed, over=over), rest
-    return replace(feed, plan=replace(plan, splits=tuple(left)), found=plan)
+    return replace(feed, plan=replace(first, splits=tuple(left)), where=first.where)
+
+
+def _without_files(scan: Scan, part: Plan, feed: Feed) -> Iterator[DataSplit]:
+    """The splits of a part that are left once the feed has the files that DuckDB reads."""
+    schema, options = scan.store.schema, scan.store.options
+    for split in (p for s in part.splits for p in split_raw_and_merged(s, schema, options)):
+        if not _readable(scan, split):
+            yield split
+            continue
+        for file in split.files:
+            path = _local(scan.store.readable_path(split.partition, split.bucket, file))
+            (feed.flagged if schema.primary_keys and file.level == 0 else feed.files).append(path)
 
 
 def _counted(scan: Scan, found: Plan) -> bool:
     """Whether the files of a plan hold just the rows of the scan, each once."""
-    if scan.where is not None or not _as_stored(scan, found):
+    if scan.where is not None or not _as_stored(scan):
         return False
     keyed = bool(scan.store.schema.primary_keys)
     return all(s.plain and all(_whole_rows(f, keyed=keyed) for f in s.files) for s in found.splits)
@@ -296,23 +310,21 @@ def _whole_rows(file: DataFileMeta, *, keyed: bool) -> bool:
     return whole and not (keyed and file.delete_count != 0)
 
 
-def _as_stored(scan: Scan, found: Plan) -> bool:
-    """Whether what the files of a plan hold is what the scan gives, merged or not."""
+def _as_stored(scan: Scan) -> bool:
+    """Whether what the files of a scan hold is what it gives, merged or not."""
     options, counts = scan.store.options, scan.store.schema.row_count_field
     tolerant = options.scan_ignore_corrupt or options.scan_ignore_lost
-    whole = scan.limit is None and scan.whole and found.other_branch is None
+    whole = scan.limit is None and scan.whole and scan.other is None
     return whole and not tolerant and counts is None
 
 
-def _native(scan: Scan, found: Plan) -> bool:
-    """Whether DuckDB's reader may take files of this scan, and it is worth it."""
-    if not scan.names or not _as_stored(scan, found):
+def _native(scan: Scan) -> bool:
+    """Whether DuckDB's reader may take files of this scan."""
+    if not scan.names or not _as_stored(scan):
         return False
     asked = "tablestore.read.verify-checksums" in scan.store.schema.options
     if asked and scan.store.options.verify_checksums:
         return False  # DuckDB's reader does not verify pages
-    if sum(s.size for s in found.splits) < _WORTHWHILE_BYTES:
-        return False
     return all(f.type.root in _NATIVE for f in scan.store.schema.columns(scan.names))
 
 

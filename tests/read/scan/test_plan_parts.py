@@ -19,6 +19,7 @@ from tablestore.format.manifests.manifest import DataFileMeta, SimpleStats
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING
 from tablestore.meta import manifest_cache, manifests, partition_sweep
 from tablestore.meta.manifests import ManifestStore
+from tablestore.read.scan.fallback import BranchSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.write.commit.committer import CommitRequest, Committer
 
@@ -76,9 +77,22 @@ def table(
             "snapshot.num-retained.min": 1_000,
         },
     )
+    fill(t, rng, partitions=partitions, commits=commits, buckets=2 if keyed else 1)
+    return t
+
+
+def fill(
+    t: ts.Table,
+    rng: Random,
+    *,
+    partitions: Sequence[tuple[str | None, int | None]],
+    commits: int,
+    buckets: int,
+    since: int = 0,
+) -> None:
+    """Commits of files that are not there, numbered from `since` on."""
     live = list[tuple[bytes, int, DataFileMeta]]()
-    buckets = 2 if keyed else 1
-    for commit in range(commits):
+    for commit in range(since, since + commits):
         first = rng.randrange(len(partitions))
         some = [partitions[(first + n) % len(partitions)] for n in range(max(1, len(partitions) // 4))]
         places = [(binary_row.encode(p, TYPES), b) for p in some for b in range(buckets)]
@@ -86,11 +100,10 @@ def table(
         gone = rng.sample(live, len(live) // 8)
         names = {f.file_name for *_, f in gone}
         live = [e for e in live if e[2].file_name not in names] + new
-        total = 2 if keyed else -1
+        total = 2 if t.primary_key else -1
         messages = [CommitMessage(p, b, total, new_files=(f,)) for p, b, f in new]
         messages += [CommitMessage(p, b, total, compact_before=(f,)) for p, b, f in gone]
         Committer(t.store).commit(messages, CommitRequest("test"))
-    return t
 
 
 def described(plans: Sequence[Plan]) -> list[tuple[Any, ...]]:
@@ -129,6 +142,33 @@ def test_parts_have_the_splits_of_the_plan(tmp_path: Path, seeds: tuple[int, ...
             some = [row for part in there for row in dict.fromkeys(part)]
             assert len(some) == len(set(some)), "no partition is in two parts"
             assert len(there) < 2 or some == sorted(some, key=order)
+
+
+@pytest.mark.parametrize("option", ["scan.fallback-branch", "scan.primary-branch"])
+def test_parts_of_two_branches_have_the_splits_of_the_plan(
+    tmp_path: Path, seeds: tuple[int, ...], option: str
+) -> None:
+    """Each partition comes from the branch that the plan takes it from, and no part is larger than one of a
+    table without branches."""
+    for seed in seeds:
+        rng = Random(seed)
+        names = [(word, n) for word in ("a", "b", "c") for n in range(4)]
+        t = table(tmp_path / str(seed), rng, partitions=names, commits=0, keyed=True)
+        t.branches.create("b")
+        fill(t, rng, partitions=names[:8], commits=12, buckets=2)
+        fill(t.branch("b"), rng, partitions=names[4:], commits=12, buckets=2)
+        fill(t.branch("b"), rng, partitions=names[8:9], commits=1, buckets=2, since=12)
+        scan = t.with_options({option: "b"}).scan()
+        parts, whole = list(scan.plan_parts()), scan.plan()
+        assert sorted(described(parts), key=by_place) == sorted(described([whole]), key=by_place), seed
+        there = [{e.partition for e in part.looked_at or ()} for part in parts]
+        assert all(len(s) == 1 or len(p.looked_at or ()) <= PART for s, p in zip(there, parts, strict=True))
+        assert sum(map(len, there)) == len(set().union(*there)) == len({s.partition for s in whole.splits})
+        beside = [
+            {s.partition for p in plans for s in p.splits if isinstance(s, BranchSplit)}
+            for plans in (parts, [whole])
+        ]
+        assert beside[0] == beside[1] != set()
 
 
 def test_few_entries_are_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.insight.explain.explanation import Explanation
 from tablestore.meta.store import Store
 from tablestore.read.scan import pruning
-from tablestore.read.scan.plan import plan
+from tablestore.read.scan.plan import PlanCounts, plan
 from tablestore.table.table import Table
 from tests.read import golden
 from tests.tables import WRITE_ONLY, TableSpec
@@ -44,7 +44,9 @@ def rows(keys: Any, p: int, v: int) -> pa.Table:
 
 
 def verdicts(table: Table, where: Predicate) -> dict[str, int]:
-    return pruning.counts(table.scan(where=where).plan(complete=True).verdicts)
+    counts = PlanCounts()
+    counts.add(table.scan(where=where).plan(complete=True))
+    return dict(counts.skipped)
 
 
 def kept_files(table: Table, where: Predicate) -> int:

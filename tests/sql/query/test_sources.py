@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
+from tablestore.meta import partition_sweep
 from tablestore.sql import Session
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
@@ -55,6 +56,34 @@ def test_files_without_a_merge_are_read_by_duckdb(session: Session, layered: ts.
         (dt.date(2026, 1, 1), 100, 100, "v99"),
         (dt.date(2026, 1, 2), 95, 95, "w59"),
     ]
+
+
+def test_a_plan_in_parts_feeds_what_a_whole_one_does(
+    session: Session, layered: ts.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layered.write([{"day": dt.date(2026, 1, 3), "k": 1, "v": "x", "gone": False}])
+    texts = (
+        "SELECT count(v) AS n, max(v) AS m FROM layered WHERE gone = false",
+        "SELECT count(*) AS n FROM layered",
+        "SELECT v FROM layered WHERE day > DATE '2026-01-01' ORDER BY day, k",
+    )
+
+    def fed(text: str) -> tuple[Any, ...]:
+        (feed,) = sources.feeds(planned(session, text).sources)
+        left = () if feed.plan is None else feed.plan.splits
+        rows = session.sql(text).to_arrow().to_pylist()
+        return rows, feed.rows, feed.files, feed.flagged, feed.base, feed.over, left, feed.counted
+
+    whole = [fed(text) for text in texts]
+    monkeypatch.setattr(partition_sweep, "PART_ENTRIES", 1)
+    assert len([*layered.scan().plan_parts()]) == 3
+    assert [fed(text) for text in texts] == whole
+    assert all(files and base for _, _, files, _, base, *_ in whole[:1])
+    monkeypatch.setattr(sources, "_WORTHWHILE_BYTES", 1 << 20)
+    for text, (rows, number, *_) in zip(texts, whole, strict=True):
+        (feed,) = sources.feeds(planned(session, text).sources)
+        assert (feed.native, feed.plan, feed.rows) == ((), None, number)
+        assert session.sql(text).to_arrow().to_pylist() == rows
 
 
 def test_one_partition_needs_its_own_files_only(session: Session, layered: ts.Table) -> None:
