@@ -3,8 +3,8 @@ why one cannot be captured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
+from tablestore.cdc.postgres.pgoutput import LogTable
 from tablestore.cdc.postgres.server import Connection
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType
@@ -93,6 +94,11 @@ class PostgresColumn:
         return t.STRING
 
     @property
+    def spelled_alike(self) -> tuple[Any, ...]:
+        """Columns for which it is the same have values that are written alike."""
+        return self.number, self.kind, self.base_modifier, "" if self.kind else self.type_number
+
+    @property
     def selected(self) -> str:
         """The expression that gives its value as the log spells it."""
         name = quoted(self.name)
@@ -104,7 +110,8 @@ class PostgresColumn:
 @dataclass(frozen=True)
 class PostgresTable:
     """A table that can be captured. `storage` is another number once its rows were rewritten or truncated;
-    `identity` is its replica identity."""
+    `identity` is its replica identity. `published` is another text once it left the publication and came
+    back, or the publication was altered."""
 
     schema_name: str
     name: str
@@ -113,6 +120,7 @@ class PostgresTable:
     identity: str
     columns: tuple[PostgresColumn, ...]
     primary_key: tuple[str, ...]
+    published: str = ""
 
     @property
     def source(self) -> SourceName:
@@ -142,6 +150,30 @@ class PostgresTable:
     @property
     def selected(self) -> str:
         return ", ".join(c.selected for c in self.columns)
+
+    def under_names_of(self, now: PostgresTable) -> PostgresTable | None:
+        """This table under the names that it has now; None where columns of it are gone, or of other types.
+
+        Names may come back, and numbers do not: who finds None finds it later, too."""
+        columns = {c.number: c for c in now.columns if c.spelled_alike in self._spelled_alike}
+        if now.number != self.number or not {c.number for c in self.columns} <= {*columns}:
+            return None
+        names = {c.name: columns[c.number].name for c in self.columns}
+        return replace(
+            now,
+            columns=tuple(columns[c.number] for c in self.columns),
+            primary_key=tuple(names[name] for name in self.primary_key),
+        )
+
+    @cached_property
+    def _spelled_alike(self) -> frozenset[tuple[Any, ...]]:
+        return frozenset(c.spelled_alike for c in self.columns)
+
+    def agrees(self, logged: LogTable) -> bool:
+        """Whether rows of the log are of this table: they have its first columns, in order, and an old row
+        has the key. Columns that were added since are at the end."""
+        first = tuple((c.name, c.type_number, c.modifier) for c in self.columns)[: len(logged.columns)]
+        return first == logged.columns and {*self.primary_key} <= {*logged.identity}
 
     def includes(self, before: PostgresTable) -> bool:
         """Whether it has all columns of what it was before, as they were."""
@@ -175,10 +207,11 @@ class PostgresTable:
 _TABLES = """
     SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition,
         c.relreplident::text, coalesce(pg_relation_filenode(c.oid), 0)::int8,
-        has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
+        coalesce(has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'), true),
+        row_security_active(c.oid)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
-    AND NOT starts_with(n.nspname, 'pg_')"""
+    AND NOT starts_with(n.nspname, 'pg_') AND (%s::oid IS NULL OR c.oid = %s)"""
 _COLUMNS = """
     WITH RECURSIVE base(number, type, modifier) AS (
         SELECT oid, oid, -1 FROM pg_type WHERE typtype <> 'd'
@@ -199,16 +232,25 @@ _KEYS = """
     WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND k.place <= i.indnkeyatts
     GROUP BY i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident"""
 _PUBLISHED = """
-    SELECT schemaname, tablename, rowfilter IS NOT NULL, attnames::text[] FROM pg_publication_tables
-    WHERE pubname = %s"""
+    SELECT c.oid::int8, r.prqual IS NOT NULL, r.prattrs::int2[], concat_ws('.', p.oid, p.xmin, r.oid, s.oid)
+    FROM pg_publication p CROSS JOIN pg_class c
+    LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid
+    LEFT JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace
+    WHERE p.pubname = %s AND c.oid = ANY(%s::oid[])
+    AND (p.puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL)"""
 
 
 def tables_now(
-    connection: Connection, publication: str, choose: Callable[[SourceName], bool], *, refuse: bool = True
+    connection: Connection,
+    publication: str,
+    choose: Callable[[SourceName], bool],
+    *,
+    only: int | None = None,
+    refuse: bool = True,
 ) -> dict[SourceName, PostgresTable | str]:
-    """The chosen tables; if `refuse`, of one that cannot be captured the reason, with the statement that
-    mends it."""
-    found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES)}
+    """The chosen tables, or the one with a number; if `refuse`, of one that cannot be captured the reason,
+    with the statement that mends it. To be called in a view, so that all of it is of one moment."""
+    found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES, only, only)}
     chosen = {name: row for name, row in sorted(found.items()) if choose(name)}
     numbers = [row[0] for row in chosen.values()]
     columns: dict[int, list[PostgresColumn]] = {}
@@ -220,16 +262,15 @@ def tables_now(
             primary[number] = tuple(names)
         if is_identity:
             identity[number] = tuple(names)
-    published = {SourceName(row[0], row[1]): row[2:] for row in connection.rows(_PUBLISHED, publication)}
+    published = {number: how for number, *how in connection.rows(_PUBLISHED, publication, numbers)}
     tables: dict[SourceName, PostgresTable | str] = {}
-    for name, (number, *_, replica, storage, readable) in chosen.items():
-        its = tuple(columns.get(number, ()))
-        table = PostgresTable(
-            name.database, name.table, number, storage, replica, its, primary.get(number, ())
-        )
-        reason = _refusal(
-            table, chosen[name], identity.get(number), publication, published.get(name), readable
-        )
+    for name, row in chosen.items():
+        number, *_, replica, storage, _, _ = row
+        its, key = tuple(columns.get(number, ())), primary.get(number, ())
+        member = published.get(number)
+        place = str(member[2]) if member else ""
+        table = PostgresTable(name.database, name.table, number, storage, replica, its, key, place)
+        reason = _refusal(table, row, identity.get(number), publication, member)
         tables[name] = (reason if refuse else "") or table
     return tables
 
@@ -239,8 +280,7 @@ def _refusal(
     row: tuple[Any, ...],
     identity: tuple[str, ...] | None,
     publication: str,
-    published: tuple[Any, ...] | None,
-    readable: bool,
+    published: Sequence[Any] | None,
 ) -> str:
     """Why a table cannot be captured; empty if it can."""
     spelled = table.spelled
@@ -262,12 +302,16 @@ def _refusal(
             "its REPLICA IDENTITY is an index that is not its primary key: "
             f"ALTER TABLE {spelled} REPLICA IDENTITY DEFAULT"
         )
+    readable, hidden = row[8:]
     if not readable:
         schema = quoted(table.schema_name)
         return f"the role may not read it: GRANT USAGE ON SCHEMA {schema}; GRANT SELECT ON {spelled}"
+    if hidden:
+        return "row security hides rows of it from the role, and the log has them: ALTER ROLE … BYPASSRLS"
     change = f"ALTER PUBLICATION {quoted(publication)}"
     if published is None:
         return f"it is not in the publication: {change} ADD TABLE {spelled}"
-    if published[0] or not {c.name for c in table.columns} <= {*published[1]}:
+    filtered, listed, _ = published
+    if filtered or (listed is not None and not {c.number for c in table.columns} <= {*listed}):
         return f"the publication leaves out rows or columns of it: {change} SET TABLE …"
     return ""
