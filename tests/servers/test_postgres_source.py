@@ -4,6 +4,7 @@ server."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Iterator
@@ -254,6 +255,43 @@ def test_who_writes_other_tables_for_long_is_not_waited_for(database: Database, 
 def _sleep(connection: Any) -> None:
     with pytest.raises(psycopg.errors.QueryCanceled):
         connection.execute("SELECT pg_sleep(600)")
+
+
+def test_a_partitioned_table_is_one_table(database: Database, tmp_path: Path) -> None:
+    """Rows that come, move to another partition and go; partitions that are attached, cut and taken away."""
+    database.run(
+        "ALTER PUBLICATION tablestore SET (publish_via_partition_root = true)",
+        "CREATE TABLE t (id int PRIMARY KEY, n int, long text) PARTITION BY RANGE (id)",
+        "ALTER TABLE t ALTER long SET STORAGE EXTERNAL",
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high (n int, gone int, long text, id int PRIMARY KEY)",  # in another order
+        "ALTER TABLE high DROP gone, ALTER id SET NOT NULL",
+        "ALTER TABLE t ATTACH PARTITION high FOR VALUES FROM (10) TO (20)",
+        "INSERT INTO t SELECT i, i, repeat('x', 4000) FROM generate_series(1, 19) i",
+    )
+    state = caught_up(database, tmp_path, chunk_rows=4)
+    state.events.clear()
+    assert state.differences("t") == []
+    for statement in (
+        "UPDATE t SET n = n + 1 WHERE id % 2 = 0",
+        "UPDATE t SET id = id + 9 WHERE id = 3 OR id = 9",
+        "DELETE FROM t WHERE id < 3 OR id = 15",
+        "INSERT INTO low VALUES (1, 7)",
+    ):
+        with contextlib.suppress(psycopg.errors.UniqueViolation):
+            database.run(statement)
+        state.catch_up()
+        assert state.differences("t") == []
+    assert state.events == []
+    for statement in (
+        "CREATE TABLE more AS SELECT 25 AS id, 1 AS n, 'y' AS long; ALTER TABLE more ADD PRIMARY KEY (id)",
+        "ALTER TABLE t ATTACH PARTITION more FOR VALUES FROM (20) TO (30)",
+        "TRUNCATE high",
+        "ALTER TABLE t DETACH PARTITION low",
+    ):
+        database.run(statement)
+        state.catch_up()
+        assert state.differences("t") == []
 
 
 def test_rows_that_the_role_does_not_see_are_a_reason_not_to_capture(

@@ -43,7 +43,7 @@ from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.flow.source import Offset
 
-_IDLE_BYTES = 16 << 20  # of the log of others, after which the position moves on
+_IDLE_BYTES = 1 << 20  # of the log of others, after which the position moves on: each look decodes it
 _TRIES = 20
 _SECOND = "('x' || encode(substring(data FROM 10 FOR 8), 'hex'))::bit(64)::int8 / 1000000"
 _CHANGED = f"""
@@ -361,7 +361,7 @@ def _why_again(before: PostgresProgress, table: PostgresTable) -> str:
     if before.table.number != table.number:
         return "another table has its name"
     if before.table.storage != table.storage:
-        return "it was truncated, or its rows were rewritten"
+        return "it was truncated, its rows were rewritten, or its partitions are others"
     if before.table.published not in ("", table.published):
         return "it left the publication for a time, or the publication was altered: changes may be missing"
     if not table.only_grown(before.table) or (
@@ -378,7 +378,7 @@ def _next_bound(connection: Connection, table: PostgresTable, low: str | None, r
         return None
     where, values = range_of(table, low, None)
     name = quoted(column.name)
-    query = in_statement(f"SELECT {column.selected} FROM (SELECT {name} FROM ONLY {table.spelled} WHERE ")
+    query = in_statement(f"SELECT {column.selected} FROM (SELECT {name} FROM {table.spelled_rows} WHERE ")
     query += (
         where + in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + f"%s) k ORDER BY {in_statement(name)}"
     )

@@ -176,7 +176,7 @@ def rows_now(
         if now is None:
             return
         condition, values = where(now)
-        query = in_statement(f"SELECT {now.selected} FROM ONLY {now.spelled} WHERE ") + condition
+        query = in_statement(f"SELECT {now.selected} FROM {now.spelled_rows} WHERE ") + condition
         yield from copied_rows(connection.copied(query, values), len(table.columns))
 
 

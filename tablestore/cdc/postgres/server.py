@@ -51,13 +51,15 @@ _SPELLED = """
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s"""
 _RUNNING = """
-    WITH locks AS MATERIALIZED (SELECT * FROM pg_locks WHERE granted)
+    WITH RECURSIVE locks AS MATERIALIZED (SELECT * FROM pg_locks WHERE granted),
+    whole(number) AS (SELECT unnest(%s::oid[]) UNION
+        SELECT i.inhrelid FROM whole w JOIN pg_inherits i ON i.inhparent = w.number)
     SELECT l.transactionid::text, coalesce(l.pid, 0) FROM locks l LEFT JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
     AND l.pid IS DISTINCT FROM pg_backend_pid()
     AND coalesce(a.state, '?') NOT IN ('idle in transaction', 'idle in transaction (aborted)')
     AND l.virtualtransaction IN (SELECT virtualtransaction FROM locks
-        WHERE locktype = 'relation' AND relation = ANY(%s::oid[]) AND mode = ANY(%s::text[])
+        WHERE locktype = 'relation' AND relation IN (SELECT number FROM whole) AND mode = ANY(%s::text[])
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
 
 
@@ -205,7 +207,7 @@ class Connection:
         with self.view():
             renamed = Unavailable(f"{title_of(self.address)}: {spelled[0][0]} was renamed at this moment")
             try:
-                self.run(f"LOCK TABLE ONLY {in_statement(spelled[0][0])} IN ACCESS SHARE MODE")
+                self.run(f"LOCK TABLE {in_statement(spelled[0][0])} IN ACCESS SHARE MODE")
             except NotFound:
                 raise renamed from None
             if self.rows(_SPELLED, table) != spelled:  # the view begins here

@@ -111,7 +111,8 @@ class PostgresColumn:
 class PostgresTable:
     """A table that can be captured. `storage` is another number once its rows were rewritten or truncated;
     `identity` is its replica identity. `published` is another text once it left the publication and came
-    back, or the publication was altered."""
+    back, or the publication was altered. A `partitioned` table has the storage of all its partitions, which
+    are no tables of their own."""
 
     schema_name: str
     name: str
@@ -121,6 +122,7 @@ class PostgresTable:
     columns: tuple[PostgresColumn, ...]
     primary_key: tuple[str, ...]
     published: str = ""
+    partitioned: bool = False
 
     @property
     def source(self) -> SourceName:
@@ -129,6 +131,11 @@ class PostgresTable:
     @property
     def spelled(self) -> str:
         return f"{quoted(self.schema_name)}.{quoted(self.name)}"
+
+    @property
+    def spelled_rows(self) -> str:
+        """The rows that are its own in a statement: not those of tables that inherit from it."""
+        return self.spelled if self.partitioned else f"ONLY {self.spelled}"
 
     @cached_property
     def shape(self) -> TableShape:
@@ -205,12 +212,23 @@ class PostgresTable:
 
 
 _TABLES = """
-    SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition,
-        c.relreplident::text, coalesce(pg_relation_filenode(c.oid), 0)::int8,
+    WITH RECURSIVE part(root, number) AS (
+        SELECT inhparent, inhrelid FROM pg_inherits
+        UNION ALL SELECT p.root, i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.number),
+    whole AS (
+        SELECT p.root, string_agg(p.number || '.' || coalesce(pg_relation_filenode(p.number), 0), ' '
+                ORDER BY p.number) AS storages,
+            string_agg(c.relname, ', ') FILTER (WHERE c.relpersistence <> 'p' OR c.relkind = 'f'
+                OR c.relkind = 'r' AND c.relreplident NOT IN ('d', 'f')) AS unfit
+        FROM part p JOIN pg_class c ON c.oid = p.number GROUP BY p.root)
+    SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
+        c.relreplident::text, CASE c.relkind
+            WHEN 'p' THEN ('x' || left(md5(w.storages), 15))::bit(60)::int8
+            ELSE pg_relation_filenode(c.oid)::int8 END,
         coalesce(has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'), true),
-        row_security_active(c.oid)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
+        row_security_active(c.oid), coalesce(w.unfit, '')
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN whole w ON w.root = c.oid
+    WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname <> 'information_schema'
     AND NOT starts_with(n.nspname, 'pg_') AND (%s::oid IS NULL OR c.oid = %s)"""
 _COLUMNS = """
     WITH RECURSIVE base(number, type, modifier) AS (
@@ -232,7 +250,8 @@ _KEYS = """
     WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND k.place <= i.indnkeyatts
     GROUP BY i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident"""
 _PUBLISHED = """
-    SELECT c.oid::int8, r.prqual IS NOT NULL, r.prattrs::int2[], concat_ws('.', p.oid, p.xmin, r.oid, s.oid)
+    SELECT c.oid::int8, p.pubviaroot, r.prqual IS NOT NULL, r.prattrs::int2[],
+        concat_ws('.', p.oid, p.xmin, r.oid, s.oid)
     FROM pg_publication p CROSS JOIN pg_class c
     LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid
     LEFT JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace
@@ -265,11 +284,12 @@ def tables_now(
     published = {number: how for number, *how in connection.rows(_PUBLISHED, publication, numbers)}
     tables: dict[SourceName, PostgresTable | str] = {}
     for name, row in chosen.items():
-        number, *_, replica, storage, _, _ = row
+        number, _, _, kind, _, replica, storage, *_ = row
         its, key = tuple(columns.get(number, ())), primary.get(number, ())
         member = published.get(number)
-        place = str(member[2]) if member else ""
-        table = PostgresTable(name.database, name.table, number, storage, replica, its, key, place)
+        place = str(member[-1]) if member else ""
+        what = (number, storage or 0, replica, its, key, place, kind == "p")
+        table = PostgresTable(name.database, name.table, *what)
         reason = _refusal(table, row, identity.get(number), publication, member)
         tables[name] = (reason if refuse else "") or table
     return tables
@@ -284,8 +304,12 @@ def _refusal(
 ) -> str:
     """Why a table cannot be captured; empty if it can."""
     spelled = table.spelled
-    if row[3] == "p" or row[5]:
-        return "partitioned tables and their partitions of PostgreSQL are not captured"
+    readable, hidden, unfit = row[7:]
+    if unfit and table.partitioned:
+        return (
+            f"partitions are UNLOGGED, foreign, or their REPLICA IDENTITY is not DEFAULT or FULL: {unfit}; "
+            "ALTER TABLE … SET LOGGED, ALTER TABLE … REPLICA IDENTITY DEFAULT"
+        )
     if row[4] == "u":
         return f"it is UNLOGGED, so its changes are in no log: ALTER TABLE {spelled} SET LOGGED"
     if not table.primary_key:
@@ -302,7 +326,6 @@ def _refusal(
             "its REPLICA IDENTITY is an index that is not its primary key: "
             f"ALTER TABLE {spelled} REPLICA IDENTITY DEFAULT"
         )
-    readable, hidden = row[8:]
     if not readable:
         schema = quoted(table.schema_name)
         return f"the role may not read it: GRANT USAGE ON SCHEMA {schema}; GRANT SELECT ON {spelled}"
@@ -311,7 +334,9 @@ def _refusal(
     change = f"ALTER PUBLICATION {quoted(publication)}"
     if published is None:
         return f"it is not in the publication: {change} ADD TABLE {spelled}"
-    filtered, listed, _ = published
+    via_root, filtered, listed, _ = published
+    if table.partitioned and not via_root:
+        return f"its partitions are published by themselves: {change} SET (publish_via_partition_root = true)"
     if filtered or (listed is not None and not {c.number for c in table.columns} <= {*listed}):
         return f"the publication leaves out rows or columns of it: {change} SET TABLE …"
     return ""
