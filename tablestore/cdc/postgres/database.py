@@ -225,7 +225,10 @@ class PostgresDatabase:
             altered = self._with_events(here, tables, {})
             if altered is not None:
                 return altered
-            plan = self._planned_chunks(connection, here)
+            try:
+                plan = self._planned_chunks(connection, here)
+            except NotFound:
+                continue  # it was dropped or renamed at this moment
             log_end = connection.log_end()
             if self._same_behind(connection, here, tables):
                 break
