@@ -23,6 +23,7 @@ class PostgresServer:
 
     def __init__(self, folder: Path, command: list[str], port: int, programs: str | None) -> None:
         self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        self.folder = folder
         self._log, self._command = folder.with_suffix(".log"), command
         self._ready = partial(_answers, programs, port)
         self._running = contextlib.ExitStack()

@@ -236,6 +236,8 @@ def _error(address: Address, error: Any) -> TablestoreError:
     code, text = error.sqlstate or "", f"{title_of(address)}: {str(error).strip()}"
     if code.startswith("28") or "password authentication failed" in text or "no password supplied" in text:
         return InvalidRequest(f"{text}; the password comes from {address.place_of_password}")
+    if not code and ("certificate" in text or "does not support SSL" in text):
+        return InvalidRequest(f"{text}; tls_ca names a file of the CAs that are trusted")
     if code == "42501":
         return InvalidRequest(
             f"{text}; ALTER ROLE {address.user} REPLICATION; GRANT SELECT ON … TO {address.user}"
