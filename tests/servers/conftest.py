@@ -14,11 +14,12 @@ from tests.peers import java_env
 from tests.servers import fluss as fluss_server
 from tests.servers import hive as hive_server
 from tests.servers import kafka as kafka_server
-from tests.servers import postgres as postgres_server
+from tests.servers import postgres as postgres_servers
 from tests.servers import s3 as s3_servers
 from tests.servers.fluss import Fluss
 from tests.servers.java_catalog import JavaCatalog
 from tests.servers.kafka import Broker
+from tests.servers.postgres import PostgresServer
 from tests.servers.s3 import S3Server
 from tests.suite import counterparts
 
@@ -42,9 +43,14 @@ def s3(request: pytest.FixtureRequest) -> S3Server:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    with postgres_server.postgres() as uri:
-        yield uri
+def postgres_server() -> Iterator[PostgresServer]:
+    with postgres_servers.postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server: PostgresServer) -> str:
+    return postgres_server.url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

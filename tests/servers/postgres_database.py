@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -13,6 +14,7 @@ import psycopg
 import pytest
 
 import tablestore as ts
+from tests.servers.postgres import PostgresServer
 
 USER = "job"
 KEYS = 400
@@ -21,10 +23,23 @@ KEYS = 400
 class Database:
     """A database of its own, with a publication of all its tables."""
 
-    def __init__(self, server: str, name: str) -> None:
+    def __init__(self, server: PostgresServer, name: str) -> None:
         self.server, self.name = server, name
-        self.url = server.rpartition("/")[0] + f"/{name}"
+        self.url = server.url.rpartition("/")[0] + f"/{name}"
+        self.connect()
+
+    def connect(self) -> None:
         self.connection: Any = psycopg.connect(self.url, autocommit=True)
+        self.connection.execute("SET synchronous_commit = on")
+
+    def restart(self, pause_seconds: float) -> None:
+        """Kill the server, and start it again in a moment."""
+        self.server.kill()
+        try:
+            time.sleep(pause_seconds)
+        finally:
+            self.server.start()
+        self.connect()
 
     def run(self, *statements: str) -> None:
         for statement in statements:
@@ -39,17 +54,20 @@ class Database:
 
 
 @pytest.fixture
-def database(postgres: str, request: pytest.FixtureRequest) -> Iterator[Database]:
+def database(postgres_server: PostgresServer) -> Iterator[Database]:
     name = f"capture_{random.SystemRandom().randrange(1 << 40):x}"
-    with psycopg.connect(postgres, autocommit=True) as admin:
+    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}")
-        found = Database(postgres, name)
-        found.run("SET synchronous_commit = on", "CREATE PUBLICATION tablestore FOR ALL TABLES")
+    found = Database(postgres_server, name)
+    try:
+        found.run("CREATE PUBLICATION tablestore FOR ALL TABLES")
         yield found
-        for slot in found.slots():
-            admin.execute(f"SELECT pg_drop_replication_slot('{slot}')")
-        found.connection.close()
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+            for slot in found.slots():
+                admin.execute(f"SELECT pg_drop_replication_slot('{slot}')")
+            found.connection.close()
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def started(path: Path, url: str, **how: Any) -> Any:
@@ -64,21 +82,22 @@ def run(path: Path, url: str) -> None:
     started(path, url).wait()
 
 
-def write(url: str, seed: int, stopping: threading.Event) -> None:
+def write(url: str, seed: int, stopping: threading.Event, pause_seconds: float = 0.002) -> None:
     """Transactions of a few statements: rows that come, change, move to another key and go; some roll
-    back."""
+    back. It goes on after the server was away."""
     r = random.Random(seed)
-    with psycopg.connect(url) as connection:
-        connection.execute("SET synchronous_commit = " + r.choice(["on", "off"]))
-        connection.commit()
-        while not stopping.is_set():
-            try:
-                for _ in range(r.randint(1, 4)):
-                    connection.execute(statement(r))
-                connection.rollback() if r.random() < 0.1 else connection.commit()
-            except (psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected):
-                connection.rollback()
-            time.sleep(0.002)
+    while not stopping.is_set():
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
+            connection.execute("SET synchronous_commit = " + r.choice(["on", "off"]))
+            connection.commit()
+            while not stopping.is_set():
+                try:
+                    for _ in range(r.randint(1, 4)):
+                        connection.execute(statement(r))
+                    connection.rollback() if r.random() < 0.1 else connection.commit()
+                except (psycopg.IntegrityError, psycopg.errors.DeadlockDetected, psycopg.ProgrammingError):
+                    connection.rollback()
+                time.sleep(pause_seconds)
 
 
 def statement(r: random.Random) -> str:
@@ -91,5 +110,63 @@ def statement(r: random.Random) -> str:
             f"UPDATE {table} SET long = repeat('{other}+', 1200), n = {other} WHERE id = {key}",
             f"UPDATE {table} SET id = {other} WHERE id = {key}",
             f"DELETE FROM {table} WHERE id = {key}",
+            f"UPDATE {table} SET e{r.randrange(3)} = {other} WHERE id = {key}",
         ]
     )
+
+
+def alter(url: str, seed: int, stopping: threading.Event) -> None:
+    """Statements that alter tables a and b beside those who write, with rows or without; some roll back."""
+    r = random.Random(seed)
+    while not stopping.is_set():
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
+            connection.execute("SET lock_timeout = '300ms'")
+            connection.commit()
+            while not stopping.wait(r.uniform(0, 0.2)):
+                try:
+                    for ddl in alteration(r):
+                        connection.execute(ddl)
+                        if r.random() < 0.5:
+                            connection.execute(statement(r))
+                        if r.random() < 0.5:
+                            connection.commit()
+                    connection.rollback() if r.random() < 0.1 else connection.commit()
+                except psycopg.errors.Error as e:
+                    if connection.closed:
+                        raise psycopg.OperationalError from e
+                    connection.rollback()
+
+
+def alteration(r: random.Random) -> list[str]:
+    """One that stays, or some that end where they began."""
+    table, extra = r.choice(["a", "b"]), f"e{r.randrange(3)}"
+    alter = f"ALTER TABLE {table} "
+    return r.choice(
+        [
+            [f"{alter} ADD {extra} bigint"],
+            [f"{alter} ADD {extra} bigint DEFAULT 7"],
+            [f"{alter} DROP {extra}"],
+            [f"{alter} ADD {extra} bigint", f"{alter} DROP {extra}"],
+            [f"{alter} RENAME n TO m", f"{alter} RENAME m TO n"],
+            [f"{alter} RENAME TO other", f"ALTER TABLE other RENAME TO {table}"],
+            [f"{alter} REPLICA IDENTITY {r.choice(['FULL', 'DEFAULT'])}"],
+            [f"TRUNCATE {table}"],
+            [f"DROP TABLE {table}", *creation(table)],
+        ]
+    )
+
+
+def creation(table: str) -> list[str]:
+    return [
+        f"CREATE TABLE {table} (id int PRIMARY KEY, n int, long text)",
+        f"ALTER TABLE {table} ALTER long SET STORAGE EXTERNAL",
+        f"INSERT INTO {table} SELECT i, 0, repeat(i || '*', 1200) FROM generate_series(1, {KEYS}, 2) i",
+    ]
+
+
+def restore(database: Database) -> None:
+    """Have both tables, whatever was at work when it ended."""
+    for table in ("a", "b"):
+        if database.rows(f"SELECT to_regclass('{table}') IS NULL") == [(True,)]:
+            renamed = database.rows("SELECT to_regclass('other') IS NOT NULL") == [(True,)]
+            database.run(*([f"ALTER TABLE other RENAME TO {table}"] if renamed else creation(table)))

@@ -269,7 +269,7 @@ def test_the_plan_says_which_tables_are_left_out_and_changes_nothing(
         "unlogged": "SET LOGGED",
         "nothing": "REPLICA IDENTITY DEFAULT",
         "other": "REPLICA IDENTITY DEFAULT",
-        "parts": "partitioned",
+        "parts": "SET (publish_via_partition_root = true)",
     }.items():
         assert reason in found[name].reason
     assert database.slots() == []

@@ -34,27 +34,23 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
+from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELATION, LogTable
 from tablestore.cdc.postgres.pieces import ChunkPiece, LogPiece, range_of
-from tablestore.cdc.postgres.server import Connection, title_of
-from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text, require_ready, server_of
+from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
+from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_ready, server_of
 from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, quoted, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.flow.source import Offset
 
-_IDLE_BYTES = 16 << 20  # of the log of others, after which the position moves on
+_IDLE_BYTES = 1 << 20  # of the log of others, after which the position moves on: each look decodes it
 _TRIES = 20
+_SECOND = "('x' || encode(substring(data FROM 10 FOR 8), 'hex'))::bit(64)::int8 / 1000000"
 _CHANGED = f"""
-    WITH messages AS MATERIALIZED (
-        SELECT get_byte(data, 0) AS code, encode(data, 'hex') AS text FROM (
-            SELECT CASE WHEN get_byte(data, 0) IN (73, 85, 68)
-                THEN substring(data FROM 1 FOR 5) ELSE data END AS data
-            FROM {PEEK}) m)
-    SELECT 0, ('x' || substring(text FROM 3 FOR 8))::bit(32)::int8, count(*) FROM messages
-        WHERE code IN (73, 85, 68) GROUP BY 2
-    UNION ALL
-    SELECT 1, ('x' || substring(text FROM 19 FOR 16))::bit(64)::int8 / 1000000 + 946684800, count(*)
-        FROM messages WHERE code = 66 GROUP BY 2"""
+    SELECT CASE get_byte(data, 0) WHEN {RELATION} THEN data
+        WHEN {BEGIN} THEN substring(data FROM 1 FOR 1) || int8send({_SECOND})
+        ELSE substring(data FROM 1 FOR 5) END, count(*)
+    FROM {PEEK} GROUP BY 1"""
 
 
 @dataclass(frozen=True)
@@ -189,7 +185,8 @@ class PostgresDatabase:
         return words
 
     def _tables(self, connection: Connection) -> dict[SourceName, PostgresTable | str]:
-        return tables_now(connection, self.slot.publication, self.patterns.choose)
+        with connection.view():
+            return tables_now(connection, self.slot.publication, self.patterns.choose)
 
     def _next(self, connection: Connection, here: PostgresOffset) -> PostgresOffset | None:
         facts = {"planned": SYSTEM.now_ms() / 1000}
@@ -203,7 +200,7 @@ class PostgresDatabase:
             if server_of(connection) != here.server:
                 raise NotFound(
                     f"{title_of(self.address)} is another server than before, or another timeline of it: "
-                    "read_again='*.*' (--read-again '*.*') reads all tables anew"
+                    f"{AGAIN}"
                 )
             self.slot.require(connection, here.position)
         if not here.looked or again:
@@ -228,19 +225,23 @@ class PostgresDatabase:
             altered = self._with_events(here, tables, {})
             if altered is not None:
                 return altered
-            plan = self._planned_chunks(connection, here)
+            try:
+                plan = self._planned_chunks(connection, here)
+            except NotFound:
+                continue  # it was dropped or renamed at this moment
             log_end = connection.log_end()
-            end, target = log_end, None
-            if here.position is not None and here.settled and not plan:
-                target = (here.target or log_end) if self.bounded else None
-                end = min(target or log_end, max(log_end, here.position), here.position + self.log_bytes)
-            with connection.view(self.patience_seconds):
-                if self._tables(connection) == tables:
-                    break
+            if self._same_behind(connection, here, tables):
+                break
         else:
             raise Unavailable(f"{title_of(self.address)}: tables are altered again and again")
+        end, target = log_end, None
+        if here.position is not None and here.settled and not plan:
+            target = (here.target or log_end) if self.bounded else None
+            end = min(target or log_end, here.position + self.log_bytes)
         start = end if here.position is None else here.position
-        changed, commits = self._changes(connection, here, start, end)
+        changed, commits, others = self._changes(connection, here, start, end)
+        if others:
+            return self._with_events(here, tables, dict.fromkeys(others, "it was altered, and altered back"))
         facts = {**here.facts, "commits": commits, "log_bytes": end - start, "bytes_behind": log_end - end}
         states = here.moved_on(settled=True) | plan
         there = replace(here, position=end, tables=states, changed=changed, facts=facts, settled=not plan)
@@ -252,16 +253,43 @@ class PostgresDatabase:
         quiet = not changed and here.settled and here.position is not None and end - start < _IDLE_BYTES
         return None if quiet else there
 
+    def _same_behind(
+        self, connection: Connection, here: PostgresOffset, tables: Mapping[SourceName, PostgresTable | str]
+    ) -> bool:
+        """Whether captured tables are still the same in a view that has all statements that altered them and
+        are in the log by now."""
+        captured = {n: p.table.number for n, p in here.tables.items() if p.captured and p.table is not None}
+        connection.require_all_seen(self.patience_seconds, [*captured.values()], ALTERING)
+        now = self._tables(connection)
+        return all(now.get(name) == tables.get(name) for name in captured)
+
     def _changes(
         self, connection: Connection, here: PostgresOffset, start: int, end: int
-    ) -> tuple[tuple[int, ...], list[list[int]]]:
-        """(numbers of captured tables with changes between two places, transactions by their seconds)."""
+    ) -> tuple[tuple[int, ...], list[list[int]], list[SourceName]]:
+        """(numbers of captured tables with changes between two places, transactions by their seconds, tables
+        that the log has otherwise than they are)."""
         if start >= end:
-            return (), []
+            return (), [], []
         found = connection.rows(_CHANGED, self.slot.name, lsn_text(end), self.slot.publication)
-        mine = {p.table.number for p in here.tables.values() if p.table is not None and p.has_rows}
-        changed = tuple(number for what, number, _ in found if what == 0 and number in mine)
-        return changed, [[second, count] for what, second, count in found if what == 1]
+        mine = {
+            p.table.number: (name, p.table)
+            for name, p in here.tables.items()
+            if p.table is not None and p.has_rows
+        }
+        changed: list[int] = []
+        commits: list[list[int]] = []
+        others: list[SourceName] = []
+        for message, count in found:
+            code, number = message[0], int.from_bytes(message[1:5], "big")
+            if code == BEGIN:
+                commits.append([int.from_bytes(message[1:], "big") + EPOCH_SECONDS, count])
+            elif code in CHANGES and number in mine:
+                changed.append(number)
+            elif code == RELATION and number in mine:
+                name, table = mine[number]
+                if not table.agrees(LogTable.parse(message)):
+                    others.append(name)
+        return tuple(dict.fromkeys(changed)), commits, others
 
     def _planned_chunks(
         self, connection: Connection, here: PostgresOffset
@@ -336,7 +364,9 @@ def _why_again(before: PostgresProgress, table: PostgresTable) -> str:
     if before.table.number != table.number:
         return "another table has its name"
     if before.table.storage != table.storage:
-        return "it was truncated, or its rows were rewritten"
+        return "it was truncated, its rows were rewritten, or its partitions are others"
+    if before.table.published not in ("", table.published):
+        return "it left the publication for a time, or the publication was altered: changes may be missing"
     if not table.only_grown(before.table) or (
         before.state != FOLLOWED and before.table.columns != table.columns
     ):
@@ -351,7 +381,9 @@ def _next_bound(connection: Connection, table: PostgresTable, low: str | None, r
         return None
     where, values = range_of(table, low, None)
     name = quoted(column.name)
-    query = f"SELECT {column.selected} FROM (SELECT {name} FROM ONLY {table.spelled} WHERE {where}"
-    query += f" ORDER BY {name} LIMIT 2 OFFSET %s) k ORDER BY {name}"
+    query = in_statement(f"SELECT {column.selected} FROM (SELECT {name} FROM {table.spelled_rows} WHERE ")
+    query += (
+        where + in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + f"%s) k ORDER BY {in_statement(name)}"
+    )
     found: Sequence[tuple[Any, ...]] = connection.rows(query, *values, max(1, rows) - 1)
     return str(found[0][0]) if len(found) > 1 else None

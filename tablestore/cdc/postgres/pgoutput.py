@@ -24,33 +24,38 @@ from tablestore.core.errors import Corrupt
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 NULL, UNCHANGED = -1, -2
-_BEGIN, _DELETE, _INSERT, _RELATION, _UPDATE = b"BDIRU"
-_KEY, _OLD, _NEW = b"KON"
-_EPOCH_SECONDS = 946_684_800  # 2000 after 1970
+BEGIN, RELATION = b"BR"
+CHANGES = tuple(b"IUD")
+(_KEY,) = b"K"
+EPOCH_SECONDS = 946_684_800  # 2000 after 1970
 _BLOCK_BYTES = 8 << 20
 Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LogTable:
-    """A table as its rows lie in the log: names, type numbers and modifiers of its columns."""
+    """A table as its rows lie in the log: names, type numbers and modifiers of its columns. `identity`: those
+    that an old row has at least."""
 
     number: int
     columns: tuple[tuple[str, int, int], ...]
+    identity: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, message: bytes) -> LogTable:
         number = int.from_bytes(message[1:5], "big")
         at = message.index(0, message.index(0, 5) + 1) + 2  # behind both names and the identity
-        columns = []
+        columns, identity = [], []
         count, at = int.from_bytes(message[at : at + 2], "big"), at + 2
         for _ in range(count):
             end = message.index(0, at + 1)
             kind = int.from_bytes(message[end + 1 : end + 5], "big")
             modifier = int.from_bytes(message[end + 5 : end + 9], "big", signed=True)
-            columns.append((message[at + 1 : end].decode(), kind, modifier))
+            name = message[at + 1 : end].decode()
+            columns.append((name, kind, modifier))
+            identity += [name] * (message[at] & 1)
             at = end + 9
-        return cls(number, tuple(columns))
+        return cls(number, tuple(columns), tuple(identity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +92,13 @@ class PostgresLog:
         data = np.frombuffer(b"".join(rows) + bytes(PADDING), np.uint8)
         codes = data[starts]
         counted, seconds = self._transactions(data, starts, codes)
-        changes = np.isin(codes, (_INSERT, _UPDATE, _DELETE)) & counted
-        numbers = np.where(changes | (codes == _RELATION), _numbers(data, starts + 1, 4), -1)
+        changes = np.isin(codes, CHANGES) & counted
+        numbers = np.where(changes | (codes == RELATION), _numbers(data, starts + 1, 4), -1)
         for number in np.unique(numbers[numbers >= 0]).tolist():
             if number not in self.tables:
                 continue
             mine = numbers == number
-            shapes = np.flatnonzero(mine & (codes == _RELATION))
+            shapes = np.flatnonzero(mine & (codes == RELATION))
             edges = [0, *shapes.tolist(), len(rows)]
             for begin, stop in itertools.pairwise(edges):
                 if begin in shapes:
@@ -104,11 +109,11 @@ class PostgresLog:
 
     def _transactions(self, data: Ints, starts: Ints, codes: Ints) -> tuple[Ints, Ints]:
         """(whether each message is of a transaction that counts, the second of its commit)."""
-        begins = np.flatnonzero(codes == _BEGIN)
+        begins = np.flatnonzero(codes == BEGIN)
         commits = _numbers(data, starts[begins] + 1, 8)
         counts = np.r_[self._counted, (commits >= self.start) & (commits < self.end)]
-        at = np.r_[self._seconds, _numbers(data, starts[begins] + 9, 8) // 1_000_000 + _EPOCH_SECONDS]
-        place = np.cumsum(codes == _BEGIN)
+        at = np.r_[self._seconds, _numbers(data, starts[begins] + 9, 8) // 1_000_000 + EPOCH_SECONDS]
+        place = np.cumsum(codes == BEGIN)
         self._counted, self._seconds = bool(counts[-1]), int(at[-1])
         return counts[place], at[place]
 
@@ -125,9 +130,9 @@ class PostgresLog:
         offsets, lengths = offsets[:, :count], lengths[:, :count]
         kinds, tags, messages = kinds[:count], tags[:count], messages[:count]
         after = np.flatnonzero(kinds == UPDATE_AFTER)
-        whole = after[(after > 0) & (kinds[after - 1] == UPDATE_BEFORE) & (tags[after - 1] == _OLD)]
-        for c in range(columns):
-            same = whole[lengths[c, whole] == UNCHANGED]
+        after = after[(after > 0) & (kinds[after - 1] == UPDATE_BEFORE)]
+        for c in range(columns):  # a long key comes in the old row, though it is unchanged
+            same = after[(lengths[c, after] == UNCHANGED) & (lengths[c, after - 1] != NULL)]
             offsets[c, same], lengths[c, same] = offsets[c, same - 1], lengths[c, same - 1]
         moved = np.flatnonzero((tags == _KEY) & (kinds == UPDATE_BEFORE))
         kinds[moved], kinds[moved + 1] = DELETE, INSERT

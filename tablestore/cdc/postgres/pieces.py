@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -24,14 +24,16 @@ from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import keyed
 from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog, copied_rows
-from tablestore.cdc.postgres.server import Connection, title_of
+from tablestore.cdc.postgres.server import Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text
 from tablestore.cdc.postgres.tables import PostgresTable, quoted, tables_now
 from tablestore.cdc.postgres.values import Mask, columns_of
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import NotFound, Unavailable
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
 T = TypeVar("T")
+Condition = tuple[str, list[Any]]
+"""A condition of a statement, and its values."""
 _LOOKED_UP = 5_000  # rows in a statement
 
 
@@ -86,18 +88,13 @@ class LogPiece:
     def _looked_up(self, table: PostgresTable, keys: pa.Table, seconds: int) -> Iterator[TableRows | BadRow]:
         """The rows of these keys as they are now."""
         keys = keys.group_by(keys.column_names).aggregate([])
-        names = [quoted(name) for name in table.primary_key]
-        of = {c.name: c for c in table.columns}
-        casts = ", ".join(f"x{i}::{of[name].spelled}" for i, name in enumerate(table.primary_key))
-        texts = ", ".join(["%s::text[]"] * len(names))
-        aliases = ", ".join(f"x{i}" for i in range(len(names)))
-        where = f"({', '.join(names)}) IN (SELECT {casts} FROM unnest({texts}) AS x({aliases}))"
         for begin in range(0, len(keys), _LOOKED_UP):
-            part = keys.slice(begin, _LOOKED_UP)
-            values = [part.column(i).to_pylist() for i in range(len(names))]
+            values = [column.to_pylist() for column in keys.slice(begin, _LOOKED_UP).columns]
 
-            def rows(values: Sequence[Any] = values) -> Iterator[Slices]:
-                return rows_now(self.address, table, where, values, self.patience_seconds)
+            def rows(values: list[Any] = values) -> Iterator[Slices]:
+                return rows_now(
+                    self.address, table, lambda now: _has_keys(now, values), self.patience_seconds
+                )
 
             for slices in patiently_begun(rows, self.address, self.patience_seconds):
                 kinds = np.full(slices.rows, UPDATE_AFTER, np.int8)
@@ -128,41 +125,58 @@ class ChunkPiece:
     def read(self) -> Iterator[TableRows | BadRow]:
         """All rows as +I; none of a table that was altered since the chunk was planned: it is read again
         then."""
-        where, values = range_of(self.definition, self.low, self.high)
 
         def rows() -> Iterator[Slices]:
-            return rows_now(self.address, self.definition, where, values, self.patience_seconds)
+            where = partial(range_of, low=self.low, high=self.high)
+            return rows_now(self.address, self.definition, where, self.patience_seconds)
 
         for slices in patiently_begun(rows, self.address, self.patience_seconds):
             kinds = np.full(slices.rows, INSERT, np.int8)
             yield from _changes(self.definition, slices, kinds, None, self.position)
 
 
-def range_of(table: PostgresTable, low: str | None, high: str | None) -> tuple[str, list[str]]:
-    """The condition of a range of keys, and its values; the server alone compares keys."""
+def range_of(table: PostgresTable, low: str | None, high: str | None) -> Condition:
+    """Which rows are in a range of keys; the server alone compares keys."""
     column = table.chunk_key
     ends = [(">", low), ("<=", high)] if column is not None else []
     parts = [
-        f"{quoted(column.name)} {sign} %s::{column.spelled}"
+        in_statement(f"{quoted(column.name)} {sign} ") + f"%s::{in_statement(column.spelled)}"
         for sign, end in ends
         if end is not None and column
     ]
     return " AND ".join(parts) or "true", [end for _, end in ends if end is not None]
 
 
+def _has_keys(table: PostgresTable, keys: list[Any]) -> Condition:
+    """Which rows have one of these keys: a list of texts for each column of it."""
+    of = {c.name: c for c in table.columns}
+    names = ", ".join(quoted(name) for name in table.primary_key)
+    casts = ", ".join(f"x{i}::{of[name].spelled}" for i, name in enumerate(table.primary_key))
+    aliases = ", ".join(f"x{i}" for i in range(len(keys)))
+    texts = ", ".join(["%s::text[]"] * len(keys))
+    sought = in_statement(f"({names}) IN (SELECT {casts} FROM unnest(")
+    return f"{sought}{texts}) AS x({aliases}))", keys
+
+
 def rows_now(
-    address: Address, table: PostgresTable, where: str, values: Sequence[Any], patience_seconds: float
+    address: Address,
+    table: PostgresTable,
+    where: Callable[[PostgresTable], Condition],
+    patience_seconds: float,
 ) -> Iterator[Slices]:
-    """Rows of a table in a view that has all that is in the log; none where the table is another by now."""
+    """Rows of a table in a view that has all that is in the log, whatever the names of table and columns are
+    by now; none where columns are gone or of other types, which the next batch sees."""
     with (
         Connection.open(address) as connection,
         contextlib.suppress(NotFound),
-        connection.view(patience_seconds, table.spelled),
+        connection.view_of(table.number, patience_seconds),
     ):
-        now = tables_now(connection, "", lambda name: name == table.source, refuse=False).get(table.source)
-        if not isinstance(now, PostgresTable) or not now.includes(table):
+        tables = tables_now(connection, "", lambda name: True, only=table.number, refuse=False).values()
+        now = next((table.under_names_of(t) for t in tables if isinstance(t, PostgresTable)), None)
+        if now is None:
             return
-        query = f"SELECT {table.selected} FROM ONLY {table.spelled} WHERE {where}"
+        condition, values = where(now)
+        query = in_statement(f"SELECT {now.selected} FROM {now.spelled_rows} WHERE ") + condition
         yield from copied_rows(connection.copied(query, values), len(table.columns))
 
 
@@ -178,24 +192,14 @@ def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds
 
 
 def _in_columns(images: Images, table: PostgresTable) -> Slices:
-    """The images with the columns of the definition, by their names; those added later are NULL. Raises
-    InvalidRequest for a column that the definition does not have so."""
-    places = {name: i for i, (name, _, _) in enumerate(images.relation.columns)}
-    known = {c.name: (c.type_number, c.modifier) for c in table.columns}
-    for name, *its in images.relation.columns:
-        if known.get(name) != tuple(its):
-            raise InvalidRequest(
-                f"{table.source}: column {name!r} in the log is none of the table, which was altered "
-                f"and altered back: "
-                f"read_again='{table.source}' (--read-again) reads it anew"
-            )
+    """The images with the columns of the definition; those that were added later are NULL. Raises
+    Unavailable for a table that the log has otherwise: it was altered since the batch was planned."""
+    if not table.agrees(images.relation):
+        raise Unavailable(f"{table.source} in the log is {images.relation}, and not as its definition says")
     slices = images.slices
-    offsets = np.zeros((len(table.columns), slices.rows), np.int64)
-    lengths = np.full((len(table.columns), slices.rows), NULL, np.int64)
-    for i, column in enumerate(table.columns):
-        if column.name in places:
-            offsets[i] = slices.offsets[places[column.name]]
-            lengths[i] = slices.lengths[places[column.name]]
+    missing = (len(table.columns) - len(slices.offsets), slices.rows)
+    offsets = np.concatenate([slices.offsets, np.zeros(missing, np.int64)])
+    lengths = np.concatenate([slices.lengths, np.full(missing, NULL, np.int64)])
     return Slices(slices.data, slices.rows, offsets, lengths)
 
 
@@ -214,23 +218,26 @@ def _changes(
     kinds = keyed([rows.column(name) for name in table.primary_key], kinds)
     kept: Mask = kinds != UPDATE_BEFORE
     for name in table.primary_key:
-        bad[name] = bad.get(name, np.zeros(len(kinds), np.bool_)) | rows.column(name).is_null().to_numpy(
-            zero_copy_only=False
-        )
-    wrong = {n: m & kept & ((kinds != DELETE) | (n in table.primary_key)) for n, m in bad.items()}
+        null = rows.column(name).is_null().to_numpy(zero_copy_only=False)
+        bad[name] = bad.get(name, null) | null
     at = lsn_text(position)
-    for name, mask in wrong.items():
-        place = next(i for i, c in enumerate(table.columns) if c.name == name)
-        for row in np.flatnonzero(mask & kept).tolist():
-            text = slices.taken(np.arange(slices.rows) == row).binary(place)[0].as_py()
-            shown = json.dumps(rows.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
-            value = text.decode()[:80] if text else None
-            reason = f"column {name!r}: {value!r} is no value of {table.columns[place].type}"
-            when = None if seconds is None else int(seconds[row])
-            yield BadRow(
-                table.source, at, int(kinds[row]), reason, shown, when, unheld=bool(kinds[row] == DELETE)
+    for place, c in enumerate(table.columns):
+        mask = bad.get(c.name, ~kept) & kept & ((kinds != DELETE) | (c.name in table.primary_key))
+        if mask.any():
+            kept = kept & ~mask
+            shown = rows.filter(pa.array(mask)).to_pylist()
+            found = zip(
+                kinds[mask].tolist(),
+                slices.taken(mask).binary(place).to_pylist(),
+                [None] * len(shown) if seconds is None else seconds[mask].tolist(),
+                shown,
+                strict=True,
             )
-        kept = kept & ~mask
+            for kind, value, when, row in found:
+                text = value.decode()[:80] if value else None
+                reason = f"column {c.name!r}: {text!r} is no value of {c.type}"
+                as_json = json.dumps(row, default=str, ensure_ascii=False)
+                yield BadRow(table.source, at, kind, reason, as_json, when, unheld=kind == DELETE)
     if not kept.all():
         rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
         seconds = None if seconds is None else seconds[kept]

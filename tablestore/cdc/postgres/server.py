@@ -37,17 +37,30 @@ _SESSION = {
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "0",
     "search_path": "pg_catalog",
+    "quote_all_identifiers": "off",
+    "row_security": "off",
     "synchronous_commit": "local",
 }
 _LOG_END = """
     SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8,
         (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8"""
+WRITING = ("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock", "ShareRowExclusiveLock")
+WRITING += ("ExclusiveLock", "AccessExclusiveLock")
+ALTERING = ("AccessExclusiveLock",)
+_SPELLED = """
+    SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s"""
 _RUNNING = """
-    SELECT l.transactionid::text, l.pid FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
-    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
-    AND l.pid <> pg_backend_pid()
+    WITH RECURSIVE locks AS MATERIALIZED (SELECT * FROM pg_locks WHERE granted),
+    whole(number) AS (SELECT unnest(%s::oid[]) UNION
+        SELECT i.inhrelid FROM whole w JOIN pg_inherits i ON i.inhparent = w.number)
+    SELECT l.transactionid::text, coalesce(l.pid, 0) FROM locks l LEFT JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
+    AND l.pid IS DISTINCT FROM pg_backend_pid()
     AND coalesce(a.state, '?') NOT IN ('idle in transaction', 'idle in transaction (aborted)')
-    UNION ALL SELECT transaction::text, 0 FROM pg_prepared_xacts"""
+    AND l.virtualtransaction IN (SELECT virtualtransaction FROM locks
+        WHERE locktype = 'relation' AND relation IN (SELECT number FROM whole) AND mode = ANY(%s::text[])
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
 
 
 def parse_address(
@@ -115,14 +128,14 @@ class Connection:
             self.raw.close()
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a small result."""
+        """All rows of a small result; `%` is `%%` in a statement."""
         with own_errors(self.address):
-            return list(self.raw.execute(statement, values or None).fetchall())
+            return list(self.raw.execute(statement, values).fetchall())
 
     def run(self, statement: str, *values: Any) -> None:
         """A statement whose result does not matter."""
         with own_errors(self.address):
-            self.raw.execute(statement, values or None)
+            self.raw.execute(statement, values)
 
     def copied(self, query: str, values: Sequence[Any] = ()) -> Iterator[bytes]:
         """The rows of a query as COPY's binary format has them, one each: int16 columns, then of each its
@@ -151,14 +164,16 @@ class Connection:
         """Have all that is in the log on disk, also commits that did not wait for it."""
         self.run("SELECT pg_logical_emit_message(true, 'tablestore', '')")
 
-    def require_all_seen(self, patience_seconds: float) -> None:
-        """Wait until whatever was in the log before this call is seen by each statement after it.
+    def require_all_seen(self, patience_seconds: float, tables: Sequence[int], modes: Sequence[str]) -> None:
+        """Wait until what transactions with such locks on these tables had in the log before this call is
+        seen by each statement after it.
 
-        A transaction is in the log before others see it, and holds the lock of its number until they do. One
-        that is idle has not begun to commit. Raises Unavailable with the process ids of those that do not
-        end."""
+        A transaction is in the log before others see it, and holds its locks, and that of its number, until
+        they do. One that is idle has not begun to commit. Raises Unavailable with the process ids of those
+        that do not end."""
         end = SYSTEM.monotonic() + patience_seconds
-        running = dict(self.rows(_RUNNING))
+        locks = (list(tables), list(modes))
+        running = dict(self.rows(_RUNNING, *locks))
         while running:
             if SYSTEM.monotonic() > end:
                 pids = ", ".join(str(pid) for pid in running.values())
@@ -168,26 +183,43 @@ class Connection:
                     "for"
                 )
             SYSTEM.sleep(0.005)
-            now = dict(self.rows(_RUNNING))
+            now = dict(self.rows(_RUNNING, *locks))
             running = {number: pid for number, pid in running.items() if number in now}
 
     @contextlib.contextmanager
-    def view(self, patience_seconds: float, *locked: str) -> Iterator[None]:
-        """A read view while the block runs: it has all that was in the log before, and a crash takes nothing
-        of it back. The tables `locked` have the columns that the view says."""
-        self.require_all_seen(patience_seconds)
+    def view(self) -> Iterator[None]:
+        """A read view while the block runs; it begins with the first statement that reads."""
         self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
-            for name in locked:
-                self.run(f"LOCK TABLE ONLY {name} IN ACCESS SHARE MODE")
-            self.run("SELECT 1")  # the view begins here
-            if locked:
-                with Connection.open(self.address) as other:
-                    other._flush_log()  # commits that did not wait for the disk are seen here, too
             yield
         finally:
             with contextlib.suppress(TablestoreError):
                 self.run("ROLLBACK")
+
+    @contextlib.contextmanager
+    def view_of(self, table: int, patience_seconds: float) -> Iterator[None]:
+        """A view with all changes of a table that were in the log before; a crash takes nothing of it back,
+        and the table keeps its columns. Raises NotFound for a table that is gone."""
+        self.require_all_seen(patience_seconds, [table], WRITING)
+        spelled = self.rows(_SPELLED, table)
+        if not spelled:
+            raise NotFound(f"{title_of(self.address)}: table {table} is gone")
+        with self.view():
+            renamed = Unavailable(f"{title_of(self.address)}: {spelled[0][0]} was renamed at this moment")
+            try:
+                self.run(f"LOCK TABLE {in_statement(spelled[0][0])} IN ACCESS SHARE MODE")
+            except NotFound:
+                raise renamed from None
+            if self.rows(_SPELLED, table) != spelled:  # the view begins here
+                raise renamed
+            with Connection.open(self.address) as other:
+                other._flush_log()  # commits that did not wait for the disk are seen here, too
+            yield
+
+
+def in_statement(text: str) -> str:
+    """Names as a statement has them, in which `%` stands for a value."""
+    return text.replace("%", "%%")
 
 
 @contextlib.contextmanager
@@ -204,6 +236,8 @@ def _error(address: Address, error: Any) -> TablestoreError:
     code, text = error.sqlstate or "", f"{title_of(address)}: {str(error).strip()}"
     if code.startswith("28") or "password authentication failed" in text or "no password supplied" in text:
         return InvalidRequest(f"{text}; the password comes from {address.place_of_password}")
+    if not code and ("certificate" in text or "does not support SSL" in text):
+        return InvalidRequest(f"{text}; tls_ca names a file of the CAs that are trusted")
     if code == "42501":
         return InvalidRequest(
             f"{text}; ALTER ROLE {address.user} REPLICATION; GRANT SELECT ON … TO {address.user}"

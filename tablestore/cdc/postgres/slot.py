@@ -17,7 +17,7 @@ PEEK = (
     "quote_ident(%s))"
 )
 LOST, RESERVED = "lost", "reserved"
-_AGAIN = "read_again='*.*' (--read-again '*.*') reads all tables anew"
+AGAIN = "read_again='*.*' (--read-again '*.*') reads all tables anew"
 _FACTS = """
     SELECT current_setting('server_version_num')::int, current_setting('wal_level'), pg_is_in_recovery(),
         (SELECT rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user)"""
@@ -25,7 +25,7 @@ _PUBLICATION = """
     SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s"""
 _SLOT = """
     SELECT plugin, database, coalesce(wal_status, 'lost'), (confirmed_flush_lsn - '0/0'::pg_lsn)::int8,
-        (pg_current_wal_lsn() - restart_lsn)::int8 FROM pg_replication_slots WHERE slot_name = %s"""
+        (pg_current_wal_lsn() - '0/0'::pg_lsn)::int8 FROM pg_replication_slots WHERE slot_name = %s"""
 _SERVER = """
     SELECT s.system_identifier::text || '/' || c.timeline_id
     FROM pg_control_system() s, pg_control_checkpoint() c"""
@@ -86,25 +86,29 @@ class Slot:
                 "name another in slot="
             )
 
-    def require(self, connection: Connection, position: int) -> int:
-        """The bytes of log that the slot keeps. Raises NotFound where it does not have the log from a place
-        on."""
+    def require(self, connection: Connection, position: int) -> None:
+        """Raises NotFound where it does not have the log from a place on."""
         there = connection.rows(_SLOT, self.name)
         if not there:
-            raise NotFound(f"replication slot {self.name!r} is gone, and with it changes: {_AGAIN}")
-        _, _, status, confirmed, kept = there[0]
+            raise NotFound(f"replication slot {self.name!r} is gone, and with it changes: {AGAIN}")
+        _, _, status, confirmed, log_end = there[0]
         if status == LOST or confirmed is None:
             raise NotFound(
                 f"replication slot {self.name!r} is lost: more log than max_slot_wal_keep_size was written "
-                f"while nobody read it: {_AGAIN}"
+                f"while nobody read it: {AGAIN}"
             )
         if confirmed > position:
             raise NotFound(
                 f"replication slot {self.name!r} is at {lsn_text(confirmed)}, beyond {lsn_text(position)}, "
                 "to which this capture has come: somebody moved it, or made it anew, and changes between are "
-                f"gone: {_AGAIN}"
+                f"gone: {AGAIN}"
             )
-        return int(kept or 0)
+        if log_end < position:
+            raise NotFound(
+                f"the log of {title_of(connection.address)} ends at {lsn_text(log_end)}, before "
+                f"{lsn_text(position)}, to which this capture has come: the server was set back to an "
+                f"earlier state: {AGAIN}"
+            )
 
     def move(self, connection: Connection, position: int) -> None:
         """Let go of the log before a place to which all is committed."""

@@ -3,8 +3,8 @@ why one cannot be captured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
+from tablestore.cdc.postgres.pgoutput import LogTable
 from tablestore.cdc.postgres.server import Connection
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType
@@ -93,6 +94,11 @@ class PostgresColumn:
         return t.STRING
 
     @property
+    def spelled_alike(self) -> tuple[Any, ...]:
+        """Columns for which it is the same have values that are written alike."""
+        return self.number, self.kind, self.base_modifier, "" if self.kind else self.type_number
+
+    @property
     def selected(self) -> str:
         """The expression that gives its value as the log spells it."""
         name = quoted(self.name)
@@ -104,7 +110,9 @@ class PostgresColumn:
 @dataclass(frozen=True)
 class PostgresTable:
     """A table that can be captured. `storage` is another number once its rows were rewritten or truncated;
-    `identity` is its replica identity."""
+    `identity` is its replica identity. `published` is another text once it left the publication and came
+    back, or the publication was altered. A `partitioned` table has the storage of all its partitions, which
+    are no tables of their own."""
 
     schema_name: str
     name: str
@@ -113,6 +121,8 @@ class PostgresTable:
     identity: str
     columns: tuple[PostgresColumn, ...]
     primary_key: tuple[str, ...]
+    published: str = ""
+    partitioned: bool = False
 
     @property
     def source(self) -> SourceName:
@@ -121,6 +131,11 @@ class PostgresTable:
     @property
     def spelled(self) -> str:
         return f"{quoted(self.schema_name)}.{quoted(self.name)}"
+
+    @property
+    def spelled_rows(self) -> str:
+        """The rows that are its own in a statement: not those of tables that inherit from it."""
+        return self.spelled if self.partitioned else f"ONLY {self.spelled}"
 
     @cached_property
     def shape(self) -> TableShape:
@@ -142,6 +157,30 @@ class PostgresTable:
     @property
     def selected(self) -> str:
         return ", ".join(c.selected for c in self.columns)
+
+    def under_names_of(self, now: PostgresTable) -> PostgresTable | None:
+        """This table under the names that it has now; None where columns of it are gone, or of other types.
+
+        Names may come back, and numbers do not: who finds None finds it later, too."""
+        columns = {c.number: c for c in now.columns if c.spelled_alike in self._spelled_alike}
+        if now.number != self.number or not {c.number for c in self.columns} <= {*columns}:
+            return None
+        names = {c.name: columns[c.number].name for c in self.columns}
+        return replace(
+            now,
+            columns=tuple(columns[c.number] for c in self.columns),
+            primary_key=tuple(names[name] for name in self.primary_key),
+        )
+
+    @cached_property
+    def _spelled_alike(self) -> frozenset[tuple[Any, ...]]:
+        return frozenset(c.spelled_alike for c in self.columns)
+
+    def agrees(self, logged: LogTable) -> bool:
+        """Whether rows of the log are of this table: they have its first columns, in order, and an old row
+        has the key. Columns that were added since are at the end."""
+        first = tuple((c.name, c.type_number, c.modifier) for c in self.columns)[: len(logged.columns)]
+        return first == logged.columns and {*self.primary_key} <= {*logged.identity}
 
     def includes(self, before: PostgresTable) -> bool:
         """Whether it has all columns of what it was before, as they were."""
@@ -173,12 +212,24 @@ class PostgresTable:
 
 
 _TABLES = """
-    SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relispartition,
-        c.relreplident::text, coalesce(pg_relation_filenode(c.oid), 0)::int8,
-        has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema'
-    AND NOT starts_with(n.nspname, 'pg_')"""
+    WITH RECURSIVE part(root, number) AS (
+        SELECT inhparent, inhrelid FROM pg_inherits
+        UNION ALL SELECT p.root, i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.number),
+    whole AS (
+        SELECT p.root, string_agg(p.number || '.' || coalesce(pg_relation_filenode(p.number), 0), ' '
+                ORDER BY p.number) AS storages,
+            string_agg(c.relname, ', ') FILTER (WHERE c.relpersistence <> 'p' OR c.relkind = 'f'
+                OR c.relkind = 'r' AND c.relreplident NOT IN ('d', 'f')) AS unfit
+        FROM part p JOIN pg_class c ON c.oid = p.number GROUP BY p.root)
+    SELECT c.oid::int8, n.nspname, c.relname, c.relkind::text, c.relpersistence::text,
+        c.relreplident::text, CASE c.relkind
+            WHEN 'p' THEN ('x' || left(md5(w.storages), 15))::bit(60)::int8
+            ELSE pg_relation_filenode(c.oid)::int8 END,
+        coalesce(has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE'), true),
+        row_security_active(c.oid), coalesce(w.unfit, '')
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN whole w ON w.root = c.oid
+    WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname <> 'information_schema'
+    AND NOT starts_with(n.nspname, 'pg_') AND (%s::oid IS NULL OR c.oid = %s)"""
 _COLUMNS = """
     WITH RECURSIVE base(number, type, modifier) AS (
         SELECT oid, oid, -1 FROM pg_type WHERE typtype <> 'd'
@@ -199,16 +250,26 @@ _KEYS = """
     WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND k.place <= i.indnkeyatts
     GROUP BY i.indexrelid, i.indrelid, i.indisprimary, i.indisreplident"""
 _PUBLISHED = """
-    SELECT schemaname, tablename, rowfilter IS NOT NULL, attnames::text[] FROM pg_publication_tables
-    WHERE pubname = %s"""
+    SELECT c.oid::int8, p.pubviaroot, r.prqual IS NOT NULL, r.prattrs::int2[],
+        concat_ws('.', p.oid, p.xmin, r.oid, s.oid)
+    FROM pg_publication p CROSS JOIN pg_class c
+    LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid
+    LEFT JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace
+    WHERE p.pubname = %s AND c.oid = ANY(%s::oid[])
+    AND (p.puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL)"""
 
 
 def tables_now(
-    connection: Connection, publication: str, choose: Callable[[SourceName], bool], *, refuse: bool = True
+    connection: Connection,
+    publication: str,
+    choose: Callable[[SourceName], bool],
+    *,
+    only: int | None = None,
+    refuse: bool = True,
 ) -> dict[SourceName, PostgresTable | str]:
-    """The chosen tables; if `refuse`, of one that cannot be captured the reason, with the statement that
-    mends it."""
-    found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES)}
+    """The chosen tables, or the one with a number; if `refuse`, of one that cannot be captured the reason,
+    with the statement that mends it. To be called in a view, so that all of it is of one moment."""
+    found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES, only, only)}
     chosen = {name: row for name, row in sorted(found.items()) if choose(name)}
     numbers = [row[0] for row in chosen.values()]
     columns: dict[int, list[PostgresColumn]] = {}
@@ -220,16 +281,16 @@ def tables_now(
             primary[number] = tuple(names)
         if is_identity:
             identity[number] = tuple(names)
-    published = {SourceName(row[0], row[1]): row[2:] for row in connection.rows(_PUBLISHED, publication)}
+    published = {number: how for number, *how in connection.rows(_PUBLISHED, publication, numbers)}
     tables: dict[SourceName, PostgresTable | str] = {}
-    for name, (number, *_, replica, storage, readable) in chosen.items():
-        its = tuple(columns.get(number, ()))
-        table = PostgresTable(
-            name.database, name.table, number, storage, replica, its, primary.get(number, ())
-        )
-        reason = _refusal(
-            table, chosen[name], identity.get(number), publication, published.get(name), readable
-        )
+    for name, row in chosen.items():
+        number, _, _, kind, _, replica, storage, *_ = row
+        its, key = tuple(columns.get(number, ())), primary.get(number, ())
+        member = published.get(number)
+        place = str(member[-1]) if member else ""
+        what = (number, storage or 0, replica, its, key, place, kind == "p")
+        table = PostgresTable(name.database, name.table, *what)
+        reason = _refusal(table, row, identity.get(number), publication, member)
         tables[name] = (reason if refuse else "") or table
     return tables
 
@@ -239,13 +300,16 @@ def _refusal(
     row: tuple[Any, ...],
     identity: tuple[str, ...] | None,
     publication: str,
-    published: tuple[Any, ...] | None,
-    readable: bool,
+    published: Sequence[Any] | None,
 ) -> str:
     """Why a table cannot be captured; empty if it can."""
     spelled = table.spelled
-    if row[3] == "p" or row[5]:
-        return "partitioned tables and their partitions of PostgreSQL are not captured"
+    readable, hidden, unfit = row[7:]
+    if unfit and table.partitioned:
+        return (
+            f"partitions are UNLOGGED, foreign, or their REPLICA IDENTITY is not DEFAULT or FULL: {unfit}; "
+            "ALTER TABLE … SET LOGGED, ALTER TABLE … REPLICA IDENTITY DEFAULT"
+        )
     if row[4] == "u":
         return f"it is UNLOGGED, so its changes are in no log: ALTER TABLE {spelled} SET LOGGED"
     if not table.primary_key:
@@ -265,9 +329,14 @@ def _refusal(
     if not readable:
         schema = quoted(table.schema_name)
         return f"the role may not read it: GRANT USAGE ON SCHEMA {schema}; GRANT SELECT ON {spelled}"
+    if hidden:
+        return "row security hides rows of it from the role, and the log has them: ALTER ROLE … BYPASSRLS"
     change = f"ALTER PUBLICATION {quoted(publication)}"
     if published is None:
         return f"it is not in the publication: {change} ADD TABLE {spelled}"
-    if published[0] or not {c.name for c in table.columns} <= {*published[1]}:
+    via_root, filtered, listed, _ = published
+    if table.partitioned and not via_root:
+        return f"its partitions are published by themselves: {change} SET (publish_via_partition_root = true)"
+    if filtered or (listed is not None and not {c.number for c in table.columns} <= {*listed}):
         return f"the publication leaves out rows or columns of it: {change} SET TABLE …"
     return ""
