@@ -17,8 +17,8 @@ import psycopg
 import pytest
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.opening import rules_of, source_address
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, DROPPED, EMPTIED, TableRows
+from tablestore.cdc.opening import rules_of, source_address
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.flow.source import Offset
 from tablestore.format.rowkind import DELETE
