@@ -104,7 +104,7 @@ def traffic(database: Database, seed: int, *, altered: bool) -> Iterator[None]:
     for table in ("a", "b"):
         database.run(f"DROP TABLE IF EXISTS {table}, other", *creation(table))
     stopping = threading.Event()
-    arguments = [(database.url, seed * 9 + i, stopping, 0.01) for i in range(WRITERS)]
+    arguments = [(database.url, seed * 9 + i, stopping, 0.05) for i in range(WRITERS)]
     threads = [threading.Thread(target=write, args=these) for these in arguments]
     threads += [threading.Thread(target=alter, args=(database.url, seed, stopping))] * altered
     for thread in threads:
@@ -336,7 +336,7 @@ def test_batches_that_are_read_again_end_at_the_rows_of_the_server(
         settings = {
             "chunk_rows": r.choice([20, 60]),
             "chunks": r.choice([1, 3]),
-            "log_bytes": 1 << r.randint(14, 20),
+            "log_bytes": 1 << r.randint(18, 22),
         }
         state = Followed(database, tmp_path / str(seed), settings)
         with traffic(database, seed, altered=altered):

@@ -44,8 +44,10 @@ _SESSION = {
 _LOG_END = """
     SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8,
         (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8"""
-WRITING = ("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock", "ShareRowExclusiveLock")
-WRITING += ("ExclusiveLock", "AccessExclusiveLock")
+WRITING = (
+    *("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock"),
+    *("ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"),
+)
 ALTERING = ("AccessExclusiveLock",)
 _SPELLED = """
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
