@@ -314,6 +314,18 @@ def test_rows_that_the_role_does_not_see_are_a_reason_not_to_capture(
         database.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
+def test_the_position_moves_on_where_others_write_much(database: Database, tmp_path: Path) -> None:
+    """A place that stands still is decoded to the end of the log at each look."""
+    database.run("CREATE TABLE t (id int PRIMARY KEY)")
+    state = caught_up(database, tmp_path)
+    source = state.open()
+    assert source.next(state.at) == state.at
+    database.run("SELECT pg_logical_emit_message(false, 'others', repeat('x', 2 << 20))")
+    end = source.next(state.at)
+    assert end["position"] - state.at["position"] >= 2 << 20
+    assert source.pieces(state.at, end) == source.events(state.at, end) == []
+
+
 def test_a_server_that_was_set_back_is_an_error(database: Database, tmp_path: Path) -> None:
     """Its slot stays where it is."""
     database.run("CREATE TABLE t (id int PRIMARY KEY)")
