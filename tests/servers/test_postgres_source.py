@@ -104,7 +104,7 @@ def traffic(database: Database, seed: int, *, altered: bool) -> Iterator[None]:
     for table in ("a", "b"):
         database.run(f"DROP TABLE IF EXISTS {table}, other", *creation(table))
     stopping = threading.Event()
-    arguments = [(database.url, seed * 9 + i, stopping, 0.01) for i in range(WRITERS)]
+    arguments = [(database.url, seed * 9 + i, stopping, 0.05) for i in range(WRITERS)]
     threads = [threading.Thread(target=write, args=these) for these in arguments]
     threads += [threading.Thread(target=alter, args=(database.url, seed, stopping))] * altered
     for thread in threads:
@@ -314,6 +314,18 @@ def test_rows_that_the_role_does_not_see_are_a_reason_not_to_capture(
         database.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
+def test_the_position_moves_on_where_others_write_much(database: Database, tmp_path: Path) -> None:
+    """A place that stands still is decoded to the end of the log at each look."""
+    database.run("CREATE TABLE t (id int PRIMARY KEY)")
+    state = caught_up(database, tmp_path)
+    source = state.open()
+    assert source.next(state.at) == state.at
+    database.run("SELECT pg_logical_emit_message(false, 'others', repeat('x', 2 << 20))")
+    end = source.next(state.at)
+    assert end["position"] - state.at["position"] >= 2 << 20
+    assert source.pieces(state.at, end) == source.events(state.at, end) == []
+
+
 def test_a_server_that_was_set_back_is_an_error(database: Database, tmp_path: Path) -> None:
     """Its slot stays where it is."""
     database.run("CREATE TABLE t (id int PRIMARY KEY)")
@@ -336,7 +348,7 @@ def test_batches_that_are_read_again_end_at_the_rows_of_the_server(
         settings = {
             "chunk_rows": r.choice([20, 60]),
             "chunks": r.choice([1, 3]),
-            "log_bytes": 1 << r.randint(14, 20),
+            "log_bytes": 1 << r.randint(18, 22),
         }
         state = Followed(database, tmp_path / str(seed), settings)
         with traffic(database, seed, altered=altered):

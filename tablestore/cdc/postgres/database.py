@@ -8,7 +8,8 @@ those of its position.
 
 The log says nothing of statements that alter tables. So a batch looks at the catalog in a view that has all
 before P. A table that is another there is altered first, by a batch of events alone. It is read again,
-unless it has only grown by columns that are NULL in its rows. Its changes count from its first chunk on.
+unless it has only grown by columns that are NULL in its rows; so is one whose rows the log has otherwise than
+its definition says: it was altered, and altered back. Its changes count from its first chunk on.
 
 The first batch only looks, and changes nothing on the server; the second makes the slot. The slot moves on
 where a batch begins: what is before it is committed, and noted."""

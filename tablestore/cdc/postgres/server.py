@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tablestore.cdc.databases.address import OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY, Address
+from tablestore.cdc.mysql.address import OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY, Address
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
@@ -45,12 +45,8 @@ _LOG_END = """
     SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8,
         (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8"""
 WRITING = (
-    "RowExclusiveLock",
-    "ShareUpdateExclusiveLock",
-    "ShareLock",
-    "ShareRowExclusiveLock",
-    "ExclusiveLock",
-    "AccessExclusiveLock",
+    *("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock"),
+    *("ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"),
 )
 ALTERING = ("AccessExclusiveLock",)
 _SPELLED = """
