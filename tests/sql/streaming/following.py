@@ -74,7 +74,7 @@ def await_(condition: Callable[[], bool], session: Session) -> None:
     while not condition():
         assert time.monotonic() < until, session.sql("SHOW JOBS").text(width=None)
         assert not session.jobs.failures()
-        time.sleep(0.05)
+        time.sleep(0.15)  # to look takes the cores from what is waited for
 
 
 def await_same(session: Session, target: str, query: str) -> None:

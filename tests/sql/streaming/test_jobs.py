@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
+from tablestore.flow import runner
+from tablestore.flow.workers import TaskWorkers
 from tablestore.sql import Session
 from tests.sql.streaming.following import (
     CHANGES,
@@ -23,6 +25,13 @@ from tests.sql.streaming.following import (
     session_over,
     with_orders,
 )
+
+
+@pytest.fixture
+def tasks_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of a job are done in this process: another one takes a second to start. Where keys or groups are
+    what a test is of, jobs have their usual processes."""
+    monkeypatch.setattr(runner, "TaskWorkers", lambda _most: TaskWorkers(1))
 
 
 @pytest.fixture
@@ -62,6 +71,7 @@ def test_a_job_keeps_a_table_in_step_is_stopped_and_goes_on_by_name(session: Ses
     assert again.sql("SHOW JOBS").to_arrow().num_rows == 0
 
 
+@pytest.mark.usefixtures("tasks_here")
 def test_a_lost_checkpoint_goes_on_from_the_position_in_the_table(session: Session, lake: ts.Lake):
     session.sql("CREATE TABLE log (id INT, who STRING)")
     session.sql("CREATE TABLE events (id INT, who STRING)")
@@ -112,6 +122,7 @@ def test_a_value_that_does_not_fit_fails_the_job_with_one_clear_error(session: S
     assert lake.table("shop.small").inspect.snapshots().num_rows == 0
 
 
+@pytest.mark.usefixtures("tasks_here")
 def test_a_statement_set_is_one_job(session: Session, lake: ts.Lake):
     session.sql("CREATE TABLE copied (id INT, who STRING, amount INT, PRIMARY KEY (id) NOT ENFORCED)")
     sets = (
@@ -148,6 +159,7 @@ def test_groups_follow_retractions_into_tables_with_and_without_a_key(session: S
     assert lake.table("shop.keyed").check() == lake.table("shop.counted").check() == []
 
 
+@pytest.mark.usefixtures("tasks_here")
 def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, lake: ts.Lake):
     session.sql("SET 'pipeline.name' = 'copy'")
     session.sql("INSERT INTO large SELECT id, customer FROM orders")
@@ -164,6 +176,7 @@ def test_who_waits_for_a_job_gets_all_that_its_sources_hold(session: Session, la
         session.jobs.catch_up("copy")
 
 
+@pytest.mark.usefixtures("tasks_here")
 def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, capsys):
     session.sql(
         "CREATE TEMPORARY TABLE made (n INT) WITH ('connector' = 'datagen', 'fields.n.kind' = 'sequence', "
@@ -191,6 +204,7 @@ def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, c
         session.sql("INSERT INTO files SELECT id FROM orders")
 
 
+@pytest.mark.usefixtures("tasks_here")
 def test_a_table_that_adds_up_takes_what_is_taken_back(session: Session):
     for name, function in (("sums", "sum"), ("extremes", "max")):
         session.sql(
