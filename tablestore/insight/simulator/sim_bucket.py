@@ -86,7 +86,7 @@ class SimFile:
         self.file_name, self.file_size, self.level = file_name, file_size, level
         self.keys, self.row_count, self.delete_count, self.min_key, self.max_key = part
         self.min_sequence = self.max_sequence = self.creation_time_ms = 0
-        self.file_source = APPEND_SOURCE
+        self.file_source: int | None = APPEND_SOURCE
 
     @property
     def content(self) -> Content:
