@@ -82,7 +82,9 @@ class LakeSnapshots:
         """The newest snapshot, of `readable` ones where asked. Raises FlussError 53 where there is none, or
         it is not `snapshot_id`."""
         registered = self._known(table)
-        known = registered and (registered.readable if readable else registered.tiered)
+        known = None if registered is None else registered.tiered
+        if registered is not None and readable:
+            known = registered.readable
         if known is None or snapshot_id not in (None, known.snapshot_id):
             which = "readable snapshot" if readable else "snapshot"
             number = "" if snapshot_id is None else f" {snapshot_id}"
