@@ -5,7 +5,7 @@ It holds up to 200,000 entries of manifests and 50,000 of lists, and evicts the 
 large manifest it may hold the entries of some partitions alone. Safe to share between threads.
 
 Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
-Arrow 3 KB. So all but the 256 of them that were used last are messages: a process that commits for long gains
+Arrow 3 KB. So all but the 128 of them that were used last are messages: a process that commits for long gains
 a manifest with each commit. Lists share the objects of the manifests that they have in common.
 """
 
@@ -29,7 +29,7 @@ _MOST_SHARED = 2_000
 _MANY_SEARCHES = 8
 _COST = 20  # what a manifest or a part weighs beside its entries, in entries
 _FEW_ENTRIES = 64  # below that a table is mostly its columns
-MOST_TABLES = 256
+MOST_TABLES = 128
 """Manifests of few entries that are kept as tables."""
 _NONE = SCHEMA.empty_table()
 
