@@ -25,7 +25,7 @@ from tablestore.meta.entries import Entries
 
 MAX_ENTRIES = 200_000
 _MAX_LISTED = 50_000
-_MOST_SHARED = 2_000
+_MOST_KNOWN = 2_000
 _MANY_SEARCHES = 8
 _COST = 20  # what a manifest or a part weighs beside its entries, in entries
 _FEW_ENTRIES = 64  # below that a table is mostly its columns
@@ -156,6 +156,8 @@ class ManifestCache:
         """Note that some partitions of a manifest of so many entries are looked for; whether that happened so
         often that decoding all of them, once, costs less."""
         with self._lock:
+            if len(self._searches) >= _MOST_KNOWN:
+                self._searches.clear()  # manifests that are searched now come to their count again
             self._searches[path] += 1
             return self._searches[path] > _MANY_SEARCHES and entries <= MAX_ENTRIES // 2
 
@@ -180,7 +182,7 @@ class ManifestCache:
     def _shared(self, manifest: ManifestFileMeta) -> ManifestFileMeta:
         """The object that other lists have for the same manifest."""
         shared = self._listed_lately.setdefault(manifest.file_name, manifest)
-        if len(self._listed_lately) > _MOST_SHARED:
+        if len(self._listed_lately) > _MOST_KNOWN:
             self._listed_lately.popitem(last=False)
         return shared if shared == manifest else manifest
 
