@@ -36,7 +36,7 @@ class WorkSums:
     count: int = 0
     failed: int = 0
     pieces: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+    seconds: dict[tuple[str, ...], float] = field(default_factory=dict)
     bytes: Counter[tuple[str, str]] = field(default_factory=Counter)
     newest: dict[str, WorkDone] = field(default_factory=dict)
 

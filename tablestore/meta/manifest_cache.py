@@ -5,7 +5,7 @@ It holds up to 200,000 entries of manifests and 50,000 of lists, and evicts the 
 large manifest it may hold the entries of some partitions alone. Safe to share between threads.
 
 Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
-Arrow 3 KB. So all but the 256 of them that were used last are messages: a process that commits for long gains
+Arrow 3 KB. So all but the 128 of them that were used last are messages: a process that commits for long gains
 a manifest with each commit. Lists share the objects of the manifests that they have in common.
 """
 
@@ -25,11 +25,11 @@ from tablestore.meta.entries import Entries
 
 MAX_ENTRIES = 200_000
 _MAX_LISTED = 50_000
-_MOST_SHARED = 2_000
+_MOST_KNOWN = 2_000
 _MANY_SEARCHES = 8
 _COST = 20  # what a manifest or a part weighs beside its entries, in entries
 _FEW_ENTRIES = 64  # below that a table is mostly its columns
-MOST_TABLES = 256
+MOST_TABLES = 128
 """Manifests of few entries that are kept as tables."""
 _NONE = SCHEMA.empty_table()
 
@@ -156,6 +156,8 @@ class ManifestCache:
         """Note that some partitions of a manifest of so many entries are looked for; whether that happened so
         often that decoding all of them, once, costs less."""
         with self._lock:
+            if len(self._searches) >= _MOST_KNOWN:
+                self._searches.clear()  # manifests that are searched now come to their count again
             self._searches[path] += 1
             return self._searches[path] > _MANY_SEARCHES and entries <= MAX_ENTRIES // 2
 
@@ -180,7 +182,7 @@ class ManifestCache:
     def _shared(self, manifest: ManifestFileMeta) -> ManifestFileMeta:
         """The object that other lists have for the same manifest."""
         shared = self._listed_lately.setdefault(manifest.file_name, manifest)
-        if len(self._listed_lately) > _MOST_SHARED:
+        if len(self._listed_lately) > _MOST_KNOWN:
             self._listed_lately.popitem(last=False)
         return shared if shared == manifest else manifest
 

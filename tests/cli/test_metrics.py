@@ -23,7 +23,7 @@ import tablestore as ts
 from tablestore.cdc.capture.report import BatchReport, TableReport
 from tablestore.cli.metrics import export
 from tablestore.cli.metrics.capture import CaptureMetrics
-from tablestore.cli.metrics.export import MetricsExport
+from tablestore.cli.metrics.export import MetricsOutput
 from tablestore.cli.metrics.family import HealthAnswer, MetricFamily
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
@@ -139,10 +139,10 @@ def test_opentelemetry_has_the_figures_of_prometheus(tmp_path: Path):
     source, recording, text = MaintenanceMetrics(some), Recording(sdk), io.StringIO()
     with serving("127.0.0.1:0", source) as url:
         assert url is not None
-        exporting = MetricsExport(source, recording, env=env)
+        exporting = MetricsOutput(source, recording, env=env)
         env.move(1_000)
         assert exporting.export()
-        assert MetricsExport(source, sdk.ConsoleMetricExporter(text), env=env).export()
+        assert MetricsOutput(source, sdk.ConsoleMetricExporter(text), env=env).export()
         (data,) = recording.given
         assert exported(data) == parsed(read(url))
     (metrics,) = (scope.metrics for scope in data.resource_metrics[0].scope_metrics)

@@ -225,3 +225,11 @@ def test_lists_share_the_manifests_that_they_have_in_common():
     assert b is not None
     assert a[0] is b[1]
     assert c == (other,)
+
+
+def test_searches_of_manifests_that_are_gone_do_not_add_up():
+    cache = ManifestCache()
+    for n in range(5_000):
+        assert not cache.searched(f"m{n}", 1)
+    assert len(cache._searches) <= 2_000
+    assert [cache.searched("m", 1) for _ in range(9)] == [False] * 8 + [True]

@@ -29,7 +29,7 @@ _NANOS = 1_000_000  # in a millisecond
 _LAST_SECONDS = 30.0  # for the last export, when the command ends
 
 
-class MetricsExport:
+class MetricsOutput:
     """Gives the figures of a source to an exporter. One call at a time."""
 
     def __init__(self, source: MetricsSource, exporter: Any, *, env: Env = SYSTEM) -> None:
@@ -80,7 +80,7 @@ def exporting(name: str | None, source: MetricsSource) -> Iterator[None]:
         return
     required("opentelemetry.sdk", by=_BY)
     exporter = _exporter(name)
-    export, over, seconds = MetricsExport(source, exporter), threading.Event(), _interval_seconds()
+    export, over, seconds = MetricsOutput(source, exporter), threading.Event(), _interval_seconds()
 
     def work() -> None:
         while not over.wait(seconds):

@@ -32,13 +32,14 @@ class MaintenanceMetrics:
         report, sums = self._service.report(), self._service.sums
         name = "tablestore_maintenance_"
         yield states(f"{name}state", "State of the service.", report.state, _STATES)
-        yield MetricFamily(f"{name}work_total", "counter", "Pieces of work.", _WORK, dict(sums.pieces))
+        work: dict[Labels, float] = {labels: float(n) for labels, n in sums.pieces.items()}
+        yield MetricFamily(f"{name}work_total", "counter", "Pieces of work.", _WORK, work)
         for field, text in (
             ("read", "Bytes that compactions read."),
             ("written", "Bytes that compactions wrote."),
             ("predicted_written", "Bytes that compactions were to write by their dry runs."),
         ):
-            by_table = {
+            by_table: dict[Labels, float] = {
                 (table,): float(n) for (table, measured), n in sums.bytes.items() if measured == field
             }
             yield MetricFamily(f"{name}{field}_bytes_total", "counter", text, ("table",), by_table)
