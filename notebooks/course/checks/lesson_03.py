@@ -22,7 +22,9 @@ def the_newest_row_is_kept(
     """The largest sequence number wins, and a reader gets that row."""
     assert newest["part"] == "kept", "the newest row is kept"
     assert all(row["part"] == "superseded" for row in rows_of[asked] if row is not newest)
-    assert status[asked] == table.get({"order_id": key})["status"], "a reader gets the same row"
+    row = table.get({"order_id": key})
+    assert row is not None
+    assert row["status"] == status[asked], "a reader gets the same row"
 
 
 def one_delete_is_dropped(steps: Any, gone: int, merged: Any) -> None:

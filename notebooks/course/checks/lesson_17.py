@@ -13,13 +13,16 @@ import widgets
 
 def offsets_in_the_snapshot(offsets: Any, table: ts.Table) -> None:
     """The snapshot names the end of the log and of the files."""
-    assert {int(bucket): offset for bucket, offset in offsets.items()} == table.log.end == table.log.in_files
+    log = table.log
+    assert log is not None
+    assert {int(bucket): offset for bucket, offset in offsets.items()} == log.end == log.in_files
 
 
 def files_then_log(steps: Any, where: Any, table: ts.Table, lanes: Any) -> None:
     """A reader takes the files up to the snapshot's offset, then the log."""
     assert [step.source for step in steps] == ["files", "log"]
     assert json.loads(steps[0].cursor)["log"]["0"] == where.answer.own
+    assert table.log is not None
     assert steps[1].to_arrow().num_rows == table.log.end[0] - where.answer.own
     assert lanes.model.log_only == 70
 
