@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tablestore.cdc.mysql.address import OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY, Address
+from tablestore.cdc.databases.address import OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY, Address
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
