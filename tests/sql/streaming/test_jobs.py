@@ -29,8 +29,8 @@ from tests.sql.streaming.following import (
 
 @pytest.fixture
 def tasks_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks of a job are done in this process: another one takes a second to start. Where keys or groups are
-    what a test is of, jobs have their usual processes."""
+    """Tasks of a job are done in this process: another one takes a second to start. One test here has its
+    usual processes, `spark/test_job_kill.py` those of jobs of keys, groups and rows."""
     monkeypatch.setattr(runner, "TaskWorkers", lambda _most: TaskWorkers(1))
 
 
@@ -144,6 +144,7 @@ def test_a_statement_set_is_one_job(session: Session, lake: ts.Lake):
     assert lake.table("shop.copied").check() == []
 
 
+@pytest.mark.usefixtures("tasks_here")
 def test_groups_follow_retractions_into_tables_with_and_without_a_key(session: Session, lake: ts.Lake):
     columns = "customer STRING, n BIGINT, total BIGINT, lo INT, d BIGINT"
     session.sql(f"CREATE TABLE keyed ({columns}, PRIMARY KEY (customer) NOT ENFORCED) WITH ('bucket' = '1')")
