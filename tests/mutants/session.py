@@ -158,6 +158,7 @@ class Codes:
     def __init__(self, path: str) -> None:
         self._path = path
         self._functions = defaultdict[tuple[str, int], list[FunctionType]](list)
+        gc.unfreeze()  # a run of tests hides what was there before them
         for each in gc.get_objects():
             if type(each) is FunctionType and each.__code__.co_filename == path:
                 self._functions[each.__code__.co_qualname, each.__code__.co_firstlineno].append(each)
