@@ -1,7 +1,8 @@
 """What many snapshots changed, read and decoded together as one table: for expiry and for the history of what
 expires, which sum over thousands of snapshots.
 
-Memory: the changes of `_AT_ONCE` snapshots. What is read is not added to the cache.
+Memory: 250,000 entries, about 100 MB, or those of one snapshot that has more. What is read is not added to
+the cache.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tablestore.meta.entries import Entries, concatenated
 from tablestore.meta.manifests import ManifestStore
 
 _AT_ONCE = 500
+_MOST_ENTRIES = 250_000  # read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,15 @@ def deltas(
     manifests: ManifestStore, some: list[Snapshot], listed: Callable[[Snapshot], str | None] = delta_list
 ) -> Deltas | None:
     """The entries of the lists of these snapshots that `listed` names, nothing of one without. None where one
-    of their files is missing or damaged: each is to be looked at alone."""
+    of their files is missing or damaged, or several have too many: each is to be looked at alone."""
     names = [listed(snapshot) for snapshot in some]
     try:
         lists = iter(manifests.read_lists([name for name in names if name is not None]))
         owned = [[] if name is None else next(lists) for name in names]
-        read = list(manifests.uncached([m for own in owned for m in own]))
+        changed = [m for own in owned for m in own]
+        if len(some) > 1 and sum(m.num_added + m.num_deleted for m in changed) > _MOST_ENTRIES:
+            return None
+        read = list(manifests.uncached(changed))
     except Corrupt:
         return None
     lengths = iter([entries.num_rows for entries in read])

@@ -7,11 +7,13 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pytest
 
 import tablestore as ts
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import compaction_history, manifest_cache
+from tablestore.meta import deltas as many
 from tablestore.meta.compaction_history import Counts
 from tablestore.meta.deltas import changelog_list, deltas
 from tablestore.meta.store import Store
@@ -74,6 +76,21 @@ def test_sums_of_many_snapshots_are_those_of_each(tmp_path: Path, seeds: tuple[i
         others = [s for s in snapshots if s is not snapshots[2]]
         deleted = [e for s in others for e in reachable.deleted_files(store, s)]
         assert list(reachable.deleted_by(store, snapshots)) == deleted
+
+
+def test_snapshots_with_too_many_entries_are_looked_at_alone(
+    tmp_path: Path, seeds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+):
+    table = lived(tmp_path, Random(seeds[0]))
+    store, snapshots = table.store, table.store.snapshots.all()
+    together = compaction_history._looks(store, snapshots, compaction_history.as_recorded)
+    expected, deleted = list(together), list(reachable.deleted_by(store, snapshots))
+    monkeypatch.setattr(many, "_MOST_ENTRIES", 3)
+    assert deltas(store.manifests, snapshots) is None
+    assert deltas(store.manifests, snapshots[-1:]) is not None
+    one_by_one = compaction_history._looks(store, snapshots, compaction_history.as_recorded)
+    assert list(one_by_one) == expected
+    assert list(reachable.deleted_by(store, snapshots)) == deleted
 
 
 def test_expiry_reads_snapshots_and_lists_once(tmp_path: Path, seeds: tuple[int, ...]):
