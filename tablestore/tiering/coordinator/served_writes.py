@@ -65,12 +65,16 @@ class ServedWrites:
             heads = list(log_records.heads(buffer, where))
             if sum(head.size for head in heads) != len(records):
                 raise Corrupt(where, "a batch that is cut")
-            for head in heads:
+            for place, head in enumerate(heads):
                 log_records.check(buffer, head, where)
                 _require_schema(table, head.schema_id)
                 rows = log_records.decode(buffer, head, table.arrow_schema, where).rows
-                with self._turn(table, bucket, head.writer_id, head.sequence):
-                    table.table.write(_engine_rows(table, rows))
+                try:
+                    with self._turn(table, bucket, head.writer_id, head.sequence):
+                        table.table.write(_engine_rows(table, rows))
+                except FlussError as e:  # that it is there says nothing of those behind it
+                    if e.code != ErrorCode.DUPLICATE_SEQUENCE or place == len(heads) - 1:
+                        raise
         return end
 
     def change(self, table: ServedTable, bucket: int, records: bytes) -> None:
@@ -94,12 +98,18 @@ class ServedWrites:
         bounds = [0, *(np.flatnonzero(np.diff(deletes)) + 1).tolist(), len(deletes)]
         seen = np.concatenate([[0], np.cumsum(~deletes)])
         for first, behind in itertools.pairwise(bounds):
-            if not deletes[first]:
-                assert rows is not None, "there are rows where not all are deletes"
-                table.table.write(rows.slice(seen[first], behind - first))
-            else:
-                assert keys is not None, "there are keys where any is a delete"
-                table.table.delete(keys.slice(first - seen[first], behind - first))
+            try:
+                if not deletes[first]:
+                    assert rows is not None, "there are rows where not all are deletes"
+                    table.table.write(rows.slice(seen[first], behind - first))
+                else:
+                    assert keys is not None, "there are keys where any is a delete"
+                    table.table.delete(keys.slice(first - seen[first], behind - first))
+            except (CommitConflict, Unavailable) as e:
+                if not first:
+                    raise
+                text = f"{table.path}: the first {first} changes of a batch are written: {e}"
+                raise FlussError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from e
 
     @contextmanager
     def _turn(self, table: ServedTable, bucket: int, writer_id: int, sequence: int) -> Iterator[None]:

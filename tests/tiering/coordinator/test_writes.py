@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.core.errors import Unavailable
 from tablestore.fluss import apis
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster, message_of
@@ -119,7 +120,8 @@ def test_a_batch_that_is_sent_again_is_there_once_and_a_gap_is_none(lake: Lake, 
     assert sent(cluster, known, batch(0)) == 0
     assert sent(cluster, known, batch(0)) == ErrorCode.DUPLICATE_SEQUENCE
     assert sent(cluster, known, batch(2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE
-    assert sent(cluster, known, batch(1)) == 0
+    assert sent(cluster, known, batch(0) + batch(1)) == 0  # the second is not lost behind the first
+    assert sent(cluster, known, batch(0) + batch(1)) == ErrorCode.DUPLICATE_SEQUENCE
     assert sent(cluster, known, batch(0), bucket=1) == 0  # each bucket has numbers of its own
     assert sent(cluster, known, batch(0, other, "b")) == 0
     assert sent(cluster, known, batch(0, 4711)) == ErrorCode.UNKNOWN_WRITER_ID
@@ -143,22 +145,38 @@ def test_the_next_coordinator_knows_no_writer_of_an_earlier_one(lake: Lake):
 def test_upserts_and_deletes_of_a_batch_happen_in_their_order(lake: Lake, cluster: Cluster):
     table = keyed_table(lake)
     known = of(table, cluster)
-
-    def changes(*some: tuple[int, str | None]) -> bytes:
-        """One batch; None: a delete."""
-        parts = []
-        for id, text in some:
-            rows = pairs((id, text or "")).to_batches()[0].cast(known.arrow_schema)
-            keys = key_bytes(known, rows)
-            parts.append(encode_changes(keys, None if text is None else compacted(known, rows), schema_id=0))
-        body = b"".join(part[_BEFORE_RECORDS:] for part in parts)
-        return with_records(parts[0], body, len(parts))
-
-    assert sent(cluster, known, changes((1, "a"), (2, "b"), (1, None), (3, "c"), (1, "d"), (2, None))) == 0
+    some = ((1, "a"), (2, "b"), (1, None), (3, "c"), (1, "d"), (2, None))
+    assert sent(cluster, known, changes(known, *some)) == 0
     assert rows_of(table) == [(1, "d"), (3, "c")]
-    assert sent(cluster, known, changes((9, None), (1, None))) == 0  # also of a key that is not there
+    assert sent(cluster, known, changes(known, (9, None), (1, None))) == 0  # also of a key that is not there
     assert rows_of(table) == [(3, "c")]
     assert table.check() == []
+
+
+def test_a_client_sends_again_only_what_is_not_written_in_part(
+    lake: Lake, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    table = keyed_table(lake)
+    known = of(table, cluster)
+
+    def away(*_: object) -> None:
+        raise Unavailable("the store is away")
+
+    monkeypatch.setattr(Table, "delete", away)
+    assert sent(cluster, known, changes(known, (1, None), (2, "b"))) == ErrorCode.STORAGE
+    assert sent(cluster, known, changes(known, (1, "a"), (2, None))) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert rows_of(table) == [(1, "a")]
+
+
+def changes(known: FlussTable, *some: tuple[int, str | None]) -> bytes:
+    """One batch; None: a delete."""
+    parts = []
+    for id, text in some:
+        rows = pairs((id, text or "")).to_batches()[0].cast(known.arrow_schema)
+        keys = key_bytes(known, rows)
+        parts.append(encode_changes(keys, None if text is None else compacted(known, rows), schema_id=0))
+    body = b"".join(part[_BEFORE_RECORDS:] for part in parts)
+    return with_records(parts[0], body, len(parts))
 
 
 _BEFORE_RECORDS = 28
