@@ -37,6 +37,15 @@ def test_a_path_is_to_be_opened(view: str) -> None:
             getattr(widgets, view)(path)
 
 
+def test_a_scan_a_lake_and_rows_are_no_table(tmp_path: Path) -> None:
+    lake = ts.connect(tmp_path)
+    scan = lake.create_table("d.t", schema={"k": ts.BIGINT}).scan()
+    for view in OF_TABLES:
+        for wrong, remedy in ((scan, "pass its table"), (lake, r"lake\.table\("), (scan.to_arrow(), r"pyarrow\.Table")):
+            with pytest.raises(ts.InvalidRequest, match=f"{view} takes a table, not (?s:.*){remedy}"):
+                getattr(widgets, view)(wrong)
+
+
 def test_an_ingest_has_a_title_and_steps_a_model(tmp_path: Path) -> None:
     table = ts.connect(tmp_path).create_table("d.t", schema={"k": ts.BIGINT})
     with pytest.raises(ts.InvalidRequest, match="IngestProgress takes a title, not Table"):

@@ -39,15 +39,19 @@ class Source(Protocol):
 
 
 def require_source(source: object, view: str) -> None:
-    """Raise InvalidRequest for a path, a number, a list or None where a view takes a table or what has the
-    form of one."""
-    if source is None or isinstance(source, str | bytes | os.PathLike | numbers.Number | Sequence | Mapping):
-        how = (
-            f"; open it first: ts.open({os.fspath(source)!r})"
-            if isinstance(source, str | os.PathLike)
-            else ""
-        )
-        raise ts.InvalidRequest(f"{view} takes a table, not {reprlib.repr(source)}{how}")
+    """Raise InvalidRequest for a path, a number, a list, rows, a scan, a lake or None where a view takes a
+    table or what has the form of one."""
+    others = str | bytes | os.PathLike | numbers.Number | Sequence | Mapping
+    if source is not None and not isinstance(source, others | pa.Table | ts.Scan | ts.Lake):
+        return
+    how = ""
+    if isinstance(source, str | os.PathLike):
+        how = f"; open it first: ts.open({os.fspath(source)!r})"
+    elif isinstance(source, ts.Scan):
+        how = "; pass its table, and the condition as where= to a view that has one"
+    elif isinstance(source, ts.Lake):
+        how = "; pass one of its tables: lake.table('database.table')"
+    raise ts.InvalidRequest(f"{view} takes a table, not {reprlib.repr(source)}{how}")
 
 
 def option_map(source: object) -> Mapping[str, Any]:
