@@ -41,7 +41,11 @@ def test_a_scan_a_lake_and_rows_are_no_table(tmp_path: Path) -> None:
     lake = ts.connect(tmp_path)
     scan = lake.create_table("d.t", schema={"k": ts.BIGINT}).scan()
     for view in OF_TABLES:
-        for wrong, remedy in ((scan, "pass its table"), (lake, r"lake\.table\("), (scan.to_arrow(), r"pyarrow\.Table")):
+        for wrong, remedy in (
+            (scan, "pass its table"),
+            (lake, r"lake\.table\("),
+            (scan.to_arrow(), r"pyarrow\.Table"),
+        ):
             with pytest.raises(ts.InvalidRequest, match=f"{view} takes a table, not (?s:.*){remedy}"):
                 getattr(widgets, view)(wrong)
 

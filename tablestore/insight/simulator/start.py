@@ -7,11 +7,13 @@ has rows, stretched to the key space of the workload. Pure. Used by `Simulator`.
 
 from __future__ import annotations
 
+import reprlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from math import inf, log
+from numbers import Real
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest
@@ -30,9 +32,13 @@ _COLUMNS = ("level", "run", "file_name", "rows", "deletes", "bytes", "min_key_po
 def start_rows(given: Any) -> list[StartRow]:
     """The files that are given, as an Arrow table of `inspect.levels()` or as its rows, newest run first.
 
-    Raises InvalidRequest for files of several buckets, and for rows that lack a column.
+    Raises InvalidRequest for what is no such rows, for files of several buckets, and for rows that lack a
+    column or have it in another type.
     """
-    rows: list[StartRow] = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
+    listed = given.to_pylist() if hasattr(type(given), "to_pylist") else given
+    rows: list[StartRow] = list(listed) if isinstance(listed, Iterable) else []
+    if not isinstance(listed, Iterable) or not all(isinstance(row, Mapping) for row in rows):
+        raise InvalidRequest(f"start takes the rows of table.inspect.levels(), not {reprlib.repr(given)}")
     places = {(row.get("partition", ""), row.get("bucket", 0)) for row in rows}
     if len(places) > 1:
         raise InvalidRequest(
@@ -40,7 +46,8 @@ def start_rows(given: Any) -> list[StartRow]:
             "table.inspect.levels(partition=…, bucket=…)"
         )
     for name in _COLUMNS:
-        if any(row.get(name) is None for row in rows):
+        kind = str if name == "file_name" else Real
+        if not all(isinstance(row.get(name), kind) for row in rows):
             raise InvalidRequest(f"a file of start has no {name!r}: give rows of table.inspect.levels()")
     return rows
 

@@ -96,6 +96,11 @@ def test_what_no_simulation_begins_with_is_refused(tmp_path: Path) -> None:
     one = table.inspect.levels(bucket=0)
     with pytest.raises(ts.InvalidRequest, match=r"has no .run.: give rows of table"):
         ts.simulator("uniform", start=one.drop_columns(["run"]))
+    for wrong in (3, "levels", [3], {"level": 0}):
+        with pytest.raises(ts.InvalidRequest, match=r"rows of table\.inspect\.levels\(\), not"):
+            ts.simulator("uniform", start=wrong)
+    with pytest.raises(ts.InvalidRequest, match="has no 'rows'"):
+        ts.simulator("uniform", start=[{**one.to_pylist()[0], "rows": "many"}])
     with pytest.raises(ts.InvalidRequest, match="leave samples out"):
         ts.simulator("uniform", start=one, samples=10)
     with pytest.raises(ts.InvalidRequest, match="has one bucket"):
