@@ -34,7 +34,7 @@ _WRITE_EVERY, _READ_EVERY = 0.5, 0.5
 def create_events(lake: ts.Lake) -> ts.Table:
     """The table with a log, and a commit for each write."""
     schema = {"id": ts.BIGINT.not_null(), "n": ts.BIGINT, "note": ts.STRING}
-    options = {"bucket": 2, "log.system": "embedded", "log.retention": "10 min", **BOUNDED}
+    options = {"bucket": 2, "log.system": "embedded", "log.retention": "2 min", **BOUNDED}
     return lake.create_table(EVENTS, schema=schema, primary_key=["id"], options=options)
 
 
