@@ -22,7 +22,7 @@ from tests.servers.mariadb import MariaDb
 pytestmark = pytest.mark.large
 
 KILLS = 2  # a seed
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.cdc.mysql.local_capture"])
 
