@@ -54,9 +54,9 @@ def answer(question: str) -> Answer:
     """
     asked = json.loads(question)
     try:
-        found = roots(asked["roots"]) if "roots" in asked else entries_of(asked["place"])
+        entries = roots(asked["roots"]) if "roots" in asked else entries_of(asked["place"])
         skip = int(asked.get("skip", 0))
-        shown = list(islice(found, skip, skip + MOST + 1))
+        shown = list(islice(entries, skip, skip + MOST + 1))
     except ERRORS as error:
         return Answer({"error": str(error)})
     return Answer({"entries": shown[:MOST], "more": len(shown) > MOST})

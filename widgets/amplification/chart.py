@@ -77,15 +77,15 @@ class ChartPlot:
 
 def plot_of(panel: Panel, *, left: float, width: float, right_room: float) -> ChartPlot:
     """The geometry of a chart that stands at `left` and takes `width`."""
-    known = [panel.at_least, panel.floor + (1.0 if panel.step else 0.1)]
-    known += [float(np.nanmax(one.values)) for one in panel.lines if _some(one.values)]
-    known += [value for value in (panel.threshold, panel.forecast) if value is not None]
-    count = max((len(one.values) for one in panel.lines), default=0)
-    lowest = [float(np.nanmin(one.values)) for one in panel.lines if _some(one.values)]
+    highest = [panel.at_least, panel.floor + (1.0 if panel.step else 0.1)]
+    highest += [float(np.nanmax(curve.values)) for curve in panel.lines if _some(curve.values)]
+    highest += [value for value in (panel.threshold, panel.forecast) if value is not None]
+    count = max((len(curve.values) for curve in panel.lines), default=0)
+    lowest = [float(np.nanmin(curve.values)) for curve in panel.lines if _some(curve.values)]
     lowest += [panel.forecast] if panel.forecast is not None else []
     low = min(lowest, default=panel.floor)
     floor = panel.floor if low >= panel.floor - 0.05 else max(float(np.floor(10 * low)) / 10, 0.0)
-    top = _round_up(max(known), floor, whole=panel.step)
+    top = _round_up(max(highest), floor, whole=panel.step)
     return ChartPlot(left + LABELS, left + width - right_room, floor, top, count)
 
 
@@ -108,21 +108,21 @@ def _round_up(value: float, floor: float, *, whole: bool) -> float:
 def drawn(panel: Panel, plot: ChartPlot, *, x: float, width: float) -> str:
     """The chart without its cursor."""
     parts = [_heading(panel, x, width), *_axes(panel, plot)]
-    known = [one for one in panel.lines if _some(one.values)]
-    if not known:
+    lines = [curve for curve in panel.lines if _some(curve.values)]
+    if not lines:
         where = (plot.left + plot.right) / 2
         parts.append(text(where, (TOP + BOTTOM) / 2 + 4, "not known", size=11, text_anchor="middle"))
         return "".join(parts)
     if len(panel.lines) == 1:
         parts.append(_ghost(plot, panel.lines[0].values))
         parts.append(_area(panel, plot, panel.lines[0].values))
-    for one in known:
+    for curve in lines:
         style = (
             {"stroke": var("ink"), "stroke_width": "2", "stroke_dasharray": "5 3"}
-            if one.bold
+            if curve.bold
             else {"stroke": var("ink2"), "stroke_width": "1.75" if len(panel.lines) == 1 else "1.5"}
         )
-        parts.append(path(_course(panel, plot, one.values), fill="none", stroke_linejoin="round", **style))
+        parts.append(path(_course(panel, plot, curve.values), fill="none", stroke_linejoin="round", **style))
     parts.append(_end_labels(panel, plot))
     parts.append(_marks(panel, plot))
     parts.append(_forecast(panel, plot))
@@ -173,14 +173,14 @@ def _axes(panel: Panel, plot: ChartPlot) -> list[str]:
 
 def _ghost(plot: ChartPlot, values: np.ndarray) -> str:
     """A hatch over the oldest commits whose number is not known any more."""
-    known = np.flatnonzero(~np.isnan(values))
-    if not len(known) or not known[0]:
+    places = np.flatnonzero(~np.isnan(values))
+    if not len(places) or not places[0]:
         return ""
-    width = known[0] * plot.step
-    found = rect(plot.left, TOP, width, BOTTOM - TOP, fill="url(#lw-ghost)")
+    width = places[0] * plot.step
+    ghost = rect(plot.left, TOP, width, BOTTOM - TOP, fill="url(#lw-ghost)")
     if width > text_width("expired", size=11) + 8:
-        found += text(plot.left + 4, TOP + 12, "expired", size=11, fill="ink3")
-    return found
+        ghost += text(plot.left + 4, TOP + 12, "expired", size=11, fill="ink3")
+    return ghost
 
 
 def _spans(plot: ChartPlot, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -222,12 +222,12 @@ def _joins(panel: Panel, values: np.ndarray, index: int) -> bool:
 
 
 def _binned(plot: ChartPlot, xs: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[str]:
-    known = np.isfinite(low)
-    ends = zip(xs[known].tolist(), low[known].tolist(), high[known].tolist(), strict=True)
+    finite = np.isfinite(low)
+    ends = zip(xs[finite].tolist(), low[finite].tolist(), high[finite].tolist(), strict=True)
     steps: list[str] = []
     for x, lowest, highest in ends:
-        one, other = plot.y(lowest), plot.y(highest)
-        steps.append(f"{'L' if steps else 'M'}{num(x)} {num(one)}V{num(other)}")
+        low_y, other = plot.y(lowest), plot.y(highest)
+        steps.append(f"{'L' if steps else 'M'}{num(x)} {num(low_y)}V{num(other)}")
     return steps
 
 
@@ -235,9 +235,9 @@ def _means(plot: ChartPlot, values: np.ndarray) -> list[str]:
     """The mean of each few pixels: of two lines the spans would hide each other."""
     places = max(int((plot.right - plot.left) // MEAN_BELOW), 1)
     starts = np.unique(np.linspace(0, len(values), places, endpoint=False).astype(np.int64))
-    known = ~np.isnan(values)
-    sums = np.add.reduceat(np.where(known, values, 0.0), starts)
-    counts = np.add.reduceat(known.astype(np.int64), starts)
+    valid = ~np.isnan(values)
+    sums = np.add.reduceat(np.where(valid, values, 0.0), starts)
+    counts = np.add.reduceat(valid.astype(np.int64), starts)
     middles = (starts + np.r_[starts[1:], len(values)] - 1) / 2
     points = [(plot.x(at), plot.y(s / n)) for at, s, n in zip(middles, sums, counts, strict=True) if n]
     return [f"{'L' if number else 'M'}{num(x)} {num(y)}" for number, (x, y) in enumerate(points)]
@@ -248,8 +248,8 @@ def _area(panel: Panel, plot: ChartPlot, values: np.ndarray) -> str:
     course = _course(panel, plot, values)
     if len(course) < 2 or sum(part.startswith("M") for part in course) > 1:
         return ""
-    known = np.flatnonzero(~np.isnan(values))
-    first, last = plot.x(int(known[0])), plot.x(int(known[-1]))
+    places = np.flatnonzero(~np.isnan(values))
+    first, last = plot.x(int(places[0])), plot.x(int(places[-1]))
     if _spans(plot, values) is not None:
         first, last = max(first, plot.left + 0.5), plot.right - 0.5
     closed = [*course, f"L{num(last)} {num(BOTTOM)}H{num(first)}Z"]
@@ -258,18 +258,20 @@ def _area(panel: Panel, plot: ChartPlot, values: np.ndarray) -> str:
 
 def _end_labels(panel: Panel, plot: ChartPlot) -> str:
     """The letter and last value of each of several lines, with room between them where they would overlap."""
-    found: list[tuple[float, str, bool]] = []
-    for one in panel.lines:
-        known = one.values[~np.isnan(one.values)]
-        if one.label and len(known):
-            found.append((plot.y(float(known[-1])), f"{one.label} {known[-1]:.{panel.decimals}f}", one.bold))
-    found.sort(key=lambda entry: entry[0])
-    ys = [y for y, _, _ in found]
+    labels: list[tuple[float, str, bool]] = []
+    for curve in panel.lines:
+        numbers = curve.values[~np.isnan(curve.values)]
+        if curve.label and len(numbers):
+            labels.append(
+                (plot.y(float(numbers[-1])), f"{curve.label} {numbers[-1]:.{panel.decimals}f}", curve.bold)
+            )
+    labels.sort(key=lambda entry: entry[0])
+    ys = [y for y, _, _ in labels]
     for at in range(1, len(ys)):
         ys[at] = max(ys[at], ys[at - 1] + 15)
     over = max(ys[-1] - BOTTOM, 0.0) if ys else 0.0
     parts = []
-    for y, (_, words, bold) in zip(ys, found, strict=True):
+    for y, (_, words, bold) in zip(ys, labels, strict=True):
         weight, fill = (600, "ink") if bold else (400, "ink2")
         parts.append(text(plot.right + 8, y - over + 4, words, weight=weight, fill=fill))
     return "".join(parts)
@@ -292,15 +294,15 @@ def _forecast(panel: Panel, plot: ChartPlot) -> str:
     """An orange ring at the right: what the next compaction would leave."""
     if panel.forecast is None or not panel.lines:
         return ""
-    known = np.flatnonzero(~np.isnan(panel.lines[0].values))
-    if not len(known):
+    places = np.flatnonzero(~np.isnan(panel.lines[0].values))
+    if not len(places):
         return ""
-    start = plot.y(float(panel.lines[0].values[known[-1]]))
+    start = plot.y(float(panel.lines[0].values[places[-1]]))
     x, y = plot.right + 11, plot.y(panel.forecast)
     dashed = {"stroke": "compact", "stroke_width": "1.5", "stroke_dasharray": "3 2"}
     ring = tag("circle", cx=x, cy=y, r=3.5, fill=var("bg"), stroke=var("compact"), stroke_width="2")
     words = text(x + 7, y + 4, panel.forecast_text, fill="compact", weight=600)
-    return line(plot.x(int(known[-1])), start, x - 3, y, **dashed) + ring + words
+    return line(plot.x(int(places[-1])), start, x - 3, y, **dashed) + ring + words
 
 
 def cursor(plots: Sequence[ChartPlot], values: Sequence[float | None], index: int) -> str:

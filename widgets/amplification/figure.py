@@ -140,8 +140,8 @@ def series(model: AmplificationModel) -> dict[str, object]:
 
 def _heights(panel: Panel) -> list[float | None]:
     plot = chart.plot_of(panel, left=0, width=400, right_room=FORECAST)
-    found = ((panel.lines[0].values - plot.floor) / (plot.top - plot.floor)).round(4).tolist()
-    return [None if share != share else share for share in found]  # NaN: not known
+    heights = ((panel.lines[0].values - plot.floor) / (plot.top - plot.floor)).round(4).tolist()
+    return [None if share != share else share for share in heights]  # NaN: not known
 
 
 def _empty(width: float, *, note: bool) -> Figure:

@@ -103,8 +103,8 @@ class AmplificationModel:
         if self.value(READ, index) is None:
             parts.append("the snapshot has expired: what was live is not known")
         elif self.why[index]:
-            known = "exact" if self.space_exact[index] else "estimated"
-            what = f"space {known}" if self.value(SPACE, index) is not None else "space not known"
+            exactness = "exact" if self.space_exact[index] else "estimated"
+            what = f"space {exactness}" if self.value(SPACE, index) is not None else "space not known"
             parts.append(f"{what}: {self.why[index]}")
         return "; ".join(parts)
 
@@ -131,8 +131,8 @@ def amplification_model(
     """The model of `inspect.amplification(per="snapshot")`; columns that are missing count as unknown."""
     rows = rows.sort_by("snapshot_id") if rows.num_rows else rows
     runs, point = _floats(rows, "runs"), _floats(rows, "point_files")
-    one = bool(np.array_equal(runs, point, equal_nan=True)) or "point_files" not in rows.column_names
-    triggers = _triggers(options or {}) if one else (None, None)
+    is_point = bool(np.array_equal(runs, point, equal_nan=True)) or "point_files" not in rows.column_names
+    triggers = _triggers(options or {}) if is_point else (None, None)
     return AmplificationModel(
         title=title,
         place=place,
@@ -140,7 +140,7 @@ def amplification_model(
         kinds=tuple(_texts(rows, "commit_kind")),
         series=(
             _floats(rows, "write_amplification"),
-            runs if one else point,
+            runs if is_point else point,
             _floats(rows, "space_amplification"),
         ),
         compacted=_compacted(rows),
@@ -149,7 +149,7 @@ def amplification_model(
         why=tuple(_texts(rows, "why")),
         space_ends=(_floats(rows, "space_min"), _floats(rows, "space_max")),
         since=_since(rows),
-        one_bucket=one,
+        one_bucket=is_point,
         trigger=triggers[0],
         stop=triggers[1],
         after=after or NextAmplification(),
@@ -175,8 +175,8 @@ def _floats(rows: pa.Table, name: str) -> np.ndarray:
 def _flags(rows: pa.Table, name: str, *, default: bool) -> np.ndarray:
     if name not in rows.column_names:
         return np.full(rows.num_rows, default)
-    known = pc.fill_null(rows[name].cast(pa.bool_()), default)
-    return known.to_numpy(zero_copy_only=False).astype(bool)
+    flags = pc.fill_null(rows[name].cast(pa.bool_()), default)
+    return flags.to_numpy(zero_copy_only=False).astype(bool)
 
 
 def _texts(rows: pa.Table, name: str) -> list[str]:
@@ -195,8 +195,8 @@ def _compacted(rows: pa.Table) -> np.ndarray:
 def _since(rows: pa.Table) -> int | None:
     if not rows.num_rows or "since_snapshot" not in rows.column_names:
         return None
-    found = rows["since_snapshot"][0].as_py()
-    return None if found is None else int(found)
+    since = rows["since_snapshot"][0].as_py()
+    return None if since is None else int(since)
 
 
 def text_form(model: AmplificationModel, index: int, *, width: int = 40) -> str:
@@ -221,7 +221,7 @@ def sparkline(values: np.ndarray, width: int, *, floor: float) -> str:
     top = max(float(np.nanmax(values)), floor + 1e-9)
     shown = []
     for part in np.array_split(values, min(width, len(values))):
-        known = part[~np.isnan(part)]
-        share = (float(known.mean()) - floor) / (top - floor) if len(known) else None
+        numbers = part[~np.isnan(part)]
+        share = (float(numbers.mean()) - floor) / (top - floor) if len(numbers) else None
         shown.append(" " if share is None else _BARS[min(max(int(share * 8), 0), 7)])
     return "".join(shown)

@@ -54,12 +54,12 @@ def bars_model(rows: pa.Table, *, label: str, value: str, group: str = "", title
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise ts.InvalidRequest(f"column {value!r} has no numbers: it is {kind}")
     keys = rows[group].to_pylist() if group else [None] * len(rows)
-    found: dict[object, list[Bar]] = {}
+    by_group: dict[object, list[Bar]] = {}
     for key, name, number in zip(keys, rows[label].to_pylist(), rows[value].to_pylist(), strict=True):
         if number is not None and math.isfinite(number):
-            found.setdefault(key, []).append(Bar(fmt.value(name), float(number), _shown(float(number))))
-    order = sorted(found, key=lambda key: (key is None, key)) if group else list(found)
-    bars = [sorted(found[key], key=lambda bar: (-bar.value, bar.label or "")) for key in order]
+            by_group.setdefault(key, []).append(Bar(fmt.value(name), float(number), _shown(float(number))))
+    order = sorted(by_group, key=lambda key: (key is None, key)) if group else list(by_group)
+    bars = [sorted(by_group[key], key=lambda bar: (-bar.value, bar.label or "")) for key in order]
     numbers = [bar.value for some in bars for bar in some]
     return BarsModel(
         title,

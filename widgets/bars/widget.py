@@ -90,8 +90,8 @@ class BarChart(WatchingView):
         return self
 
     def _load(self) -> None:
-        found: Any = self._rows() if callable(self._rows) else self._rows
-        rows = found if isinstance(found, pa.Table) else found.to_arrow()
+        table: Any = self._rows() if callable(self._rows) else self._rows
+        rows = table if isinstance(table, pa.Table) else table.to_arrow()
         if self._model is not None and rows.equals(self._read) and "error" not in self.frame:
             return
         shown = self.model.groups[self.index] if self.index < len(self.model.groups) else None

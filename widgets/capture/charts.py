@@ -121,12 +121,12 @@ def _freshness(model: CaptureModel, axis: CaptureAxis, top: float) -> str:
     """Of each column the freshness of half of the transactions, a dot, and of the slowest, a line above."""
     worst = _columns(model.reports, axis, attrgetter("worst_freshness"))
     median = _columns(model.reports, axis, attrgetter("median_freshness"), of=np.mean)
-    known = np.flatnonzero(~np.isnan(worst))
-    greatest = _round_up(float(np.nanmax(worst)) if len(known) else 1.0)
+    places = np.flatnonzero(~np.isnan(worst))
+    greatest = _round_up(float(np.nanmax(worst)) if len(places) else 1.0)
     head = _head(axis, top, "Freshness", "dot: half of the transactions · line: up to the slowest", "")
     head += text(axis.left - 6, top + 8, fmt.seconds_text(greatest), size=11, text_anchor="end")
     lines, dots = list[str](), list[str]()
-    for at in known.tolist():
+    for at in places.tolist():
         x = axis.left + (at + 0.5) * COLUMN
         low, high = (top + STRIP * (1 - float(each[at]) / greatest) for each in (median, worst))
         lines.append(f"M{num(x)} {num(low)}V{num(min(high, low - 1))}")
@@ -139,19 +139,19 @@ def _freshness(model: CaptureModel, axis: CaptureAxis, top: float) -> str:
 def _behind(model: CaptureModel, axis: CaptureAxis, top: float) -> str:
     """Bytes of the log beyond the end of each batch, as stairs."""
     values = _columns(model.reports, axis, lambda report: float(report.bytes_behind))
-    known = np.flatnonzero(~np.isnan(values))
-    top_value = float(np.nanmax(values)) if len(known) else 0.0
+    places = np.flatnonzero(~np.isnan(values))
+    top_value = float(np.nanmax(values)) if len(places) else 0.0
     greatest = 1024.0
     while greatest < top_value:
         greatest *= 2
     head = _head(axis, top, "Log behind", "bytes beyond the end of each batch", fmt.bytes_text(int(greatest)))
-    if not len(known):
+    if not len(places):
         return head
     foot = top + STRIP
-    steps = [f"M{num(axis.left + int(known[0]) * COLUMN)} {num(foot)}"]
-    for at in known.tolist():
+    steps = [f"M{num(axis.left + int(places[0]) * COLUMN)} {num(foot)}"]
+    for at in places.tolist():
         steps.append(f"H{num(axis.left + at * COLUMN)}V{num(foot - STRIP * float(values[at]) / greatest)}")
-    steps.append(f"H{num(axis.left + (int(known[-1]) + 1) * COLUMN)}")
+    steps.append(f"H{num(axis.left + (int(places[-1]) + 1) * COLUMN)}")
     area = path([*steps, f"V{num(foot)}Z"], fill=var("ink2"), fill_opacity="0.1")
     return head + area + path(steps, fill="none", stroke=var("ink2"), stroke_width="1.75")
 
@@ -164,13 +164,13 @@ def _columns(
     of: Callable[[list[float]], Any] = max,
 ) -> np.ndarray:
     """The greatest value, or another one `of` them, of the batches that end in each column; NaN without."""
-    found: dict[int, list[float]] = {}
+    by_column: dict[int, list[float]] = {}
     for report in reports:
         each = value(report)
         if each is not None:
-            found.setdefault(axis.column(report.ended), []).append(each)
+            by_column.setdefault(axis.column(report.ended), []).append(each)
     values = np.full(axis.columns, np.nan)
-    for at, some in found.items():
+    for at, some in by_column.items():
         values[at] = of(some)
     return values
 
@@ -313,14 +313,14 @@ def _percentiles(
 ) -> list[str]:
     """A dot on the line for each of p50, p95, p99; their words in a column where the line leaves room."""
     _, right, top, foot = frame
-    found = [(share, float(model.quantile(share) or 0.0)) for share in SHARES]
+    percentiles = [(share, float(model.quantile(share) or 0.0)) for share in SHARES]
     parts = []
-    for share, seconds in found:
+    for share, seconds in percentiles:
         x, y = place(seconds), foot - share * (foot - top)
         dot = {"fill": var("ink"), "stroke": var("bg"), "stroke_width": "1.5"}
         parts.append(tag("circle", cx=x, cy=y, r=4.5, **dot))
-    y = foot - 10.0 - 17 * (len(found) - 1)
-    for at, (share, seconds) in enumerate(found):
+    y = foot - 10.0 - 17 * (len(percentiles) - 1)
+    for at, (share, seconds) in enumerate(percentiles):
         words = f"p{share * 100:.0f}  {fmt.seconds_text(seconds)}"
         wide = text_width(words, weight=600)
         parts.append(

@@ -47,12 +47,12 @@ def chunk_map(model: CaptureModel, y: float, width: float) -> tuple[str, float, 
     parts = [_heading(model, y, width)]
     top, boxes = y + 42, list[list[Any]]()
     for lane in shown:
-        found = list(_boxes(lane, MARGIN + left, room))
+        drawn_boxes = list(_boxes(lane, MARGIN + left, room))
         parts += [_names(lane, top, left, tall=tall), _counts(lane, top, width, right, tall=tall)]
-        parts += [_drawn(lane, found, top, MARGIN + left, room)]
+        parts += [_drawn(lane, drawn_boxes, top, MARGIN + left, room)]
         if tall:
-            parts.append(_watermarks(lane, found, top + BOX + 3))
-        boxes += [_spot(lane, box, top) for box in found]
+            parts.append(_watermarks(lane, drawn_boxes, top + BOX + 3))
+        boxes += [_spot(lane, box, top) for box in drawn_boxes]
         top += TALL_LANE if tall else LANE
     if not shown:
         parts.append(text(MARGIN, top + 12, "No table yet: the first batch has not come.", fill="ink3"))
@@ -114,14 +114,14 @@ def _counts(lane: CaptureTable, top: float, width: float, room: float, *, tall: 
         if lane.bad_rows:
             return text(x, top + 12, bad, fill="warn", weight=600, text_anchor="end")
         return text(x, top + 12, whole, fill="ink2", text_anchor="end")
-    found = text(x, top + 12, rows, fill="ink", text_anchor="end")
+    counts = text(x, top + 12, rows, fill="ink", text_anchor="end")
     if lane.bad_rows:
         bad = f"▲ {fmt.plural(lane.bad_rows, 'bad row')}"
-        found += text(x, top + 28, bad, size=11, fill="warn", weight=600, text_anchor="end")
+        counts += text(x, top + 28, bad, size=11, fill="warn", weight=600, text_anchor="end")
         x -= text_width(bad, size=11, weight=600) + 10
     if extra and text_width(extra[0], size=11) < room - (width - MARGIN - x) - 4:
-        found += text(x, top + 28, extra[0], size=11, text_anchor="end")
-    return found
+        counts += text(x, top + 28, extra[0], size=11, text_anchor="end")
+    return counts
 
 
 def _boxes(lane: CaptureTable, x: float, room: float) -> Iterator[Box]:

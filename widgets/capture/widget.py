@@ -240,7 +240,7 @@ def _reader(capture: Any) -> tuple[Capture | None, Reader]:
         return capture, lambda after: [r for r in capture.reports() if r.number > after]
     if isinstance(capture, str | Path):
         return None, lambda after: ts.capture_reports(capture, after=after)
-    if isinstance(capture, Sequence) and all(isinstance(one, BatchReport) for one in capture):
+    if isinstance(capture, Sequence) and all(isinstance(report, BatchReport) for report in capture):
         return None, lambda after: [r for r in capture if r.number > after]
     raise ts.InvalidRequest(
         "CaptureProgress takes a job of lake.ingest, its checkpoint or reports of batches, "

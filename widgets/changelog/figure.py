@@ -47,10 +47,10 @@ def window_of(
     count = len(model.commits)
     at = model.position(snapshot)
     first = max(min(at - at % room if count > room else 0, count - room), 0)
-    found = model.matching(text_wanted, kinds)
-    start = min(max(page, 0) * KEY_ROWS, max((len(found) - 1) // KEY_ROWS * KEY_ROWS, 0))
+    matching = model.matching(text_wanted, kinds)
+    start = min(max(page, 0) * KEY_ROWS, max((len(matching) - 1) // KEY_ROWS * KEY_ROWS, 0))
     return ChangeWindow(
-        first, model.commits[first : first + room], found[start : start + KEY_ROWS], start, len(found)
+        first, model.commits[first : first + room], matching[start : start + KEY_ROWS], start, len(matching)
     )
 
 
@@ -98,8 +98,8 @@ def _label(model: ChangelogModel) -> str:
 
 
 def _says(model: ChangelogModel, snapshot: int | None) -> str:
-    found = next((c for c in model.commits if c.id == snapshot), None)
-    return "" if found is None else f"#{found.id} {found.kind}: {fmt.plural(found.changes, 'change')}"
+    commit = next((c for c in model.commits if c.id == snapshot), None)
+    return "" if commit is None else f"#{commit.id} {commit.kind}: {fmt.plural(commit.changes, 'change')}"
 
 
 def _empty(width: float) -> Figure:
@@ -213,7 +213,7 @@ def _legend(width: float, snapshot: int | None) -> str:
 def cards(window: ChangeWindow) -> dict[str, list[list[str]]]:
     """All changes of a key in a snapshot with all their columns, for the hover card."""
     shown = {commit.id for commit in window.commits}
-    found: dict[str, list[list[str]]] = {}
+    by_row: dict[str, list[list[str]]] = {}
     for row in window.keys:
         for snapshot, changes in row.cells.items():
             if snapshot not in shown:
@@ -224,5 +224,5 @@ def cards(window: ChangeWindow) -> dict[str, list[list[str]]]:
                 rows.append([change.kind, ", ".join(values)])
             if len(changes) > 4:
                 rows.append(["", f"and {len(changes) - 4} more"])
-            found[f"{row.key}|{snapshot}"] = rows
-    return found
+            by_row[f"{row.key}|{snapshot}"] = rows
+    return by_row

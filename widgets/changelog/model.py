@@ -69,7 +69,7 @@ class ChangelogModel:
         """The keys that begin with `text` and have a change of one of `kinds`."""
         wanted, chosen = text.strip().casefold(), set(kinds)
         whole = chosen >= set(KINDS)
-        found = []
+        rows = []
         for row in self.keys:
             if wanted and not (row.key.casefold().startswith(wanted) or fmt.key(row.key).startswith(wanted)):
                 continue
@@ -79,8 +79,8 @@ class ChangelogModel:
                 if (kept := changes if whole else tuple(c for c in changes if c.kind in chosen))
             }
             if cells:
-                found.append(KeyRow(row.key, cells))
-        return tuple(found)
+                rows.append(KeyRow(row.key, cells))
+        return tuple(rows)
 
     def position(self, snapshot: int | None) -> int:
         """Where a snapshot stands; the last one at or before it."""
@@ -183,8 +183,8 @@ class Producer:
 
     def of_key(self, key: str) -> tuple[KeyChange, ...]:
         """The changes of a key in the order of the changelog."""
-        found = next((row for row in self.model.keys if row.key == key), None)
-        return tuple(c for s in sorted(found.cells) for c in found.cells[s]) if found else ()
+        key_row = next((row for row in self.model.keys if row.key == key), None)
+        return tuple(c for s in sorted(key_row.cells) for c in key_row.cells[s]) if key_row else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,11 @@ def through_producers(
     measure = measure or next((f.name for f in fields if f.name not in keys and _is_number(f.type)), None)
     with tempfile.TemporaryDirectory(prefix="producers-") as folder:
         lake = ts.connect(folder)
-        made = [
+        producers = [
             _producer(lake, name, pa.schema(fields), tables, keys, dict(options or {}), measure)
             for name in PRODUCERS
         ]
-    return ProducersModel(len(tables), tuple(made))
+    return ProducersModel(len(tables), tuple(producers))
 
 
 def _is_number(t: pa.DataType) -> bool:
@@ -148,18 +148,18 @@ def read_changes(
 
 def _first_rows(step: Any, limit: int | None, batches: int | None) -> tuple[pa.Table, bool]:
     """The first rows of a step, and whether they are all; what is not asked for is not read."""
-    found: list[pa.RecordBatch] = []
+    batches_kept: list[pa.RecordBatch] = []
     left, whole = limit, True
     for batch in step.batches:
-        if (left is not None and left <= 0) or len(found) == batches:
+        if (left is not None and left <= 0) or len(batches_kept) == batches:
             whole = False
             break
-        found.append(batch if left is None else batch.slice(0, left))
-        whole = found[-1].num_rows == batch.num_rows
+        batches_kept.append(batch if left is None else batch.slice(0, left))
+        whole = batches_kept[-1].num_rows == batch.num_rows
         left = None if left is None else left - batch.num_rows
         if not whole:
             break
-    return pa.Table.from_batches(found, step.schema), whole
+    return pa.Table.from_batches(batches_kept, step.schema), whole
 
 
 def _total(table: ts.Table, changes: pa.Table, measure: str) -> Total:

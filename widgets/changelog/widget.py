@@ -100,17 +100,17 @@ class ChangelogView(View):
         none             +I 1 (#1)  +I 5 (#2)
         ...
         """
-        made = cls.__new__(cls)
-        made._table, made._since, made._until = None, None, None
-        made._title, made._note = title, ""
-        made._model, made._changes, made._cut = ChangelogModel(), pa.table({}), ()
-        made._producers = through_producers(
+        view = cls.__new__(cls)
+        view._table, view._since, view._until = None, None, None
+        view._title, view._note = title, ""
+        view._model, view._changes, view._cut = ChangelogModel(), pa.table({}), ()
+        view._producers = through_producers(
             batches, primary_key=primary_key, options=options, measure=measure
         )
-        View.__init__(made, kinds=KINDS, key=made._producers.most_changed)
-        made.redraw()
-        made._watch()
-        return made
+        View.__init__(view, kinds=KINDS, key=view._producers.most_changed)
+        view.redraw()
+        view._watch()
+        return view
 
     def _watch(self) -> None:
         self.observe(self._on_snapshot, "snapshot")
@@ -205,8 +205,8 @@ class ChangelogView(View):
 
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
         wanted = change["new"]
-        known = [commit.id for commit in self._model.commits]
-        if self._table is not None and wanted is not None and known and wanted not in known:
+        ids = [commit.id for commit in self._model.commits]
+        if self._table is not None and wanted is not None and ids and wanted not in ids:
             half = SNAPSHOTS // 2
             self._since, self._until = max(wanted - half, 0), wanted + half
             self._clamp()
@@ -229,10 +229,10 @@ class ChangelogView(View):
 
     def _column(self) -> str:
         """The column on the chips: the one chosen, else the first that is no key."""
-        known = self._model.columns
+        columns = self._model.columns
         if self._producers is not None:
-            known = next((p.model.columns for p in self._producers.producers if p.model.columns), ())
-        return next((str(c) for c in self.columns if c in known), known[0] if known else "")
+            columns = next((p.model.columns for p in self._producers.producers if p.model.columns), ())
+        return next((str(c) for c in self.columns if c in columns), columns[0] if columns else "")
 
     def _window(
         self, width: float, *, snapshot: int | None, kinds: Sequence[str], key: str
@@ -294,12 +294,12 @@ class ChangelogView(View):
 
     def _producer_words(self) -> dict[str, Any]:
         assert self._producers is not None
-        known = next((p.model.columns for p in self._producers.producers if p.model.columns), ())
+        columns = next((p.model.columns for p in self._producers.producers if p.model.columns), ())
         return {
             "title": f"Key {fmt.key(self.key)} through the four producers",
             "subtitle": f"the same {fmt.plural(self._producers.writes, 'write')}",
             "column": self._column(),
-            "columns": list(known[:MAX_CHIPS]),
+            "columns": list(columns[:MAX_CHIPS]),
             "keys": list(self._producers.keys[:MAX_CHIPS]),
         }
 

@@ -38,10 +38,10 @@ def literal(text: object, longest: int = 80) -> str:
 def plotly_figure(chart: Chart) -> Figure:
     """The figure: it zooms, names values on hover, and saves itself as a picture."""
     figure = Figure()
-    for at, one in enumerate(chart.series):
-        if chart.axes.kind == "lines" and one.low is not None and one.high is not None:
-            figure.add_traces(_band(chart, one, at))
-        figure.add_trace(_trace(chart, one, at))
+    for at, series in enumerate(chart.series):
+        if chart.axes.kind == "lines" and series.low is not None and series.high is not None:
+            figure.add_traces(_band(chart, series, at))
+        figure.add_trace(_trace(chart, series, at))
     head = {"text": literal(chart.title), "subtitle": {"text": literal(chart.words, 200)}}
     several = len(chart.series) > 1
     figure.update_layout(title=head, showlegend=several, hovermode="x unified" if several else "closest")
@@ -141,8 +141,8 @@ def figure_of_backend(chart: Chart, backend: str) -> Any:
 
     kind, places = _KINDS[chart.axes.kind], chart.labels if chart.labels else chart.places
     frame = pd.DataFrame({chart.axes.x: places})
-    for one in chart.series:
-        frame[one.name if one.name != chart.axes.x else f"{one.name} "] = one.values
+    for series in chart.series:
+        frame[series.name if series.name != chart.axes.x else f"{series.name} "] = series.values
     x, *y = frame.columns
     y = y[0] if kind == "scatter" else y
     try:

@@ -107,7 +107,7 @@ def _folded(sums: pa.Table, axes: Axes) -> tuple[Series, ...]:
     """One number for each value and column, by `how`."""
     if axes.how == "count":
         return (Series("rows", sums["rows"].to_numpy().astype(float)),)
-    found = []
+    series = []
     for at, name in enumerate(axes.y):
         total, valued, low, high = (
             numbers(sums[f"{what}{at}"]) for what in ("total", "valued", "low", "high")
@@ -119,8 +119,8 @@ def _folded(sums: pa.Table, axes: Axes) -> tuple[Series, ...]:
                 "min": low,
                 "max": high,
             }
-        found.append(Series(name, chosen[axes.how]))
-    return tuple(found)
+        series.append(Series(name, chosen[axes.how]))
+    return tuple(series)
 
 
 def _bars(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Chart:
@@ -186,15 +186,15 @@ def _lines(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Ch
 def _binned(bins: Bins, used: np.ndarray, axes: Axes) -> tuple[Series, ...]:
     if axes.how == "count":
         return (Series("rows", bins.rows[used].astype(float)),)
-    found = []
+    series = []
     for at, name in enumerate(axes.y):
         total, valued = bins.totals[at][used], bins.valued[at][used]
         low, high = bins.low[at][used], bins.high[at][used]
         with np.errstate(invalid="ignore"):
             mean = total / np.where(valued > 0, valued, np.nan)
         values = {"sum": np.where(valued > 0, total, np.nan), "mean": mean, "min": low, "max": high}[axes.how]
-        found.append(Series(name, values, *((low, high) if axes.how == "mean" else ())))
-    return tuple(found)
+        series.append(Series(name, values, *((low, high) if axes.how == "mean" else ())))
+    return tuple(series)
 
 
 def _histogram(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Chart:

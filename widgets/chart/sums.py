@@ -24,8 +24,8 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """A column of numbers as floats, NaN where there is none."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    found = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.where(np.isfinite(found), found, np.nan)
+    floats = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.where(np.isfinite(floats), floats, np.nan)
 
 
 class Groups:
@@ -60,10 +60,10 @@ class Groups:
 
     def settle(self) -> Groups:
         """The same, with all rows in `sums` and `beyond`."""
-        found = self._folded(pa.concat_tables([self.sums, *self._pending]))
+        settled = self._folded(pa.concat_tables([self.sums, *self._pending]))
         self._pending, self._waiting = [], 0
-        self.sums = found.slice(0, self._most)
-        late = found.slice(self._most)
+        self.sums = settled.slice(0, self._most)
+        late = settled.slice(self._most)
         if late.num_rows:
             nulls = pa.nulls(late.num_rows, self._schema.field("key").type)
             late = pa.concat_tables([self.beyond, late.set_column(0, self._schema.field("key"), nulls)])
@@ -73,8 +73,8 @@ class Groups:
     def _folded(self, rows: pa.Table) -> pa.Table:
         names = [name for name in rows.column_names if name != "key"]
         folds = [(name, dict(_FOLDS)[name.rstrip("0123456789")]) for name in names]
-        found = rows.group_by("key", use_threads=False).aggregate(folds)
-        return found.rename_columns(["key", *names]).cast(self._schema)
+        folded = rows.group_by("key", use_threads=False).aggregate(folds)
+        return folded.rename_columns(["key", *names]).cast(self._schema)
 
 
 class Bins:
@@ -100,14 +100,14 @@ class Bins:
         self._cover(float(at.min()), float(at.max()))
         places = np.clip(((at - self.start) / self.width).astype(np.int64), 0, BINS - 1)
         np.add.at(self.rows, places, 1)
-        for one, column in enumerate(values):
+        for place, column in enumerate(values):
             value = column[inside]
             there = ~np.isnan(value)
             where, value = places[there], value[there]
-            np.add.at(self.totals[one], where, value)
-            np.add.at(self.valued[one], where, 1)
-            np.fmin.at(self.low[one], where, value)
-            np.fmax.at(self.high[one], where, value)
+            np.add.at(self.totals[place], where, value)
+            np.add.at(self.valued[place], where, 1)
+            np.fmin.at(self.low[place], where, value)
+            np.fmax.at(self.high[place], where, value)
 
     def _cover(self, low: float, high: float) -> None:
         if math.isnan(self.start):

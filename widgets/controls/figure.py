@@ -126,18 +126,18 @@ def _settings(model: ControlsModel, x: float, y: float, width: float) -> str:
 
 def _meter(model: ControlsModel, x: float, y: float, width: float) -> str:
     """One block a run (leveled: a level-0 file); marks after the trigger and after the stop trigger."""
-    settings, found = model.settings, model.backlog
+    settings, backlog = model.settings, model.backlog
     assert settings is not None
     noun = "L0 file" if settings.leveled else "run"
-    places = max(found, settings.stop_trigger + 1)
-    many = fmt.plural(found, noun)
+    places = max(backlog, settings.stop_trigger + 1)
+    many = fmt.plural(backlog, noun)
     step = (width - max(62, text_width(many, weight=600) + 8)) / places
     parts = []
     if step < 4:  # too many for a block each
         parts.append(rect(x, y + 3, places * step - 2, 9, rx=1, fill=var("line")))
-        parts.append(rect(x, y + 3, max(found * step - 2, 0), 9, rx=1, fill=var("ink2")))
+        parts.append(rect(x, y + 3, max(backlog * step - 2, 0), 9, rx=1, fill=var("ink2")))
     for place in range(places if step >= 4 else 0):
-        fill = var("ink2") if place < found else var("line")
+        fill = var("ink2") if place < backlog else var("line")
         parts.append(rect(x + place * step, y + 3, step - 2, 9, rx=1, fill=fill))
     trigger, stall = (x + value * step - 1 for value in (settings.trigger, settings.stop_trigger))
     for at in (trigger, stall):

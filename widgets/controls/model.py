@@ -223,8 +223,8 @@ class ControlsModel:
             return tuple(left)
         present = sum(run.bytes for run in left if run.level == pick.output_level)
         others = [run for run in left if run.level != pick.output_level]
-        made = RunSummary(pick.output_level, present + pick.written, True)
-        return tuple(sorted([*others, made], key=lambda run: run.level))
+        output = RunSummary(pick.output_level, present + pick.written, True)
+        return tuple(sorted([*others, output], key=lambda run: run.level))
 
     def did(self, lines: tuple[str, ...]) -> "ControlsModel":
         """The panel with these lines of what was done last."""
@@ -296,10 +296,10 @@ def runs_of(files: pa.Table, pick: BucketPick | None) -> tuple[RunSummary, ...]:
     some = files.filter(here).select(["run", "level", "bytes", "file_name"])
     taken = pc.if_else(pc.is_in(some["file_name"], value_set=names), some["bytes"], 0)
     sums = some.append_column("taken", taken).group_by("run")
-    found = sums.aggregate([("level", "min"), ("bytes", "sum"), ("taken", "sum")]).sort_by("run")
+    runs = sums.aggregate([("level", "min"), ("bytes", "sum"), ("taken", "sum")]).sort_by("run")
     return tuple(
         RunSummary(row["level_min"], row["bytes_sum"], row["taken_sum"] > 0, row["taken_sum"])
-        for row in found.to_pylist()
+        for row in runs.to_pylist()
     )
 
 

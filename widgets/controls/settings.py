@@ -33,10 +33,10 @@ def changed(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, s
     """What of `asked` differs from the values in force under `options`."""
     strategy = str(asked.get(STRATEGY, ts.compaction_settings(options).strategy))
     base = {**{str(k): str(v) for k, v in options.items()}, STRATEGY: strategy}
-    known = {setting.key: setting.text for setting in ts.compaction_settings(base).settings}
-    known |= {STRATEGY: ts.compaction_settings(options).strategy}
+    defaults = {setting.key: setting.text for setting in ts.compaction_settings(base).settings}
+    defaults |= {STRATEGY: ts.compaction_settings(options).strategy}
     wanted = {str(key): str(value).strip() for key, value in asked.items()}
-    return {key: value for key, value in wanted.items() if known.get(key) != value}
+    return {key: value for key, value in wanted.items() if defaults.get(key) != value}
 
 
 def inputs_of(settings: ts.CompactionSettings) -> list[dict[str, str]]:

@@ -296,11 +296,11 @@ def detail_figure(detail: Detail, *, width: float) -> Figure:
         parts.append(text(width - MARGIN, 24, words, size=11, text_anchor="end"))
     pitch = inner / max(len(shown), 1)
     fits = all(text_width(bounds, size=11) < pitch - 2 for *_, bounds in shown)
-    for at, found in enumerate(shown):
-        mine = found[0] == detail.chosen
-        parts.append(_row_group(found, MARGIN + at * pitch, pitch - 4, chosen=mine, bounded=fits))
+    for at, chunk in enumerate(shown):
+        mine = chunk[0] == detail.chosen
+        parts.append(_row_group(chunk, MARGIN + at * pitch, pitch - 4, chosen=mine, bounded=fits))
         if mine and not fits:
-            parts.append(text(MARGIN, 36 + GROUP + 18, fit(_group_words(found), inner, size=11), size=11))
+            parts.append(text(MARGIN, 36 + GROUP + 18, fit(_group_words(chunk), inner, size=11), size=11))
     y = 36 + GROUP + 34.0
     parts.append(_chunk_table(detail, y, width))
     height = y + HEAD + len(detail.chunks) * CHUNK + (24 if len(detail.chunks) < detail.columns else 8)

@@ -311,8 +311,8 @@ def detail_of(chunks: pa.Table, *, lead: str, chosen: int, limit: int = 16) -> D
     groups: dict[int, tuple[int, int, int, str]] = {}
     for row in chunks.select(["row_group", "rows", "group_bytes", "column", "min", "max"]).to_pylist():
         number = row["row_group"]
-        known = groups.get(number)
-        if known is None or (row["column"] == lead and row["min"] is not None):
+        members = groups.get(number)
+        if members is None or (row["column"] == lead and row["min"] is not None):
             bounds = (
                 fmt.key_range(row["min"], row["max"])
                 if row["column"] == lead and row["min"] is not None
@@ -332,7 +332,7 @@ def detail_of(chunks: pa.Table, *, lead: str, chosen: int, limit: int = 16) -> D
 
 def _chunk(row: Mapping[str, Any]) -> ColumnChunk:
     ratio = f"{row['raw_bytes'] / row['bytes']:.1f}×" if row["bytes"] and row["raw_bytes"] else fmt.ABSENT
-    known = row["min"] is not None or row["max"] is not None
+    has_bounds = row["min"] is not None or row["max"] is not None
     return ColumnChunk(
         column=row["column"],
         type=row["type"].removesuffix(" NOT NULL"),
@@ -343,7 +343,7 @@ def _chunk(row: Mapping[str, Any]) -> ColumnChunk:
         size=fmt.bytes_text(row["bytes"]),
         ratio=ratio,
         nulls=fmt.count(row["nulls"]),
-        bounds=fmt.key_range(row["min"], row["max"]) if known else fmt.ABSENT,
+        bounds=fmt.key_range(row["min"], row["max"]) if has_bounds else fmt.ABSENT,
     )
 
 

@@ -109,21 +109,21 @@ class SnapshotTree:
 
     def nodes(self, opened: Collection[str], path: str) -> tuple[Node, ...]:
         """The rows of the tree, those of open nodes only; long lists are cut, their table has all rows."""
-        found = [Node("", 0, f"snapshot-{self.snapshot}", str(self.row.get("commit_kind") or ""), True)]
+        nodes = [Node("", 0, f"snapshot-{self.snapshot}", str(self.row.get("commit_kind") or ""), True)]
         for row in self.lists().to_pylist():
             if row["kind"] == "index":
-                found.append(Node("index", 1, "index manifest", _vectors(row["entries"])))
+                nodes.append(Node("index", 1, "index manifest", _vectors(row["entries"])))
                 continue
             kind = row["kind"]
             is_open = kind in opened if row["entries"] else None
-            found.append(Node(kind, 1, LISTS[kind], fmt.bytes_text(row["file_size"]), is_open))
+            nodes.append(Node(kind, 1, LISTS[kind], fmt.bytes_text(row["file_size"]), is_open))
             if is_open:
-                found += self._manifest_nodes(kind, path)
-        found += self._bucket_nodes(opened, path)
+                nodes += self._manifest_nodes(kind, path)
+        nodes += self._bucket_nodes(opened, path)
         schema = self.row.get("schema_id")
-        found.append(Node("schema", 1, f"schema-{schema}" if schema is not None else "schema"))
-        found.append(Node("facts", 1, "snapshot file"))
-        return tuple(found)
+        nodes.append(Node("schema", 1, f"schema-{schema}" if schema is not None else "schema"))
+        nodes.append(Node("facts", 1, "snapshot file"))
+        return tuple(nodes)
 
     def _manifest_nodes(self, kind: str, path: str) -> list[Node]:
         rows = self.manifests(kind).to_pylist()

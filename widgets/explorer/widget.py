@@ -330,8 +330,8 @@ class FileExplorer(View):
         figures = {"figures": svg.live(draw.figures_figure(model.figures, width=width))}
         paths = list(dict.fromkeys([self.path, *(node.path for node in model.nodes)]))[:EXPORT_NODES]
         for path in paths:
-            one = self._model_at(model, path)
-            nodes[path] = self._tree_frame(one) | self._table_frame(one, width)
+            opened = self._model_at(model, path)
+            nodes[path] = self._tree_frame(opened) | self._table_frame(opened, width)
         for name in self._export_names(model):
             detail = self._detail_of(name, self.row_group)
             if detail is not None:

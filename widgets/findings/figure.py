@@ -101,7 +101,7 @@ def _without(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
     """Readers without a finding, by their whole names; no sign says that they are right."""
     body = text(MARGIN, 28, "without a finding", size=11, fill="ink2", weight=600)
     lines = [
-        words for name, known in looked for words in wrap(f"{name}: {known}", width - 2 * MARGIN, size=11)
+        words for name, reason in looked for words in wrap(f"{name}: {reason}", width - 2 * MARGIN, size=11)
     ]
     for at, words in enumerate(lines):
         body += text(MARGIN, 48 + at * 18, words, size=11, fill="ink3")

@@ -71,10 +71,16 @@ class FindingsModel:
 
 def findings_model(diagnosis: Diagnosed, *, table: str) -> FindingsModel:
     """The diagnosis in rows, at most `MOST`."""
-    found = tuple(diagnosis.findings)
+    findings = tuple(diagnosis.findings)
     names = ("severity", "kind", "where", "what", "numbers", "remedy", "mends", "asks")
-    rows = tuple(Row(*(getattr(f, name) for name in names)) for f in found[:MAX_FINDINGS])
+    rows = tuple(Row(*(getattr(f, name) for name in names)) for f in findings[:MAX_FINDINGS])
     looked = tuple((t.rule, t.text) for t in diagnosis.tried if not t.findings)
     return FindingsModel(
-        table, diagnosis.snapshot, diagnosis.summary, rows, len(found) - len(rows), looked, diagnosis.readers
+        table,
+        diagnosis.snapshot,
+        diagnosis.summary,
+        rows,
+        len(findings) - len(rows),
+        looked,
+        diagnosis.readers,
     )

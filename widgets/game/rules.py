@@ -250,14 +250,14 @@ class GameShop:
         """Remember what the disk works on, if that takes a tick at least."""
         after = self.table.buckets[bucket].levels
         old, new = ({f.file_name: f for f in levels.files} for levels in (before, after))
-        made = [file for name, file in new.items() if name not in old]
-        if self.busy[bucket] < 1 or not made:
+        fresh = [file for name, file in new.items() if name not in old]
+        if self.busy[bucket] < 1 or not fresh:
             return
         self.works[bucket] = GameWork(
             snapshot=snapshot,
             inputs=frozenset(old.keys() - new.keys()),
-            outputs=frozenset(file.file_name for file in made),
-            output_level=max(file.level for file in made),
+            outputs=frozenset(file.file_name for file in fresh),
+            output_level=max(file.level for file in fresh),
             ticks=self.busy[bucket],
             written=written,
             runs=before.run_count - after.run_count,
@@ -316,7 +316,7 @@ class GameShop:
             self._measured += 1
         many = max(self._measured, 1)
         writes = self._written / self._ingested if self._ingested else 1.0
-        found = Reading(
+        reading = Reading(
             tick=self.tick_number,
             reads=self._asked / many,
             writes=writes,
@@ -324,10 +324,16 @@ class GameShop:
             stalls=self.stalls,
             runs=self.runs,
         )
-        points = sum(POINTS * max(1 - share / 2, 0) for share in self.shares(found).values())
+        points = sum(POINTS * max(1 - share / 2, 0) for share in self.shares(reading).values())
         self.readings.append(
             Reading(
-                found.tick, found.reads, found.writes, found.space, found.stalls, round(points), found.runs
+                reading.tick,
+                reading.reads,
+                reading.writes,
+                reading.space,
+                reading.stalls,
+                round(points),
+                reading.runs,
             )
         )
 

@@ -53,7 +53,7 @@ class Stage:
 
     def spell(self, tick: int) -> Spell | None:
         """What is other in a tick."""
-        return next((one for one in self.spells if one.start <= tick < one.stop), None)
+        return next((spell for spell in self.spells if spell.start <= tick < spell.stop), None)
 
     def rows_at(self, tick: int) -> int:
         """Orders that come in."""

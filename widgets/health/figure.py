@@ -205,7 +205,7 @@ def _cells(
     files = model.rows("files")
     shade = _shades(model, values, colour_by)
     shade = np.where(files > 0, shade, -1)
-    found: dict[int, list[str]] = {}
+    cells: dict[int, list[str]] = {}
     gap = 1.0 if tall >= 6 else 0.5
     for at, row in enumerate(shade):
         starts = np.flatnonzero(np.r_[True, row[1:] != row[:-1]])
@@ -214,8 +214,8 @@ def _cells(
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             if row[start] >= 0:
                 x, wide = num(left + start * pitch), num((end - start) * pitch)
-                found.setdefault(int(row[start]), []).append(f"M{x} {y}h{wide}v{num(tall - gap)}h-{wide}z")
-    shapes = [path(steps, fill=_fill(step, colour_by)) for step, steps in sorted(found.items())]
+                cells.setdefault(int(row[start]), []).append(f"M{x} {y}h{wide}v{num(tall - gap)}h-{wide}z")
+    shapes = [path(steps, fill=_fill(step, colour_by)) for step, steps in sorted(cells.items())]
     whole = rect(left, top, pitch * model.grid.columns, tall * len(values), fill=var("bg"))
     return group(whole, *shapes, class_="heat")
 

@@ -104,12 +104,12 @@ class HealthGrid:
 
 def grid_of(edits: Edits, ids: Sequence[int] | np.ndarray, *, columns: int) -> HealthGrid:
     """The grid over these snapshots (ascending), in at most so many columns of equal numbers of them."""
-    known = np.asarray(ids, np.int64)
-    each = max(-(-len(known) // max(columns, 1)), 1)
+    numbers = np.asarray(ids, np.int64)
+    each = max(-(-len(numbers) // max(columns, 1)), 1)
     ends = (
-        known[np.minimum(np.arange(each - 1, len(known) + each - 1, each), len(known) - 1)]
-        if len(known)
-        else known
+        numbers[np.minimum(np.arange(each - 1, len(numbers) + each - 1, each), len(numbers) - 1)]
+        if len(numbers)
+        else numbers
     )
     shape = (len(edits.places), len(ends))
     came, went = (_column(when, ends) for when in (edits.added, edits.removed))
@@ -142,12 +142,12 @@ def _levels(
     shape: tuple[int, int], row: np.ndarray, level: np.ndarray, came: np.ndarray, went: np.ndarray
 ) -> np.ndarray:
     """How many levels from 1 on have files at the end of each column."""
-    found = np.zeros(shape, np.int64)
-    for one in np.unique(level).tolist():
-        mine = level == one
+    levels = np.zeros(shape, np.int64)
+    for number in np.unique(level).tolist():
+        mine = level == number
         count = int(mine.sum())
-        found += _summed(shape, row[mine], came[mine], went[mine], np.ones(count, np.int64)) > 0
-    return found
+        levels += _summed(shape, row[mine], came[mine], went[mine], np.ones(count, np.int64)) > 0
+    return levels
 
 
 def _ints(table: pa.Table, name: str, absent: int = 0) -> np.ndarray:

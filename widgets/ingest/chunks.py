@@ -223,11 +223,11 @@ def _columns(progress: IngestState, top: float, width: float) -> tuple[str, floa
 
 def _keys(progress: IngestState, y: float, width: float) -> str:
     """The smallest and the largest key, below the ends of the map."""
-    known = [facts for facts in progress.facts if facts.lo is not None]
-    if not known:
+    with_keys = [facts for facts in progress.facts if facts.lo is not None]
+    if not with_keys:
         return ""
-    low = fit(f"{progress.key} {fmt.key(str(known[0].lo))}".strip(), width / 2 - 30, size=11)
-    high = fit(fmt.key(str(known[-1].hi)), width / 2 - 30, size=11)
+    low = fit(f"{progress.key} {fmt.key(str(with_keys[0].lo))}".strip(), width / 2 - 30, size=11)
+    high = fit(fmt.key(str(with_keys[-1].hi)), width / 2 - 30, size=11)
     edge = _right_edge(progress.places, width)
     edge = max(edge, MARGIN + text_width(low, size=11) + 16 + text_width(high, size=11))
     return text(MARGIN, y, low, size=11) + text(edge, y, high, size=11, text_anchor="end")

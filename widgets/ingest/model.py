@@ -165,13 +165,13 @@ def with_commit(progress: IngestState, commit: int, *, at: float) -> IngestState
 
 def with_mark(progress: IngestState, mark: LogMark) -> IngestState:
     """`progress` with `mark` in place of the one of its name, or after the others; old committed ones go."""
-    names = [known.name for known in progress.marks]
+    names = [mark_there.name for mark_there in progress.marks]
     if mark.name in names:
         at = names.index(mark.name)
         return replace(progress, marks=(*progress.marks[:at], mark, *progress.marks[at + 1 :]))
     marks = [*progress.marks, mark]
-    while len(marks) > MARKS and any(known.committed for known in marks[:-1]):
-        marks.remove(next(known for known in marks if known.committed))
+    while len(marks) > MARKS and any(mark_there.committed for mark_there in marks[:-1]):
+        marks.remove(next(mark_there for mark_there in marks if mark_there.committed))
     return replace(progress, marks=tuple(marks[:MARKS]))
 
 

@@ -104,20 +104,25 @@ def _pictures(views: Sequence[Any]) -> str:
 
 def spec(view: Exports, group: int, *, widths: tuple[int, ...]) -> dict[str, Any]:
     """A view's export with what it follows: every view of its group, in the traits of `links` both have."""
-    made = dict(view.export(widths=widths))
-    state = dict(made["state"]) | {"code": getattr(view, "code", "")}
-    entry = assets.renderer(made["kind"])
-    return made | {"state": state, "group": group, "links": list(getattr(view, "links", ())), "entry": entry}
+    exported = dict(view.export(widths=widths))
+    state = dict(exported["state"]) | {"code": getattr(view, "code", "")}
+    entry = assets.renderer(exported["kind"])
+    return exported | {
+        "state": state,
+        "group": group,
+        "links": list(getattr(view, "links", ())),
+        "entry": entry,
+    }
 
 
 def _bench_specs(bench: Any, groups: dict[int, int], first: int) -> list[dict[str, Any]]:
     """A workbench, then its parts, to which it refers by their place."""
     parts = dict(bench.parts)
-    made = bench.export()
+    exported = bench.export()
     refs = {name: first + 1 + at for at, name in enumerate(parts)}
-    state = made["state"] | {"parts": refs}
+    state = exported["state"] | {"parts": refs}
     group = groups[id(next(iter(parts.values())))]
-    specs = [made | {"state": state, "group": group, "entry": assets.renderer(made["kind"])}]
+    specs = [exported | {"state": state, "group": group, "entry": assets.renderer(exported["kind"])}]
     for name, view in parts.items():
         beside = name in ("levels", "amplification") and "controls" in parts
         widths = BENCH_BESIDE_WIDTHS if beside else BENCH_WIDTHS
@@ -140,11 +145,11 @@ def linked_groups(views: Sequence[object]) -> list[int]:
 
 def _join_same_source(views: Sequence[Any]) -> None:
     alone = {id(view) for view in views if not getattr(view, "linked", ())}
-    for one, other in combinations(views, 2):
-        source = getattr(one, "source", None)
+    for first_view, other in combinations(views, 2):
+        source = getattr(first_view, "source", None)
         same = source is not None and source is getattr(other, "source", None)
-        if same and (id(one) in alone or id(other) in alone):
-            one.link(other)
+        if same and (id(first_view) in alone or id(other) in alone):
+            first_view.link(other)
 
 
 def _is_bench(view: object) -> bool:

@@ -99,14 +99,14 @@ def text(
     the base line; no text, no element."""
     if content == "":
         return ""
-    known = {
+    plain_attributes = {
         "x": float(x),
         "y": float(y),
         "font_size": size if size != 12 else None,
         "fill": None if not fill else fill if "(" in fill else var(fill),
         "font_weight": weight if weight != 400 else None,
     }
-    return tag("text", esc(content), **(known | attributes))
+    return tag("text", esc(content), **(plain_attributes | attributes))
 
 
 def code(

@@ -202,8 +202,8 @@ def _linear(colour: str) -> tuple[float, float, float]:
 
 def mix(a: str, b: str, share: float) -> str:
     """The colour `share` of the way from `a` to `b` in OKLab."""
-    one, two = _oklab(a), _oklab(b)
-    return _from_oklab(*(x + (y - x) * share for x, y in zip(one, two, strict=True)))
+    first, two = _oklab(a), _oklab(b)
+    return _from_oklab(*(x + (y - x) * share for x, y in zip(first, two, strict=True)))
 
 
 def _oklab(colour: str) -> tuple[float, float, float]:

@@ -44,8 +44,8 @@ class SnapshotId(traitlets.Int[int | None, int | None]):
 
     def set(self, obj: traitlets.HasTraits, value: int | None) -> None:
         """Take the value; for None the newest id that is known."""
-        known = obj.newest_known() if value is None and isinstance(obj, View) else value
-        super().set(obj, known)
+        newest = obj.newest_known() if value is None and isinstance(obj, View) else value
+        super().set(obj, newest)
 
 
 class View(anywidget.AnyWidget):
@@ -211,9 +211,9 @@ class View(anywidget.AnyWidget):
         """Undo `link`."""
         for _, joint in (kept for kept in self._joints if kept[0] is other):
             joint.unlink()
-        for one, two in ((self, other), (other, self)):
-            one._joints = [kept for kept in one._joints if kept[0] is not two]
-            one._peers = [peer for peer in one._peers if peer is not two]
+        for view, two in ((self, other), (other, self)):
+            view._joints = [kept for kept in view._joints if kept[0] is not two]
+            view._peers = [peer for peer in view._peers if peer is not two]
         if not self._peers:
             self.clock = ""
         return self
@@ -230,10 +230,10 @@ class View(anywidget.AnyWidget):
     @property
     def group(self) -> tuple["View", ...]:
         """This view and all that `link` has joined to it, also by way of others, the nearest first."""
-        found: list[View] = [self]
-        for view in found:
-            found += [peer for peer in view.linked if peer not in found]
-        return tuple(found)
+        views: list[View] = [self]
+        for view in views:
+            views += [peer for peer in view.linked if peer not in views]
+        return tuple(views)
 
     def close(self) -> None:
         """Leave the page and every link."""

@@ -62,17 +62,17 @@ def _places(width: float) -> dict[str, float]:
     """Where each column begins (numbers: ends)."""
     spark = COMMITS * SPARK
     last = width - MARGIN
-    found = {"name": MARGIN + 22.0, "last": last}
+    places = {"name": MARGIN + 22.0, "last": last}
     right = last - 104
     if width >= 860:
-        found["spark"] = right - spark
-        right = found["spark"] - 20
+        places["spark"] = right - spark
+        right = places["spark"] - 20
     if width >= 560:
-        found["bytes"] = right
-        found["files"] = right - 84
-        right = found["files"] - 64
-    found["verdict"] = MARGIN + 22 + min(max((right - MARGIN) * 0.34, 100), 220)
-    return found | {"end": right}
+        places["bytes"] = right
+        places["files"] = right - 84
+        right = places["files"] - 64
+    places["verdict"] = MARGIN + 22 + min(max((right - MARGIN) * 0.34, 100), 220)
+    return places | {"end": right}
 
 
 def _row(

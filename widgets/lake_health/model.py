@@ -111,7 +111,7 @@ def read(lake: Any, name: str) -> TableRow:
     """One table of a lake; what goes wrong is said in its row."""
     try:
         table = lake.table(name)
-        found = table.inspect.health()
+        health = table.inspect.health()
         newest = table.inspect.snapshots(newest=COMMITS).select(
             ["commit_kind", "delta_record_count", "commit_time"]
         )
@@ -120,15 +120,15 @@ def read(lake: Any, name: str) -> TableRow:
     kinds, rows, times = (newest[column].to_pylist() for column in newest.column_names)
     return TableRow(
         name,
-        found.state,
-        found.verdict,
-        found.buckets.num_rows,
-        found.due,
-        found.opened,
-        found.files,
-        found.bytes,
-        found.rows,
-        found.snapshot,
+        health.state,
+        health.verdict,
+        health.buckets.num_rows,
+        health.due,
+        health.opened,
+        health.files,
+        health.bytes,
+        health.rows,
+        health.snapshot,
         times[-1] if times else None,
         tuple(zip(kinds, (row or 0 for row in rows), strict=True)),
     )

@@ -22,13 +22,13 @@ def cards(model: LsmModel, files: Sequence[tuple[int, FileBox]]) -> list[Card]:
 
 def bucket_facts(model: LsmModel) -> dict[str, object]:
     """What is said of the whole bucket as long as no file is selected; empty if it has none."""
-    found = model.columns
+    columns = model.columns
     if not model.count:
         return {}
-    deletes, masked = int(found.deletes.sum()), int(found.masked[found.masked > 0].sum())
-    low, high = found.table["min_key"], found.table["max_key"]
-    ends = low[int(np.argmin(found.lo))].as_py(), high[int(np.argmax(found.hi))].as_py()
-    first, last = (pc.min_max(found.table[name]).as_py() for name in ("min_sequence", "max_sequence"))
+    deletes, masked = int(columns.deletes.sum()), int(columns.masked[columns.masked > 0].sum())
+    low, high = columns.table["min_key"], columns.table["max_key"]
+    ends = low[int(np.argmin(columns.lo))].as_py(), high[int(np.argmax(columns.hi))].as_py()
+    first, last = (pc.min_max(columns.table[name]).as_py() for name in ("min_sequence", "max_sequence"))
     facts = [["runs", fmt.count(model.runs)]] if model.keyed else []
     facts += [["files", fmt.count(model.count)], ["size", fmt.bytes_text(model.bytes)]]
     facts += [["rows", fmt.count(model.rows)]]
@@ -43,7 +43,7 @@ def bucket_facts(model: LsmModel) -> dict[str, object]:
 
 def _card(model: LsmModel, at: int, file: FileBox) -> Card:
     lane = model.lanes[at]
-    found: Card = {
+    card: Card = {
         "name": file.name,
         "short": fmt.file_name(file.name),
         "level": file.level,
@@ -59,7 +59,7 @@ def _card(model: LsmModel, at: int, file: FileBox) -> Card:
         "lo": round(file.lo, 6),
         "hi": round(file.hi, 6),
     }
-    return found | ({"next": "input of the next compaction"} if file.name in model.plan.inputs else {})
+    return card | ({"next": "input of the next compaction"} if file.name in model.plan.inputs else {})
 
 
 def _masked(file: FileBox) -> str:

@@ -73,9 +73,9 @@ def sheet(model: LsmModel, *, width: float) -> dict[str, object]:
     inks = {"level": [level_text(n, model.num_levels) for n in levels]}
     fills["origin"], inks["origin"] = [level_fill(n, AGES) for n in ages], [level_text(n, AGES) for n in ages]
     legends = {fill_by: _legend(model, width, 0, fill_by) for fill_by in ("level", "origin")}
-    known: dict[str, object] = {"num_levels": model.num_levels, "stop": model.stop_trigger}
-    known |= {"fills": fills, "inks": inks, "hatch": hatch()}
-    return known | {"legends": legends | {"none": _legend(replace(model, keyed=False), width, 0, "level")}}
+    shared: dict[str, object] = {"num_levels": model.num_levels, "stop": model.stop_trigger}
+    shared |= {"fills": fills, "inks": inks, "hatch": hatch()}
+    return shared | {"legends": legends | {"none": _legend(replace(model, keyed=False), width, 0, "level")}}
 
 
 def _label(model: LsmModel) -> str:
@@ -204,15 +204,15 @@ def _segments(xs: np.ndarray, runs: np.ndarray, frame: Frame) -> list[tuple[floa
     counts = runs[overlapping]
     if len(counts) > 2 * frame.width:
         left, right, counts = _by_pixel(left, right, counts, frame)
-    found: list[tuple[float, float, int]] = []
+    segments: list[tuple[float, float, int]] = []
     for x, end, count in zip(left.tolist(), right.tolist(), counts.tolist(), strict=True):
-        if found and end - x < 2 and count < found[-1][2]:
-            found[-1] = (found[-1][0], end, found[-1][2])
-        elif found and found[-1][2] == count and x - found[-1][1] < 2:
-            found[-1] = (found[-1][0], end, count)
+        if segments and end - x < 2 and count < segments[-1][2]:
+            segments[-1] = (segments[-1][0], end, segments[-1][2])
+        elif segments and segments[-1][2] == count and x - segments[-1][1] < 2:
+            segments[-1] = (segments[-1][0], end, count)
         else:
-            found.append((x, end, count))
-    return found
+            segments.append((x, end, count))
+    return segments
 
 
 def _visible_peaks(segments: list[tuple[float, float, int]]) -> list[tuple[float, float, int]]:
@@ -295,7 +295,7 @@ def _entries(model: LsmModel, fill_by: FillBy) -> list[tuple[float, str, str]]:
     tab += text(4, 11, output, size=11, fill="bg", weight=600)
     planned = rect(3.5, 2.5, 18, 9, rx=2, fill=level_fill(0, shades), stroke=var("edge"))
     planned += rect(0.5, -0.5, 24, 15, rx=4, **DASHED)
-    found = [(shades * 17 - 1.0, ramp, words)] if model.keyed else []
-    found += [(25.0, planned, "next inputs")]
-    found += [(24.0, tab, "output level"), (20.0, hatched, "−D rows ≥ 20 %")] if model.keyed else []
-    return [*found, (20.0, deep + fold, "deletion vector")]
+    entries = [(shades * 17 - 1.0, ramp, words)] if model.keyed else []
+    entries += [(25.0, planned, "next inputs")]
+    entries += [(24.0, tab, "output level"), (20.0, hatched, "−D rows ≥ 20 %")] if model.keyed else []
+    return [*entries, (20.0, deep + fold, "deletion vector")]

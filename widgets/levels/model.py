@@ -361,18 +361,18 @@ def _lanes(columns: LevelFiles, num_levels: int, l0_slots: int) -> list[LevelLan
 
 def _folded(lanes: list[LevelLane], folded: Collection[int], plan: CompactionPlan) -> list[LevelLane]:
     """Neighbouring levels without files as one row: `L1–L4 empty`. The plan's output keeps its own."""
-    found: list[LevelLane] = []
+    lanes_folded: list[LevelLane] = []
     first: LevelLane | None = None  # of the empty levels just before
     for lane in lanes:
         if lane.count or lane.level == plan.output_level or lane.level not in folded:
             first = None
-            found.append(lane)
+            lanes_folded.append(lane)
         elif first is None:
             first = lane
-            found.append(lane)
+            lanes_folded.append(lane)
         else:
-            found[-1] = replace(first, label=f"{first.label}–{lane.label}")
-    return found
+            lanes_folded[-1] = replace(first, label=f"{first.label}–{lane.label}")
+    return lanes_folded
 
 
 def _level0(columns: LevelFiles, runs: Sequence[np.ndarray], slots: int) -> list[LevelLane]:

@@ -88,7 +88,7 @@ def _count(value: int | None) -> str:
 
 
 def _kinds(model: LogModel) -> str:
-    rolled_up = sum(one.rolled_up for one in model.files)
+    rolled_up = sum(segment.rolled_up for segment in model.files)
     if not rolled_up:
         return "of a transaction each"
     return f"{fmt.plural(rolled_up, 'segment')}, rolled up"

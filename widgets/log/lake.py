@@ -33,11 +33,11 @@ def lake_lane(model: LogModel, scale: OffsetAxis, y: float, width: float) -> tup
     parts += [text(MARGIN, top + 10, "files"), _prefix(model, scale, top, width)]
     bottom, spots = top + 30, list[Spot]()
     for kind in KINDS:
-        some = [one for one in model.snapshots if one.kind == kind]
+        some = [snapshot for snapshot in model.snapshots if snapshot.kind == kind]
         if some or kind == "APPEND":
-            drawn, found = _glyphs(model, scale, some, bottom, name=kind)
+            drawn, glyph_spots = _glyphs(model, scale, some, bottom, name=kind)
             parts.append(drawn)
-            spots += found
+            spots += glyph_spots
             bottom += PITCH
     return "".join(parts), bottom - 6, spots
 
@@ -77,7 +77,7 @@ def _glyphs(
         label = fmt.snapshot_id(newest.id) + (f" ×{len(some)}" if len(some) > 1 else "")
         if ids.takes(x, text_width(label, size=11)):
             parts.append(text(x, y + 18, label, size=11, fill="ink", text_anchor="middle"))
-            names = {one.user for one in some}
+            names = {snapshot.user for snapshot in some}
             labelled += [(x, _short(newest.user))] if len(names) == 1 else []
     users = _Row(scale.right + 60)
     for x, who in labelled:
@@ -109,16 +109,16 @@ def _clusters(
     model: LogModel, scale: OffsetAxis, snapshots: Sequence[NamedSnapshot]
 ) -> list[tuple[float, list[NamedSnapshot]]]:
     """The newest first: (x, snapshots whose glyphs would touch there, oldest first)."""
-    found: list[tuple[float, list[NamedSnapshot]]] = []
-    for one in reversed(snapshots):
-        if one.offsets is None:
+    clusters: list[tuple[float, list[NamedSnapshot]]] = []
+    for snapshot in reversed(snapshots):
+        if snapshot.offsets is None:
             continue
-        x = scale.x(model.at(one.offsets))
-        if found and abs(found[-1][0] - x) < TOUCH:
-            found[-1][1].insert(0, one)
+        x = scale.x(model.at(snapshot.offsets))
+        if clusters and abs(clusters[-1][0] - x) < TOUCH:
+            clusters[-1][1].insert(0, snapshot)
         else:
-            found.append((x, [one]))
-    return found
+            clusters.append((x, [snapshot]))
+    return clusters
 
 
 def glyph(kind: str, x: float, y: float) -> str:

@@ -29,9 +29,9 @@ def log_lane(model: LogModel, scale: OffsetAxis, y: float, width: float) -> tupl
     for at, buckets in enumerate(rows):
         row = top + at * ROW
         parts.append(_row(model, scale, buckets, row, width))
-        drawn, found = _boxes(model, scale, buckets, row)
+        drawn, box_spots = _boxes(model, scale, buckets, row)
         parts.append(drawn)
-        spots += found
+        spots += box_spots
     bottom = top + len(rows) * ROW - (ROW - BOX)
     parts.append(_ticks(model, scale, bottom + 4, width))
     return "".join(parts), bottom + 26, spots
@@ -66,7 +66,7 @@ def _what(model: LogModel) -> str:
         parts = [f"{b}: {model.start.get(b, 0):,} … {model.end[b]:,}" for b in model.shown]
         return f"offsets of partitions {' · '.join(parts)}; its segments are the brokers' own"
     files = model.files
-    rolled_up = sum(one.rolled_up for one in files)
+    rolled_up = sum(segment.rolled_up for segment in files)
     words = fmt.plural(len(files) - rolled_up, "single file")
     return f"{words}, {fmt.plural(rolled_up, 'segment')}" if rolled_up else words
 
@@ -116,11 +116,13 @@ def _boxes(model: LogModel, scale: OffsetAxis, buckets: tuple[int, ...], y: floa
     """The files with rows of these buckets."""
     parts, spots, files = list[str](), list[Spot](), model.files
     borders = _borders(model)
-    for one in scale.groups:
-        some = [f for f in files[one.first : one.last + 1] if any(b in f.end for b in buckets)]
+    for files_group in scale.groups:
+        some = [
+            f for f in files[files_group.first : files_group.last + 1] if any(b in f.end for b in buckets)
+        ]
         if not some:
             continue
-        x, right = scale.x(one.begin), scale.x(one.end)
+        x, right = scale.x(files_group.begin), scale.x(files_group.end)
         wide = max(right - x - 1, 2.0)
         segment = len(some) > 1 or some[0].rolled_up
         fill = var("l3") if segment else var("l0")
@@ -128,7 +130,7 @@ def _boxes(model: LogModel, scale: OffsetAxis, buckets: tuple[int, ...], y: floa
             rect(x + 0.5, y + 0.5, wide - 1, BOX - 1, rx=2, fill=fill, stroke=var("edge"), class_="box")
         )
         if segment:
-            parts.append(_inner(scale, one, borders, y))
+            parts.append(_inner(scale, files_group, borders, y))
         label = _box_label(some, buckets)
         if text_width(label, size=11) + 12 <= wide:
             middle = x + wide / 2
@@ -146,11 +148,11 @@ def _boxes(model: LogModel, scale: OffsetAxis, buckets: tuple[int, ...], y: floa
 
 def _borders(model: LogModel) -> list[int]:
     """Where transactions begin, on the axis."""
-    at, found = dict(model.start), list[int]()
-    for one in model.transactions:
-        found.append(model.at({**at, **one.start}))
-        at.update(one.end)
-    return found
+    at, borders = dict(model.start), list[int]()
+    for transaction in model.transactions:
+        borders.append(model.at({**at, **transaction.start}))
+        at.update(transaction.end)
+    return borders
 
 
 def _inner(scale: OffsetAxis, one: OffsetGroup, borders: Sequence[int], y: float) -> str:
@@ -174,13 +176,15 @@ def _card(
     """Heading and facts of files."""
     first, last = some[0], some[-1]
     shown = [b for b in buckets if b in first.start or b in last.end]
-    rows, size = (sum(of(one).get(b, 0) for one in some for b in buckets) for of in (_rows_of, _bytes_of))
+    rows, size = (
+        sum(of(segment).get(b, 0) for segment in some for b in buckets) for of in (_rows_of, _bytes_of)
+    )
     name = first.name.lstrip("0") if len(some) == 1 else f"{len(some):,} files"
     facts = [
         ["offsets", f"{offsets_text(first.start, shown)} to {offsets_text(last.end, shown)}"],
         ["rows", fmt.count(rows)],
         ["bytes", fmt.bytes_text(size)],
-        ["transactions", fmt.count(sum(one.transactions for one in some))],
+        ["transactions", fmt.count(sum(segment.transactions for segment in some))],
         ["appended", fmt.stamp(last.last_time)],
     ]
     if len(some) == 1 and not first.rolled_up:
@@ -197,7 +201,7 @@ def _bytes_of(one: LogSegment) -> Any:
 
 
 def _transaction_of(model: LogModel, file: LogSegment) -> Transaction | None:
-    return next((one for one in model.transactions if one.start == file.start), None)
+    return next((transaction for transaction in model.transactions if transaction.start == file.start), None)
 
 
 def mark_text(one: Transaction | None) -> str:

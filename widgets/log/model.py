@@ -106,25 +106,27 @@ class LogModel:
     @property
     def files(self) -> tuple[LogSegment, ...]:
         """The files with rows of the buckets that are shown."""
-        return tuple(one for one in self.segments if any(bucket in one.end for bucket in self.shown))
+        return tuple(
+            segment for segment in self.segments if any(bucket in segment.end for bucket in self.shown)
+        )
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """Where each of `files` begins and ends on the axis; of all buckets together, files lie one after
         another."""
-        at, found = dict(self.start), list[tuple[int, int]]()
-        for one in self.segments:
-            begin = self.at({**at, **one.start})
-            at.update(one.end)
-            if any(bucket in one.end for bucket in self.shown):
-                found.append((begin, self.at(at)))
-        return tuple(found)
+        at, spans = dict(self.start), list[tuple[int, int]]()
+        for segment in self.segments:
+            begin = self.at({**at, **segment.start})
+            at.update(segment.end)
+            if any(bucket in segment.end for bucket in self.shown):
+                spans.append((begin, self.at(at)))
+        return tuple(spans)
 
     @property
     def log_only(self) -> int:
         """Offsets that the newest snapshot does not reach; of a topic 0 where these are no rows but ends of
         transactions."""
-        if self.topic is not None and not any(self.at(one.end) for one in self.transactions):
+        if self.topic is not None and not any(self.at(transaction.end) for transaction in self.transactions):
             return 0
         return max(self.at(self.end) - self.at(self.in_files), 0)
 
@@ -139,7 +141,10 @@ class LogModel:
         if self.topic is not None:
             return None
         return sum(
-            size for one in self.segments for bucket, size in one.bytes.items() if bucket in self.shown
+            size
+            for segment in self.segments
+            for bucket, size in segment.bytes.items()
+            if bucket in self.shown
         )
 
     @property
@@ -147,7 +152,9 @@ class LogModel:
         """Rows in the log; None for a topic."""
         if self.topic is not None:
             return None
-        return sum(rows for one in self.segments for bucket, rows in one.rows.items() if bucket in self.shown)
+        return sum(
+            rows for segment in self.segments for bucket, rows in segment.rows.items() if bucket in self.shown
+        )
 
     @property
     def newest(self) -> NamedSnapshot | None:
@@ -156,7 +163,10 @@ class LogModel:
 
     def named(self, snapshot: int) -> Offsets | None:
         """The offsets that a snapshot names; None of one that is not known."""
-        return next((one.offsets for one in self.snapshots if one.id == snapshot), None)
+        return next(
+            (named_snapshot.offsets for named_snapshot in self.snapshots if named_snapshot.id == snapshot),
+            None,
+        )
 
     @property
     def rest_words(self) -> str:

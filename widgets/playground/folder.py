@@ -36,33 +36,33 @@ POLICY = (
 
 def engine_zip() -> bytes:
     """The engine, the views and traitlets as one archive; the same files give the same bytes."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, path in sorted(_files().items()):
             archive.writestr(zipfile.ZipInfo(name, _WHEN), path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
         archive.writestr(zipfile.ZipInfo("widgets/__init__.py", _WHEN), '"""Views."""\n')
-    return made.getvalue()
+    return packed.getvalue()
 
 
 def _files() -> dict[str, Path]:
     """Name in the archive → file."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in (ROOT / "tablestore").rglob("*.py"):
         parts = path.relative_to(ROOT).parts
         if parts[1] not in NOT_NEEDED:
-            found["/".join(parts)] = path
+            files["/".join(parts)] = path
     for path in (ROOT / "widgets").rglob("*.*"):
         parts = path.relative_to(ROOT).parts
         wanted = path.suffix in (".py", ".js", ".css") and "labextension" not in parts
         if wanted and COLUMNS not in path.parents and parts[1] != "__init__.py":
-            found["/".join(parts)] = path
+            files["/".join(parts)] = path
     for path in COLUMNS.rglob("*.py"):
-        found[f"columns/{path.relative_to(COLUMNS).as_posix()}"] = path
+        files[f"columns/{path.relative_to(COLUMNS).as_posix()}"] = path
     home = Path(traitlets.__file__).parent
     for path in home.rglob("*.py"):
         if "tests" not in path.parts:
-            found[f"traitlets/{path.relative_to(home).as_posix()}"] = path
-    return found
+            files[f"traitlets/{path.relative_to(home).as_posix()}"] = path
+    return files
 
 
 def python_script() -> str:

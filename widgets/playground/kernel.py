@@ -57,12 +57,12 @@ def receive(message: str) -> str:
         setattr(widget, name, value)
     if "content" in asked:
         widget.receive(asked["content"])
-    found = {}
+    answer = {}
     for name, each in OPENED.items():
         if each.changed:
-            found[name] = _state(each, sorted(each.changed))
+            answer[name] = _state(each, sorted(each.changed))
             each.changed.clear()
-    return _text(found)
+    return _text(answer)
 
 
 def _state(widget: Any, names: list[str]) -> dict[str, Any]:

@@ -92,10 +92,10 @@ def workload_of(table: Any, files: pa.Table, place: Mapping[str, Any]) -> dict[s
     many = max(1, round(median([f["rows"] for f in some])))
     deleted = sum(f["deletes"] or 0 for f in some) / max(sum(f["rows"] for f in some), 1)
     fresh, (row, file) = _fresh(flushes), _sizes([*some, *files.select(["rows", "bytes"]).to_pylist()])
-    made: dict[str, Any] = {"rows": many, "row_bytes": row, "file_bytes": file, "deletes": deleted}
+    workload: dict[str, Any] = {"rows": many, "row_bytes": row, "file_bytes": file, "deletes": deleted}
     if fresh > 0.5:
-        return made | {"kind": "sequential", "updates": max(0.0, 1.0 - fresh - deleted)}
-    return made | {"kind": "uniform", "keys": _key_space(table, files, place)}
+        return workload | {"kind": "sequential", "updates": max(0.0, 1.0 - fresh - deleted)}
+    return workload | {"kind": "uniform", "keys": _key_space(table, files, place)}
 
 
 def _flushes(table: Any, place: Mapping[str, Any]) -> list[dict[str, Any]]:

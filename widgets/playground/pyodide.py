@@ -73,11 +73,11 @@ def _fetch(folder: Path) -> Path:
 
 def parts() -> dict[str, str]:
     """The files that a page needs, deflated (a zip is already) and in Base64."""
-    found = {}
+    texts = {}
     with tarfile.open(package()) as archive:
         for name in PARTS:
             file = archive.extractfile(f"package/{name}")
             assert file is not None, name
             data = file.read()
-            found[name] = base64.b64encode(data if name.endswith(".zip") else zlib.compress(data, 9)).decode()
-    return found
+            texts[name] = base64.b64encode(data if name.endswith(".zip") else zlib.compress(data, 9)).decode()
+    return texts

@@ -147,31 +147,31 @@ def _rule(step: PruningStep, at: Columns, y: float, width: float, mode: Mode, la
 
 def _row_groups(model: PruningModel, at: Columns, y: float, width: float) -> str:
     """How many row groups of the read files are read; linear, on a scale of their own."""
-    middle, found = y + ROW / 2 + 4, model.groups
-    parts = [text(MARGIN + 28, middle, "row groups", weight=600 if found.read < found.total else 400)]
-    if not found.total:
+    middle, groups = y + ROW / 2 + 4, model.groups
+    parts = [text(MARGIN + 28, middle, "row groups", weight=600 if groups.read < groups.total else 400)]
+    if not groups.total:
         parts.append(text(at.bar, middle, "none to read"))
         return "".join(parts)
-    share = at.bar_width * found.read / found.total
-    if found.read < found.total:
+    share = at.bar_width * groups.read / groups.total
+    if groups.read < groups.total:
         ghost = {"fill": "url(#lw-ghost)", "stroke": var("line2"), "stroke_width": "1"}
         parts.append(rect(at.bar, y + 6.5, at.bar_width, 16, rx=2, **ghost))
     if share:
         parts.append(rect(at.bar, y + 6.5, max(share, 2.0), 16, rx=2, fill=var("append")))
-    parts.append(text(at.count, middle, f"{found.read:,}", fill="ink", weight=600, text_anchor="end"))
-    skipped = found.total - found.read
+    parts.append(text(at.count, middle, f"{groups.read:,}", fill="ink", weight=600, text_anchor="end"))
+    skipped = groups.total - groups.read
     parts.append(text(at.change, middle, f"{fmt.MINUS}{skipped:,}" if skipped else "±0"))
     where = (
-        f"first {found.files:,} of {found.files_left:,}"
-        if found.files < found.files_left
-        else f"{found.files:,}"
+        f"first {groups.files:,} of {groups.files_left:,}"
+        if groups.files < groups.files_left
+        else f"{groups.files:,}"
     )
-    reason = f"of {found.total:,} in {where} {'file' if found.files_left == 1 else 'files'}; linear bar"
-    reason += f"; by {found.letters.replace(' ', ', ')}" if found.letters else ""
+    reason = f"of {groups.total:,} in {where} {'file' if groups.files_left == 1 else 'files'}; linear bar"
+    reason += f"; by {groups.letters.replace(' ', ', ')}" if groups.letters else ""
     room = at.bytes - 76 - at.reason
     if room > 60:
         parts.append(text(at.reason, middle, fit(reason, room), data_full=reason))
-    parts.append(text(at.bytes, middle, fmt.bytes_text(found.bytes_read), fill="ink", text_anchor="end"))
+    parts.append(text(at.bytes, middle, fmt.bytes_text(groups.bytes_read), fill="ink", text_anchor="end"))
     return group(*parts, class_="rule", data_rule="row groups", data_reason=reason)
 
 
@@ -383,7 +383,9 @@ def _strip(groups: tuple[FileGroup, ...], x: float, room: float, y: float) -> st
     if len(shown) < len(groups):
         words = f"first {len(shown):,} of {len(groups):,} row groups drawn"
         parts.append(text(x + room, y - 14, words, size=11, text_anchor="end"))
-    return "".join([*parts, *(_group(found, x + at * pitch, y, pitch - 3) for at, found in enumerate(shown))])
+    return "".join(
+        [*parts, *(_group(row_group, x + at * pitch, y, pitch - 3) for at, row_group in enumerate(shown))]
+    )
 
 
 def _group(found: FileGroup, x: float, y: float, wide: float) -> str:

@@ -19,7 +19,7 @@ _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 def glances(facts: pa.Table, notes: Mapping[str, str]) -> list[dict[str, Any]]:
     """What the page shows of each column; `notes` say which are keys and partition columns."""
-    return [_glance(one, notes.get(one["column"], "")) for one in facts.to_pylist()]
+    return [_glance(fact, notes.get(fact["column"], "")) for fact in facts.to_pylist()]
 
 
 def _glance(one: Mapping[str, Any], note: str) -> dict[str, Any]:

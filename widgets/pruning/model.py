@@ -281,11 +281,11 @@ def lanes_of(levels: pa.Table, decisions: pa.Table) -> tuple[tuple[RunLane, ...]
 
 
 def _ticks(levels: pa.Table) -> tuple[Tick, ...]:
-    known = levels.filter(pc.is_valid(levels["min_key_pos"])) if levels.num_rows else levels
-    if not known.num_rows:
+    placed = levels.filter(pc.is_valid(levels["min_key_pos"])) if levels.num_rows else levels
+    if not placed.num_rows:
         return ()
-    low, high = (known[c].to_numpy() for c in ("min_key_pos", "max_key_pos"))
-    keys = (known[c].combine_chunks() for c in ("min_key", "max_key"))
+    low, high = (placed[c].to_numpy() for c in ("min_key_pos", "max_key_pos"))
+    keys = (placed[c].combine_chunks() for c in ("min_key", "max_key"))
     return key_axis(low, high, *keys).ticks()
 
 

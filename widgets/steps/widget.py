@@ -108,9 +108,9 @@ class StepLanes(View):
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
         if self._settling or change["new"] is None:
             return
-        found = self._model.first_with(int(change["new"]))
-        if found is not None:
-            self.index = found
+        step = self._model.first_with(int(change["new"]))
+        if step is not None:
+            self.index = step
 
     def figure(self, *, width: float) -> Figure:
         """The picture with the chosen step."""

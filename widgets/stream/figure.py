@@ -82,13 +82,13 @@ def _table(model: StreamModel, keep: int, width: float) -> tuple[str, float]:
 def _cells(
     texts: list[str], sizes: list[float], right: list[bool], y: float, *, size: int = 12, fill: str = "ink2"
 ) -> list[str]:
-    found, x = [], float(MARGIN + OP_WIDTH)
+    cells, x = [], float(MARGIN + OP_WIDTH)
     for content, wide, at_right in zip(texts, sizes, right, strict=False):
         shown = fit(fmt.value(content) or "", wide, size=size)
         end: dict[str, Any] = {"text_anchor": "end"} if at_right else {}
-        found.append(text(x + wide if at_right else x, y - 6, shown, size=size, fill=fill, **end))
+        cells.append(text(x + wide if at_right else x, y - 6, shown, size=size, fill=fill, **end))
         x += wide + GAP
-    return found
+    return cells
 
 
 def _sizes(names: list[str], rows: list[dict[str, Any]], room: float) -> list[float]:
@@ -97,12 +97,16 @@ def _sizes(names: list[str], rows: list[dict[str, Any]], room: float) -> list[fl
     texts = [[name, *(cell(row[name])[:80] for row in rows)] for name in names]
     wanted = [min(max(max(map(text_width, column)) + 2, LEAST), MOST) for column in texts]
     count = max(min(len(wanted), int((room + GAP) // (LEAST + GAP))), 0)
-    found = wanted[:count]
-    over = sum(found) + GAP * max(count - 1, 0) - room
+    column_sizes = wanted[:count]
+    over = sum(column_sizes) + GAP * max(count - 1, 0) - room
     if over > 0:
-        spare = sum(size - LEAST for size in found)
-        found = [size - (size - LEAST) * min(over / spare, 1.0) for size in found] if spare else found
-    return found
+        spare = sum(size - LEAST for size in column_sizes)
+        column_sizes = (
+            [size - (size - LEAST) * min(over / spare, 1.0) for size in column_sizes]
+            if spare
+            else column_sizes
+        )
+    return column_sizes
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -59,8 +59,8 @@ class StreamModel:
 def with_batch(model: StreamModel, batch: pa.RecordBatch, *, keep: int) -> StreamModel:
     """The model after more changes; of all the last `keep` are kept."""
     counts = dict(model.counts)
-    for one in pc.value_counts(batch.column(OP)).to_pylist():
-        counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
+    for counted in pc.value_counts(batch.column(OP)).to_pylist():
+        counts[counted["values"]] = counts.get(counted["values"], 0) + counted["counts"]
     tail = batch.slice(max(batch.num_rows - keep, 0))
     last = pa.concat_tables([model.last, pa.Table.from_batches([tail])])
     last = last.slice(max(last.num_rows - keep, 0)).combine_chunks()

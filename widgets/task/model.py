@@ -157,9 +157,9 @@ class TaskQuestion:
             places = {spot.id: at for at, spot in enumerate(self.spots)}
             order = {name: at for at, name in enumerate(self.groups)}
             group = {spot.id: order[spot.group] for spot in self.spots}
-            known = [str(each) for each in value]
-            known.sort(key=lambda each: (group.get(each, len(order)), places.get(each, 0)))
-            return ", ".join(words.get(each, each) for each in known)
+            texts = [str(each) for each in value]
+            texts.sort(key=lambda each: (group.get(each, len(order)), places.get(each, 0)))
+            return ", ".join(words.get(each, each) for each in texts)
         if isinstance(value, list | tuple):
             return (" → " if self.kind == "order" else ", ").join(self._short(str(each)) for each in value)
         return self._short(str(value))

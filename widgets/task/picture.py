@@ -168,7 +168,7 @@ def _grid(grid: Grid, width: float) -> DrawnTask:
     """Cells under their heads."""
     gutter = GUTTER if any(label for label, _ in grid.rows) else 0
     pitch = min((width - 2 * MARGIN - gutter) / max(len(grid.heads), 1), WIDEST)
-    left, parts, found = MARGIN + gutter, [hatch()], dict[str, list[Box]]()
+    left, parts, boxes = MARGIN + gutter, [hatch()], dict[str, list[Box]]()
     for at, head in enumerate(grid.heads):
         parts.append(text(left + at * pitch + 6, 18, fit(head, pitch - 10, size=11), size=11))
     for row, (label, cells) in enumerate(grid.rows):
@@ -180,10 +180,10 @@ def _grid(grid: Grid, width: float) -> DrawnTask:
             box = (left + at * pitch + 4.5, y + 2.5, pitch - 11, ROW - 9.0)
             parts.append(_cell(cell, box))
             if cell.id:
-                found.setdefault(cell.id, []).append(box)
+                boxes.setdefault(cell.id, []).append(box)
     height = HEAD + len(grid.rows) * ROW + 6
     return DrawnTask(
-        Figure(width, height, "".join(parts)), {name: _union(each) for name, each in found.items()}
+        Figure(width, height, "".join(parts)), {name: _union(each) for name, each in boxes.items()}
     )
 
 

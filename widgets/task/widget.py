@@ -100,9 +100,9 @@ class Task(View):
 
     def _try(self) -> None:
         """Judge one try: a wrong one with tries left gets its remark, every other the engine's answer."""
-        found = self._judge(self.value)
-        if found.state == "wrong" and self.asked < TRIES:
-            self._verdict = found.withheld()
+        verdict = self._judge(self.value)
+        if verdict.state == "wrong" and self.asked < TRIES:
+            self._verdict = verdict.withheld()
             self.redraw()
         else:
             self.committed = True
@@ -125,9 +125,9 @@ class Task(View):
     def _frame(self, value: Any, verdict: Verdict | None, *, width: float) -> dict[str, Any]:
         shown = verdict if verdict is not None and verdict.settled else None
         drawn = picture_figure(self._question, value, shown, width=width)
-        made = {**self.words(width=width), "label": drawn.label if drawn else self._question.name}
-        made |= {"svg": svg.live(drawn), "meta": drawn.meta} if drawn else {"svg": "", "meta": {}}
-        return made | {"verdict": _for_page(verdict)}
+        frame = {**self.words(width=width), "label": drawn.label if drawn else self._question.name}
+        frame |= {"svg": svg.live(drawn), "meta": drawn.meta} if drawn else {"svg": "", "meta": {}}
+        return frame | {"verdict": _for_page(verdict)}
 
     def words(self, *, width: float) -> dict[str, Any]:
         """The question as the page sets it."""
@@ -193,9 +193,9 @@ class Task(View):
             ruler = asked.ruler
             count = round((ruler.high - ruler.low) / ruler.step)
             listed = [ruler.low + at * ruler.step for at in range(count + 1)]
-        found = [(each, self._judge(each)) for each in listed]
-        answers = [each for each, verdict in found if verdict.state == "right"] or [right]
-        remarks = [[each, rich(verdict.remark)] for each, verdict in found if verdict.state == "wrong"]
+        verdicts = [(each, self._judge(each)) for each in listed]
+        answers = [each for each, verdict in verdicts if verdict.state == "right"] or [right]
+        remarks = [[each, rich(verdict.remark)] for each, verdict in verdicts if verdict.state == "wrong"]
         spec = {"kind": "task", "reply": "task", "widths": list(widths), "answers": answers}
         judged = {"remarks": remarks, "tries": TRIES}
         return {**spec, **judged, "frames": frames, "words": {}, "state": state}
@@ -275,13 +275,13 @@ class Veil(View):
         self.frame = self._frame(opened=self.committed, width=self.width)
 
     def _frame(self, *, opened: bool, width: float, drawn: bool = False) -> dict[str, Any]:
-        made = {**self.words(width=width), "opened": opened}
-        made["note"] = rich(self._note) if opened else []
-        made["lines"] = self._lines() if opened else []
+        frame = {**self.words(width=width), "opened": opened}
+        frame["note"] = rich(self._note) if opened else []
+        frame["lines"] = self._lines() if opened else []
         live = isinstance(self._shown, anywidget.AnyWidget)
         if opened and (drawn or not live) and (inner := self._inner(width)):
-            made["svg"] = svg.live(inner)
-        return made
+            frame["svg"] = svg.live(inner)
+        return frame
 
     def _inner(self, width: float) -> Figure | None:
         """The picture of what is shown; None of a text."""
@@ -382,8 +382,12 @@ class TaskList(View):
         self.frame = self._frame(width=self.width)
 
     def _frame(self, *, width: float) -> dict[str, Any]:
-        made = {**self.words(width=width), "tasks": [list(each) for each in self._score.tasks]}
-        return made | {"kept": self._score.kept, "clears": self._clear is not None, "label": self._score.line}
+        frame = {**self.words(width=width), "tasks": [list(each) for each in self._score.tasks]}
+        return frame | {
+            "kept": self._score.kept,
+            "clears": self._clear is not None,
+            "label": self._score.line,
+        }
 
     def words(self, *, width: float) -> dict[str, Any]:
         """Title and score."""

@@ -23,14 +23,14 @@ def paragraphs(text: str) -> list[str]:
 
 def segments(text: object) -> list[Segment]:
     """A line of text cut where its style changes; nothing of it is markup any more."""
-    line, made, at = svg.plain(text), [], 0
+    line, segments_read, at = svg.plain(text), [], 0
     for match in _MARKED.finditer(line):
         if match.start() > at:
-            made.append(("", line[at : match.start()]))
+            segments_read.append(("", line[at : match.start()]))
         style = str(match.lastgroup)
-        made.append((style, match[style]))
+        segments_read.append((style, match[style]))
         at = match.end()
-    return [*made, ("", line[at:])] if at < len(line) else made
+    return [*segments_read, ("", line[at:])] if at < len(line) else segments_read
 
 
 def bare(text: object) -> str:

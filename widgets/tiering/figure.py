@@ -25,9 +25,9 @@ def tiering_figure(model: TieringModel, *, width: float) -> Figure:
     for section in (tables_section, lanes_section, heartbeats_section):
         if section is not tables_section:
             body.append(line(0, y, width, y))
-        drawn, y, found = section(model, y, width)
+        drawn, y, section_spots = section(model, y, width)
         body.append(drawn)
-        spots += found
+        spots += section_spots
     if model.report.reason:
         box, y = failure("The service has ended.", model.report.reason, RESTART, y + 4, width)
         body.append(box)
@@ -44,7 +44,7 @@ def _label(model: TieringModel) -> str:
 def _figures(model: TieringModel, width: float) -> tuple[str, float]:
     """Tables, rows behind, the oldest lake, rounds, tiered rows, speed, the coordinator."""
     failed = model.counts["Failed"]
-    behind = sum(bool(one.lag_rows) for one in model.tables)
+    behind = sum(bool(table.lag_rows) for table in model.tables)
     oldest, beat = model.oldest, model.heartbeat
     late = oldest is not None and model.late(oldest)
     age = "0 s" if oldest is None else fmt.seconds_text(model.age(oldest))
@@ -86,11 +86,11 @@ def _states(model: TieringModel) -> str:
     """`2 being tiered`, else how many are complete."""
     if model.counts["Tiering"]:
         return f"{model.counts['Tiering']:,} being tiered"
-    return f"{sum(one.lag_rows == 0 for one in model.tables):,} complete"
+    return f"{sum(table.lag_rows == 0 for table in model.tables):,} complete"
 
 
 def _outcomes(model: TieringModel) -> str:
-    found = model.outcomes
-    if found["failed"] or found["dropped"]:
-        return f"{found['failed'] + found['dropped']:,} without a commit"
-    return f"{found['empty']:,} found nothing new" if found["empty"] else "none failed"
+    counts = model.outcomes
+    if counts["failed"] or counts["dropped"]:
+        return f"{counts['failed'] + counts['dropped']:,} without a commit"
+    return f"{counts['empty']:,} found nothing new" if counts["empty"] else "none failed"

@@ -24,15 +24,15 @@ def heartbeats_section(model: TieringModel, y: float, width: float) -> tuple[str
     received = sent + 0.52 * (width - MARGIN - sent)
     top, spots = y + 48, list[list[Any]]()
     parts += [text(sent, y + 44, "request", size=11), text(received, y + 44, "answer", size=11)]
-    for one in shown:
+    for exchange in shown:
         base = top + 14
-        times = f" ×{one.count:,}" if one.count > 1 else ""
-        parts.append(text(MARGIN, base, f"{fmt.clock(one.last.time)}{times}", fill="ink3"))
-        parts.append(text(sent, base, fit(one.last.sent, received - sent - 16), fill="ink2"))
-        words = f"✕ {one.last.received}" if one.failed else one.last.received
-        colour = "err" if one.failed else "ink" if one.last.assigned is not None else "ink2"
+        times = f" ×{exchange.count:,}" if exchange.count > 1 else ""
+        parts.append(text(MARGIN, base, f"{fmt.clock(exchange.last.time)}{times}", fill="ink3"))
+        parts.append(text(sent, base, fit(exchange.last.sent, received - sent - 16), fill="ink2"))
+        words = f"✕ {exchange.last.received}" if exchange.failed else exchange.last.received
+        colour = "err" if exchange.failed else "ink" if exchange.last.assigned is not None else "ink2"
         parts.append(text(received, base, fit(words, width - MARGIN - received), fill=colour))
-        spots.append([MARGIN - 8, top, width - 2 * MARGIN + 16, ROW, *_card(one), None, None])
+        spots.append([MARGIN - 8, top, width - 2 * MARGIN + 16, ROW, *_card(exchange), None, None])
         top += ROW
     if not shown:
         parts.append(text(MARGIN, top + 14, "No heartbeat yet.", fill="ink3"))
@@ -42,7 +42,7 @@ def heartbeats_section(model: TieringModel, y: float, width: float) -> tuple[str
 
 def _head(model: TieringModel, y: float, width: float) -> str:
     """How many there were, and the coordinator's epoch."""
-    count = sum(one.count for one in model.report.heartbeats)
+    count = sum(exchange.count for exchange in model.report.heartbeats)
     words = f"{count:,}" if count else "none yet"
     last = model.heartbeat
     if last is not None and last.coordinator_epoch is not None:

@@ -49,11 +49,11 @@ def lanes_section(model: TieringModel, y: float, width: float) -> tuple[str, flo
         return "", y, []
     shown = shown_lanes(model.lanes, MOST)
     wide = width >= FIGURES
-    names = max((text_width(one.name) for one in shown), default=0.0) + 16
+    names = max((text_width(lane.name) for lane in shown), default=0.0) + 16
     left = MARGIN + min(max(names, 70.0), 0.2 * width)
     figures = ["log ends", "tiered", "readable"] if wide else []
     right = width - MARGIN - (FIGURE * len(figures) if wide else 84) - (SPLIT if width >= 640 else 0)
-    window = max((one.end - one.begin for one in shown), default=1) or 1
+    window = max((lane.end - lane.begin for lane in shown), default=1) or 1
     scale = _Scale(left, right, window)
     parts, top = [_stripes(), _head(model, y, width)], y + 62
     parts.append(_legend(model, y + 47, MARGIN, right))
@@ -64,16 +64,16 @@ def lanes_section(model: TieringModel, y: float, width: float) -> tuple[str, flo
     if width >= 640:
         parts.append(text(width - MARGIN, y + 47, "split, rows", size=11, text_anchor="end"))
     spots = list[list[Any]]()
-    for one in shown:
-        parts += [_lane(model, one, scale, top), _numbers(one, scale.right, top, width)]
-        parts.append(text(MARGIN, top + 19, fit_place(one.name, left - MARGIN - 10), fill="ink"))
-        spots.append([left, top, right - left, PITCH - 2, *_card(one), None, None])
+    for lane in shown:
+        parts += [_lane(model, lane, scale, top), _numbers(lane, scale.right, top, width)]
+        parts.append(text(MARGIN, top + 19, fit_place(lane.name, left - MARGIN - 10), fill="ink"))
+        spots.append([left, top, right - left, PITCH - 2, *_card(lane), None, None])
         top += PITCH
     if not shown:
         parts.append(text(MARGIN, top + 10, "No round has said yet which buckets there are.", fill="ink3"))
         top += 24
     if len(model.lanes) > len(shown):
-        most = max(one.lag_rows for one in model.lanes if one not in shown)
+        most = max(lane.lag_rows for lane in model.lanes if lane not in shown)
         words = (
             f"… {fmt.plural(len(model.lanes) - len(shown), 'more bucket')}, each {most:,} rows behind at most"
         )
@@ -85,15 +85,19 @@ def lanes_section(model: TieringModel, y: float, width: float) -> tuple[str, flo
 def _head(model: TieringModel, y: float, width: float) -> str:
     """The table, its round, how the round stands."""
     assert model.table is not None, "it is the lanes' own"
-    one = model.round
+    tiering_round = model.round
     title = fit(f"Buckets of {model.table.table}", 0.5 * width, size=13, weight=600)
     x = MARGIN + text_width(title, size=13, weight=600) + 10
-    words = f"{round_title(one)}: {outcome_text(one)}; {splits_text(one)}" if one else "no round yet"
-    if one is not None and one.bytes:
-        words += f", {fmt.bytes_text(one.bytes)}"
-    if one is not None and one.ended is not None and one.rows:
-        words += f" in {fmt.seconds_text(one.ended - one.started)}"
-    failed = one is not None and one.outcome in ("failed", "dropped")
+    words = (
+        f"{round_title(tiering_round)}: {outcome_text(tiering_round)}; {splits_text(tiering_round)}"
+        if tiering_round
+        else "no round yet"
+    )
+    if tiering_round is not None and tiering_round.bytes:
+        words += f", {fmt.bytes_text(tiering_round.bytes)}"
+    if tiering_round is not None and tiering_round.ended is not None and tiering_round.rows:
+        words += f" in {fmt.seconds_text(tiering_round.ended - tiering_round.started)}"
+    failed = tiering_round is not None and tiering_round.outcome in ("failed", "dropped")
     return text(MARGIN, y + 26, title, size=13, fill="ink", weight=600) + text(
         x, y + 26, fit(words, width - MARGIN - x), fill="err" if failed else "ink2"
     )
@@ -101,7 +105,7 @@ def _head(model: TieringModel, y: float, width: float) -> str:
 
 def _legend(model: TieringModel, y: float, x: float, right: float) -> str:
     """What fills and marks mean, as many as fit; hidden rows only where there are some."""
-    places = [(one.marks.readable, one.marks.tiered) for one in model.lanes if one.marks is not None]
+    places = [(lane.marks.readable, lane.marks.tiered) for lane in model.lanes if lane.marks is not None]
     hidden = any(seen is not None and tiered is not None and seen < tiered for seen, tiered in places)
     items = [
         ("tiered", "tiered"),

@@ -116,35 +116,39 @@ class TieringModel:
     @property
     def counts(self) -> Counter[str]:
         """How many tables are in each state of the picture."""
-        return Counter(column_of(one) for one in self.tables)
+        return Counter(column_of(table) for table in self.tables)
 
     @property
     def lag_rows(self) -> int:
         """Rows of all tables that the lake does not have."""
-        return sum(one.lag_rows or 0 for one in self.tables)
+        return sum(table.lag_rows or 0 for table in self.tables)
 
     @property
     def oldest(self) -> TableState | None:
         """The table that is behind whose lake was complete the longest time ago."""
-        behind = [one for one in self.tables if one.lag_rows and one.tiered_at is not None]
-        return min(behind, key=lambda one: one.tiered_at or 0.0, default=None)
+        behind = [table for table in self.tables if table.lag_rows and table.tiered_at is not None]
+        return min(behind, key=lambda table: table.tiered_at or 0.0, default=None)
 
     @property
     def outcomes(self) -> Counter[str]:
         """How many rounds ended in each way; those under way have the empty one."""
-        return Counter(one.outcome for one in self.rounds)
+        return Counter(tiering_round.outcome for tiering_round in self.rounds)
 
     @property
     def tiered_rows(self) -> int:
         """Rows of the rounds that were committed."""
-        return sum(one.rows for one in self.rounds if one.is_committed)
+        return sum(tiering_round.rows for tiering_round in self.rounds if tiering_round.is_committed)
 
     @property
     def speed(self) -> float | None:
         """Rows a second of the rounds that were committed, while they ran."""
-        done = [one for one in self.rounds if one.is_committed and one.ended is not None]
-        seconds = sum((one.ended or 0.0) - one.started for one in done)
-        return sum(one.rows for one in done) / seconds if seconds > 0 else None
+        done = [
+            tiering_round
+            for tiering_round in self.rounds
+            if tiering_round.is_committed and tiering_round.ended is not None
+        ]
+        seconds = sum((tiering_round.ended or 0.0) - tiering_round.started for tiering_round in done)
+        return sum(tiering_round.rows for tiering_round in done) / seconds if seconds > 0 else None
 
     @property
     def heartbeat(self) -> Heartbeat | None:
@@ -154,7 +158,9 @@ class TieringModel:
     @property
     def began(self) -> float:
         """When the oldest thing that is known began."""
-        times = [one.started for one in self.rounds[:1]] + [one.time for one in self.report.heartbeats[:1]]
+        times = [report.started for report in self.rounds[:1]] + [
+            report.time for report in self.report.heartbeats[:1]
+        ]
         return min(times, default=self.now)
 
     @property
@@ -162,8 +168,8 @@ class TieringModel:
         """The end of the axis of time: now while it runs, else when the last thing happened."""
         if self.live or self.report.state == KILLED:
             return self.now
-        times = [one.ended or one.started for one in self.rounds]
-        return max([*times, *(one.time for one in self.report.heartbeats[-1:])], default=self.now)
+        times = [report.ended or report.started for report in self.rounds]
+        return max([*times, *(report.time for report in self.report.heartbeats[-1:])], default=self.now)
 
     def age(self, table: TableState) -> float | None:
         """Seconds since the lake was known to have all rows of a table; None where it never had."""
@@ -177,14 +183,14 @@ class TieringModel:
     @property
     def silences(self) -> tuple[tuple[float, float], ...]:
         """Spans without a heartbeat: up to the first one of another service, and those that are too long."""
-        beats, found = self.report.heartbeats, list[tuple[float, float]]()
-        for before, one in pairwise(beats):
-            begins = one.time if one.since is None else one.since
-            if one.registers or begins - before.time > SILENCE:
-                found.append((before.time, begins))
+        beats, silences = self.report.heartbeats, list[tuple[float, float]]()
+        for before, beat in pairwise(beats):
+            begins = beat.time if beat.since is None else beat.since
+            if beat.registers or begins - before.time > SILENCE:
+                silences.append((before.time, begins))
         if beats and (self.report.state == KILLED or self.until - beats[-1].time > SILENCE):
-            found.append((beats[-1].time, self.until))
-        return tuple(found)
+            silences.append((beats[-1].time, self.until))
+        return tuple(silences)
 
 
 def tiering_model(
@@ -192,7 +198,7 @@ def tiering_model(
 ) -> TieringModel:
     """The model of a report. `table` is the path of the chosen one, `number` its round: without them, or
     where there are none of these, the ones that `choice` takes."""
-    named = next((one for one in report.tables if one.table == table), None)
+    named = next((state for state in report.tables if state.table == table), None)
     chosen = named or _choice(report)
     path = chosen.table if chosen is not None else table
     round_ = round_of(report.rounds, path, number)
@@ -209,38 +215,40 @@ def tiering_model(
 
 def _choice(report: TieringReport) -> TableState | None:
     """The table of the newest round that has rows, else the first one."""
-    tables = {one.table: one for one in report.tables}
-    for one in reversed(report.rounds):
-        if one.splits and one.table in tables:
-            return tables[one.table]
+    tables = {state.table: state for state in report.tables}
+    for state in reversed(report.rounds):
+        if state.splits and state.table in tables:
+            return tables[state.table]
     return report.tables[0] if report.tables else None
 
 
 def round_of(rounds: Sequence[RoundReport], table: str, number: int | None = None) -> RoundReport | None:
     """The round of this number, else the newest round of the table that has splits, else its newest."""
-    own = [one for one in reversed(rounds) if one.table == table]
-    if number is not None and (named := next((one for one in own if one.number == number), None)):
+    own = [tiering_round for tiering_round in reversed(rounds) if tiering_round.table == table]
+    if number is not None and (
+        named := next((tiering_round for tiering_round in own if tiering_round.number == number), None)
+    ):
         return named
-    return next((one for one in own if one.splits), own[0] if own else None)
+    return next((tiering_round for tiering_round in own if tiering_round.splits), own[0] if own else None)
 
 
 def _lanes(table: TableState | None, of: RoundReport | None) -> tuple[SplitLane, ...]:
     """Buckets by partition and number, those of the round and those that the table has."""
-    splits = {(one.partition, one.bucket): one for one in (of.splits if of is not None else ())}
-    marks = {(one.partition, one.bucket): one for one in (table.marks if table is not None else ())}
+    splits = {(item.partition, item.bucket): item for item in (of.splits if of is not None else ())}
+    marks = {(item.partition, item.bucket): item for item in (table.marks if table is not None else ())}
     places = sorted({*splits, *marks}, key=lambda place: (place[0] or "", place[1]))
     return tuple(SplitLane(*place, marks.get(place), splits.get(place)) for place in places)
 
 
 def _exchanges(heartbeats: Sequence[Heartbeat]) -> tuple[Exchange, ...]:
-    found = list[Exchange]()
-    for one in heartbeats:
-        last = found[-1] if found else None
-        if last is not None and (last.last.sent, last.last.received) == (one.sent, one.received):
-            found[-1] = Exchange(last.first, one, last.count + one.count)
+    exchanges = list[Exchange]()
+    for beat in heartbeats:
+        last = exchanges[-1] if exchanges else None
+        if last is not None and (last.last.sent, last.last.received) == (beat.sent, beat.received):
+            exchanges[-1] = Exchange(last.first, beat, last.count + beat.count)
         else:
-            found.append(Exchange(one, one, one.count))
-    return tuple(found)
+            exchanges.append(Exchange(beat, beat, beat.count))
+    return tuple(exchanges)
 
 
 def column_of(table: TableState) -> str:
@@ -254,19 +262,24 @@ def shown_tables(model: TieringModel, most: int) -> list[TableState]:
     if len(model.tables) <= most:
         return list(model.tables)
 
-    def urgent(one: TableState) -> tuple[bool, bool, bool, int]:
-        return (one is not model.table, one.state != "Failed", one.state != "Tiering", -(one.lag_rows or 0))
+    def urgent(table: TableState) -> tuple[bool, bool, bool, int]:
+        return (
+            table is not model.table,
+            table.state != "Failed",
+            table.state != "Tiering",
+            -(table.lag_rows or 0),
+        )
 
-    kept = {id(one) for one in sorted(model.tables, key=urgent)[:most]}
-    return [one for one in model.tables if id(one) in kept]
+    kept = {id(table) for table in sorted(model.tables, key=urgent)[:most]}
+    return [table for table in model.tables if id(table) in kept]
 
 
 def shown_lanes(lanes: Sequence[SplitLane], most: int) -> list[SplitLane]:
     """At most so many, in their order: those with a split, then those that are furthest behind."""
     if len(lanes) <= most:
         return list(lanes)
-    kept = {id(one) for one in sorted(lanes, key=lambda one: (one.split is None, -one.lag_rows))[:most]}
-    return [one for one in lanes if id(one) in kept]
+    kept = {id(lane) for lane in sorted(lanes, key=lambda lane: (lane.split is None, -lane.lag_rows))[:most]}
+    return [lane for lane in lanes if id(lane) in kept]
 
 
 def age_text(model: TieringModel, table: TableState) -> str:
@@ -337,14 +350,14 @@ def text_form(model: TieringModel, *, most: int = 12) -> str:
     states = "  ".join(f"{name} {counts[name]:,}" for name in STATES if counts[name])
     lines = [f"{fmt.value(model.title)}  {state_text(model)}", states or "no tables"]
     tables = shown_tables(model, most)
-    names = [fmt.value(one.table) or "" for one in tables]
+    names = [fmt.value(table.table) or "" for table in tables]
     wide = min(max(map(len, names), default=0), 40)
-    for one, name in zip(tables, names, strict=True):
-        sign = _SIGNS.get(one.state, "·")
-        epoch = fmt.ABSENT if one.tiering_epoch is None else str(one.tiering_epoch)
-        line = f"{sign} {name[:40]:<{wide}} {one.state:<11} epoch {epoch:<5} {lag_text(one)}"
-        line += f", {age_text(model, one)}"
-        why = "; ".join(fmt.value(said) or "" for said in (one.reason, one.warning) if said)
+    for table, name in zip(tables, names, strict=True):
+        sign = _SIGNS.get(table.state, "·")
+        epoch = fmt.ABSENT if table.tiering_epoch is None else str(table.tiering_epoch)
+        line = f"{sign} {name[:40]:<{wide}} {table.state:<11} epoch {epoch:<5} {lag_text(table)}"
+        line += f", {age_text(model, table)}"
+        why = "; ".join(fmt.value(said) or "" for said in (table.reason, table.warning) if said)
         lines.append(f"{line}: {why}" if why else line)
     if len(model.tables) > len(tables):
         lines.append(f"… {fmt.plural(len(model.tables) - len(tables), 'more table')}")
@@ -360,9 +373,13 @@ def text_form(model: TieringModel, *, most: int = 12) -> str:
 
 def _text_of_round(model: TieringModel, most: int) -> list[str]:
     """The chosen round and a line a bucket."""
-    lines, one = list[str](), model.round
+    lines, tiering_round = list[str](), model.round
     if model.table is not None:
-        words = f"{round_title(one)}: {outcome_text(one)}, {splits_text(one)}" if one else "no round yet"
+        words = (
+            f"{round_title(tiering_round)}: {outcome_text(tiering_round)}, {splits_text(tiering_round)}"
+            if tiering_round
+            else "no round yet"
+        )
         lines.append(f"{fmt.value(model.table.table)}  {fmt.value(words)}")
         lines += [where] if (where := model.table.where(model.now)) else []
     lanes = shown_lanes(model.lanes, most)

@@ -33,16 +33,16 @@ def rounds_strip(
 ) -> tuple[str, list[list[Any]]]:
     """The lanes of `rows` (a table, the middle of its lane), heartbeats and times below `bottom`; spots."""
     by_table: dict[str, list[RoundReport]] = {}
-    for one in model.rounds:
-        if (one.ended or axis.until) >= axis.began:
-            by_table.setdefault(one.table, []).append(one)
+    for tiering_round in model.rounds:
+        if (tiering_round.ended or axis.until) >= axis.began:
+            by_table.setdefault(tiering_round.table, []).append(tiering_round)
     parts = [_silences(model, axis, top, bottom + BEATS)]
     spots = list[list[Any]]()
     for table, y in rows:
         parts.append(line(axis.left, y, axis.right, y))
-        drawn, found = _lane(model, axis, by_table.get(table.table, []), y)
+        drawn, lane_spots = _lane(model, axis, by_table.get(table.table, []), y)
         parts.append(drawn)
-        spots += found
+        spots += lane_spots
     parts += [
         _heartbeats(model, axis, bottom + BEATS / 2),
         axis.times(bottom + BEATS + 14, fmt.clock, above=14),
@@ -56,26 +56,39 @@ def _lane(
     """The rounds of one table: solid, outlines, ticks and signs, each kind as one path."""
     shapes: dict[str, list[str]] = {"committed": [], "open": [], "tick": [], "cross": [], "note": []}
     spots, chosen = list[list[Any]](), ""
-    for one in rounds:
-        x, right = axis.x(one.started), axis.x(axis.until if one.ended is None else one.ended)
+    for tiering_round in rounds:
+        x, right = (
+            axis.x(tiering_round.started),
+            axis.x(axis.until if tiering_round.ended is None else tiering_round.ended),
+        )
         wide = max(right - x, LEAST)
-        top, empty = y - BOX / 2, one.outcome == "empty"
+        top, empty = y - BOX / 2, tiering_round.outcome == "empty"
         if empty:
             shapes["tick"].append(f"M{num(x + 0.5)} {num(y - 4)}v8")
-        elif one.is_committed:
+        elif tiering_round.is_committed:
             shapes["committed"].append(f"M{num(x)} {num(top)}h{num(wide)}v{BOX}h{num(-wide)}z")
-        elif not one.outcome or wide >= BOX:
+        elif not tiering_round.outcome or wide >= BOX:
             shapes["open"].append(f"M{num(x + 0.5)} {num(top + 0.5)}h{num(wide)}v{BOX - 1}h{num(-wide)}z")
         middle = x + wide / 2
-        if one.outcome in ("failed", "dropped"):
+        if tiering_round.outcome in ("failed", "dropped"):
             shapes["cross"].append(cross(middle, y))
-        if one.outcome == "registered" or one.notes:
+        if tiering_round.outcome == "registered" or tiering_round.notes:
             shapes["note"].append(f"M{num(middle)} {num(y - 10)}l4 4-4 4-4-4z")
-        if one is model.round:
+        if tiering_round is model.round:
             chosen = rect(
                 x - 3, top - 3, wide + 6, BOX + 6, rx=4, fill="none", stroke=var("ink"), stroke_width="2"
             )
-        spots.append([round(x, 1), top, round(max(wide, 6.0), 1), BOX, *_card(one), one.table, one.number])
+        spots.append(
+            [
+                round(x, 1),
+                top,
+                round(max(wide, 6.0), 1),
+                BOX,
+                *_card(tiering_round),
+                tiering_round.table,
+                tiering_round.number,
+            ]
+        )
     bg = var("bg")
     drawn = [
         path(shapes["tick"], fill="none", stroke=var("line2")) if shapes["tick"] else "",
@@ -129,11 +142,11 @@ def _silences(model: TieringModel, axis: TimeAxis, top: float, bottom: float) ->
 def _heartbeats(model: TieringModel, axis: TimeAxis, y: float) -> str:
     """A tick each; one with errors or without an answer is a cross."""
     good, bad, last = list[str](), list[str](), -1e9
-    for one in model.report.heartbeats:
-        if one.time < axis.began:
+    for beat in model.report.heartbeats:
+        if beat.time < axis.began:
             continue
-        x = axis.x(one.time)
-        if one.coordinator_epoch is None or one.errors:
+        x = axis.x(beat.time)
+        if beat.coordinator_epoch is None or beat.errors:
             bad.append(cross(x, y, 3))
         elif x - last >= 2:
             good.append(f"M{num(x)} {num(y - 4)}v8")

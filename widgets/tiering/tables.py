@@ -54,7 +54,7 @@ class _Layout:
 def tables_section(model: TieringModel, y: float, width: float) -> tuple[str, float, list[list[Any]]]:
     """The section from `y` on, where it ends, its spots."""
     shown = shown_tables(model, MOST)
-    names = max((text_width(one.table, weight=600) for one in shown), default=0.0) + 20
+    names = max((text_width(table.table, weight=600) for table in shown), default=0.0) + 20
     beside = width >= BESIDE
     left = MARGIN + min(max(names, 96.0), 260.0 if width >= COLUMNS else 180.0, 0.24 * width)
     at = _Layout(width, left, 0.0 if width < COLUMNS else 58.0 if width < 1300 else 66.0)
@@ -64,14 +64,14 @@ def tables_section(model: TieringModel, y: float, width: float) -> tuple[str, fl
     top = y + 52
     rows, spots, row_y = list[tuple[TableState, float]](), list[list[Any]](), top
     edge = at.end + 14 if beside else width - MARGIN
-    for one in shown:
-        tall = ROW + (REASON if one.reason or one.warning else 0)
-        if one is model.table and len(model.tables) > 1:
+    for table in shown:
+        tall = ROW + (REASON if table.reason or table.warning else 0)
+        if table is model.table and len(model.tables) > 1:
             wide = (at.end if beside else width - MARGIN) - MARGIN + 16
             parts.append(rect(MARGIN - 8, row_y, wide, tall, rx=4, fill=var("sel-tint"), class_="box"))
-        parts.append(_row(model, one, at, row_y, edge))
-        rows.append((one, row_y + ROW / 2))
-        spots.append([MARGIN - 8, row_y, at.end - MARGIN + 8, tall, *_card(model, one), one.table, None])
+        parts.append(_row(model, table, at, row_y, edge))
+        rows.append((table, row_y + ROW / 2))
+        spots.append([MARGIN - 8, row_y, at.end - MARGIN + 8, tall, *_card(model, table), table.table, None])
         row_y += tall
     if not shown:
         parts.append(text(MARGIN, row_y + 16, "No table yet: no heartbeat has brought one.", fill="ink3"))
@@ -81,10 +81,10 @@ def tables_section(model: TieringModel, y: float, width: float) -> tuple[str, fl
         parts.append(text(MARGIN, row_y + 17, words, fill="ink3"))
         row_y += ROW
     if beside:
-        drawn, found = _strip_beside(model, rows, at.end + 24, y, row_y, width)
-        return "".join([*parts, drawn]), row_y + BEATS + AXIS + 10, spots + found
-    drawn, end, found = _strip_below(model, shown, row_y + 6, width)
-    return "".join([*parts, line(0, row_y + 6, width, row_y + 6), drawn]), end, spots + found
+        drawn, strip_spots = _strip_beside(model, rows, at.end + 24, y, row_y, width)
+        return "".join([*parts, drawn]), row_y + BEATS + AXIS + 10, spots + strip_spots
+    drawn, end, strip_spots = _strip_below(model, shown, row_y + 6, width)
+    return "".join([*parts, line(0, row_y + 6, width, row_y + 6), drawn]), end, spots + strip_spots
 
 
 def _head(model: TieringModel, at: _Layout, y: float) -> str:
@@ -197,17 +197,19 @@ def _strip_below(
     model: TieringModel, shown: list[TableState], y: float, width: float
 ) -> tuple[str, float, list[list[Any]]]:
     """The rounds in a section of their own, with the names of the tables again."""
-    names = max((text_width(one.table, size=11) for one in shown), default=0.0) + 16
+    names = max((text_width(table.table, size=11) for table in shown), default=0.0) + 16
     left = MARGIN + min(max(names, 84.0), 0.26 * width)
     pitch = 20
-    rows = [(one, y + 40 + pitch * (number + 0.5)) for number, one in enumerate(shown)]
+    rows = [(table, y + 40 + pitch * (number + 0.5)) for number, table in enumerate(shown)]
     bottom = y + 40 + pitch * len(rows)
     axis = time_axis(model, left, width - MARGIN)
     drawn, spots = rounds_strip(model, axis, rows, y + 38, bottom)
     parts = [text(MARGIN, y + 26, "Rounds", size=13, fill="ink", weight=600)]
     after = MARGIN + text_width("Rounds", size=13, weight=600) + 14
     parts += [legend(after, y + 26, width - MARGIN), drawn]
-    parts += [text(MARGIN, at + 4, fit(one.table, left - MARGIN - 10, size=11), size=11) for one, at in rows]
+    parts += [
+        text(MARGIN, at + 4, fit(table.table, left - MARGIN - 10, size=11), size=11) for table, at in rows
+    ]
     parts.append(text(MARGIN, bottom + BEATS / 2 + 4, "heartbeats", size=11))
     return "".join(parts), bottom + BEATS + AXIS + 10, spots
 

@@ -200,8 +200,8 @@ def _of_source(commits: pa.Table, times: np.ndarray) -> tuple[dict[int, str], di
     if "properties" not in commits.column_names:
         return statements, late
     texts = commits["properties"]
-    known = pc.fill_null(pc.match_substring(texts, "tablestore.s"), False)
-    for at in np.flatnonzero(known.to_numpy()).tolist():
+    from_statement = pc.fill_null(pc.match_substring(texts, "tablestore.s"), False)
+    for at in np.flatnonzero(from_statement.to_numpy()).tolist():
         properties = json.loads(texts[at].as_py())
         if statement := properties.get("tablestore.statement"):
             statements[at] = plain(" ".join(str(statement).split()))

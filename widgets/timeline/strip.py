@@ -251,10 +251,10 @@ def rounds() -> Iterator[int]:
 
 def names_of(model: TimelineModel, first: int, last: int) -> list[tuple[int, str, str]]:
     """Position, kind and name of each tag, branch and statement among these commits, in order."""
-    found = [(model.index_of(snapshot), "tag", name) for name, snapshot in model.tags]
-    found += [(model.index_of(snapshot), "branch", name) for name, snapshot in model.branches]
-    found += [(index, "statement", action_of(text)) for index, text in model.statements.items()]
-    return sorted((i, kind, name) for i, kind, name in found if i is not None and first <= i < last)
+    names = [(model.index_of(snapshot), "tag", name) for name, snapshot in model.tags]
+    names += [(model.index_of(snapshot), "branch", name) for name, snapshot in model.branches]
+    names += [(index, "statement", action_of(text)) for index, text in model.statements.items()]
+    return sorted((i, kind, name) for i, kind, name in names if i is not None and first <= i < last)
 
 
 def flags(spots: list[tuple[float, str, str]], top: float, foot: float, end: float) -> str:

@@ -215,14 +215,14 @@ class SnapshotTimeline(WatchingView):
     def _on_snapshot(self, change: Mapping[str, Any]) -> None:
         if self._settling or change["new"] is None or not len(self._model):
             return
-        found = self._model.index_of(int(change["new"]))
-        if found is not None:
-            self.index = found
+        index = self._model.index_of(int(change["new"]))
+        if index is not None:
+            self.index = index
 
     def _on_jump(self, change: Mapping[str, Any]) -> None:
-        found = self._model.find(str(change["new"]))
-        if found is not None:
-            self.index = found
+        index = self._model.find(str(change["new"]))
+        if index is not None:
+            self.index = index
 
     def figure(self, *, width: float) -> Figure:
         """The picture with its cursor."""

@@ -56,10 +56,10 @@ def plots(model: TradeOffModel, width: float) -> tuple[MapPlot, MapPlot]:
     """The plots of read and of space, beside each other where there is room."""
     beside = width >= SIDE_BY_SIDE
     wide = (width - 2 * MARGIN - GAP) / 2 if beside else width - 2 * MARGIN
-    writes = [one.write for one in model.outcomes]
+    writes = [trial.write for trial in model.outcomes]
     least_x = max((tick for tick in _LOG_TICKS if tick <= min(writes)), default=1)
     most_x = next((tick for tick in _LOG_TICKS if tick > max(max(writes), least_x) * 1.02), 2 * max(writes))
-    reads, spaces = ([one.read for one in model.outcomes], [one.space for one in model.outcomes])
+    reads, spaces = ([trial.read for trial in model.outcomes], [trial.space for trial in model.outcomes])
     tops = (math.ceil(max(reads) * 1.05), 1 + math.ceil(max(max(spaces) - 1, 0.05) * 10.5) / 10)
     floors = (0.0, min(1.0, math.floor(min(spaces) * 10) / 10))
     corners = [(MARGIN, TOP), (MARGIN + wide + GAP, TOP) if beside else (MARGIN, TOP + TALL + FOOT + TOP)]

@@ -45,13 +45,13 @@ class TradeOffModel:
 
     def find(self, setting: TrialSetting) -> int | None:
         """The position of a setting."""
-        return next((at for at, one in enumerate(self.outcomes) if one.setting == setting), None)
+        return next((at for at, trial in enumerate(self.outcomes) if trial.setting == setting), None)
 
     def cost(self, index: int) -> str:
         """`write 3.86, read 4.4 runs, space ≈ 1.38`."""
-        one = self.outcomes[index]
-        about = "" if one.space_exact else "≈ "
-        return f"write {one.write:.2f}, read {one.read:.1f} runs, space {about}{one.space:.2f}"
+        trial = self.outcomes[index]
+        about = "" if trial.space_exact else "≈ "
+        return f"write {trial.write:.2f}, read {trial.read:.1f} runs, space {about}{trial.space:.2f}"
 
     def sentence(self, index: int) -> str:
         """The setting and its three numbers."""
@@ -59,11 +59,11 @@ class TradeOffModel:
 
     def against(self, index: int) -> str:
         """What the setting costs beside the reference."""
-        one, other = self.outcomes[index], self.outcomes[self.reference]
+        trial, other = self.outcomes[index], self.outcomes[self.reference]
         name = "Paimon's defaults" if other.setting == PAIMON else other.setting.text
-        if one is other:
+        if trial is other:
             return f"These are {name}." if other.setting == PAIMON else f"Others are compared with {name}."
-        changes = zip(("write", "read", "space"), one.costs, other.costs, strict=True)
+        changes = zip(("write", "read", "space"), trial.costs, other.costs, strict=True)
         parts = [f"{word} {signed(a / b - 1)}" for word, a, b in changes]
         return f"Beside {name} ({other.setting.text}): {', '.join(parts)}."
 
@@ -71,52 +71,50 @@ class TradeOffModel:
         """Whether another setting of the map is better in one of the three and worse in none."""
         if index in self.unbeaten:
             return "No other setting here is better in one of the three and worse in none."
-        one = self.outcomes[index]
-        better = next(other for other in self.outcomes if other.beats(one))
+        trial = self.outcomes[index]
+        better = next(other for other in self.outcomes if other.beats(trial))
         return f"Better in at least one of the three, worse in none: {better.setting.text}."
 
     def peek(self, index: int) -> tuple[str, list[list[str]]]:
         """What the card of a spot says."""
-        one = self.outcomes[index]
-        about = "" if one.space_exact else "≈ "
+        trial = self.outcomes[index]
+        about = "" if trial.space_exact else "≈ "
         rows = [
-            ["write", f"{one.write:.2f}"],
-            ["read", f"{one.read:.1f} runs, at most {one.most_runs}"],
-            ["space", f"{about}{one.space:.2f}, at most {about}{one.most_space:.2f}"],
-            ["compactions", f"{one.compactions:,}"],
+            ["write", f"{trial.write:.2f}"],
+            ["read", f"{trial.read:.1f} runs, at most {trial.most_runs}"],
+            ["space", f"{about}{trial.space:.2f}, at most {about}{trial.most_space:.2f}"],
+            ["compactions", f"{trial.compactions:,}"],
         ]
-        return one.setting.text, rows
+        return trial.setting.text, rows
 
     def tree(self, index: int) -> LsmModel:
         """The tree of a setting at its fullest, with a row for each level that holds something."""
-        one = self.outcomes[index]
-        return lsm_model(one.levels, num_levels=one.num_levels, snapshot=one.snapshot)
+        trial = self.outcomes[index]
+        return lsm_model(trial.levels, num_levels=trial.num_levels, snapshot=trial.snapshot)
 
     def tree_words(self, index: int) -> str:
         """`The tree of universal, trigger 5, size-ratio 1 % at its fullest, #225: 6 runs, 41.2 MiB`."""
-        one, size = self.outcomes[index], sum(self.outcomes[index].levels["bytes"].to_pylist())
-        runs = fmt.plural(one.most_runs, "run")
-        return (
-            f"The tree of {one.setting.text} at its fullest, #{one.snapshot}: {runs}, {fmt.bytes_text(size)}"
-        )
+        trial, size = self.outcomes[index], sum(self.outcomes[index].levels["bytes"].to_pylist())
+        held = f"{fmt.plural(trial.most_runs, 'run')}, {fmt.bytes_text(size)}"
+        return f"The tree of {trial.setting.text} at its fullest, #{trial.snapshot}: {held}"
 
     def to_arrow(self) -> pa.Table:
         """A row a setting."""
         rows: list[dict[str, Any]] = [
             {
-                "strategy": one.setting.strategy,
-                "trigger": one.setting.trigger,
-                "ratio": one.setting.ratio,
-                "write_amplification": one.write,
-                "mean_runs": one.read,
-                "space_amplification": one.space,
-                "space_exact": one.space_exact,
-                "most_runs": one.most_runs,
-                "most_space_amplification": one.most_space,
-                "compactions": one.compactions,
+                "strategy": trial.setting.strategy,
+                "trigger": trial.setting.trigger,
+                "ratio": trial.setting.ratio,
+                "write_amplification": trial.write,
+                "mean_runs": trial.read,
+                "space_amplification": trial.space,
+                "space_exact": trial.space_exact,
+                "most_runs": trial.most_runs,
+                "most_space_amplification": trial.most_space,
+                "compactions": trial.compactions,
                 "unbeaten": at in self.unbeaten,
             }
-            for at, one in enumerate(self.outcomes)
+            for at, trial in enumerate(self.outcomes)
         ]
         return pa.Table.from_pylist(rows)
 
@@ -136,9 +134,11 @@ def trade_off_model(
 ) -> TradeOffModel:
     """The model of all outcomes of an experiment."""
     unbeaten = frozenset(
-        at for at, one in enumerate(found) if not any(other.beats(one) for other in found if other is not one)
+        at
+        for at, trial in enumerate(found)
+        if not any(other.beats(trial) for other in found if other is not trial)
     )
-    reference = next((at for at, one in enumerate(found) if one.setting == PAIMON), 0)
+    reference = next((at for at, trial in enumerate(found) if trial.setting == PAIMON), 0)
     return TradeOffModel(title, experiment, found, unbeaten, reference)
 
 
@@ -148,9 +148,11 @@ def text_form(model: TradeOffModel, index: int) -> str:
         f"{model.title}  trade-off of {len(model)} settings, {model.experiment.flushes:,} flushes".strip(),
         "    write   runs  space  setting",
     ]
-    for at, one in enumerate(model.outcomes):
+    for at, trial in enumerate(model.outcomes):
         mark = ">" if at == index else " "
         kept = "●" if at in model.unbeaten else "○"
-        lines.append(f"{mark} {kept} {one.write:5.2f}  {one.read:5.1f}  {one.space:5.2f}  {one.setting.text}")
+        lines.append(
+            f"{mark} {kept} {trial.write:5.2f}  {trial.read:5.1f}  {trial.space:5.2f}  {trial.setting.text}"
+        )
     lines.append("● no other setting is better in one of the three and worse in none")
     return "\n".join([*lines, model.sentence(index), model.against(index)])

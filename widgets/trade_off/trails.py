@@ -143,8 +143,8 @@ class Experiment:
     def simulator(self, setting: TrialSetting) -> Any:
         """The simulation of a setting, carried out."""
         options = self.options_of(setting)
-        made = ts.simulator(self.workload, options, seed=self.seed, samples=self.samples)
-        return made.advance(self.flushes)
+        simulator = ts.simulator(self.workload, options, seed=self.seed, samples=self.samples)
+        return simulator.advance(self.flushes)
 
 
 def workloads(given: Any) -> dict[str, Any]:
@@ -169,12 +169,12 @@ def outcome(experiment: Experiment, setting: TrialSetting) -> TrialOutcome:
         if key in _outcomes:
             _outcomes.move_to_end(key)
             return _outcomes[key]
-    found = _outcome(experiment, setting)
+    trial = _outcome(experiment, setting)
     with _outcomes_lock:
-        _outcomes[key] = found
+        _outcomes[key] = trial
         while len(_outcomes) > KEPT:
             _outcomes.popitem(last=False)
-    return found
+    return trial
 
 
 def _outcome(experiment: Experiment, setting: TrialSetting) -> TrialOutcome:
@@ -204,9 +204,9 @@ def outcomes(
     experiment: Experiment, *, progress: Callable[[int, int], None] | None = None
 ) -> tuple[TrialOutcome, ...]:
     """Every setting's outcome; `progress(done, all)` is called before each, and what it raises ends it."""
-    found, settings = [], experiment.settings
+    trials, settings = [], experiment.settings
     for done, setting in enumerate(settings):
         if progress is not None:
             progress(done, len(settings))
-        found.append(outcome(experiment, setting))
-    return tuple(found)
+        trials.append(outcome(experiment, setting))
+    return tuple(trials)

@@ -189,17 +189,17 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
         READ: ("Read", ("sorted runs", "runs")),
         SPACE: ("Space", ("live / compacted", "live / comp.")),
     }
-    made = []
+    panels = []
     for series, (title, units) in words.items():
         lines = tuple(
             Line(side.numbers.series[series], bold=side.letter == "B", label=side.letter)
             for side in model.sides
         )
         step = series == READ
-        made.append(
+        panels.append(
             Panel(title, units, lines, 0.0 if step else 1.0, 0 if step else 2, first, last, step=step)
         )
-    return tuple(made)
+    return tuple(panels)
 
 
 def _change(series: int, by: float | None, right: float) -> str:

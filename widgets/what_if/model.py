@@ -89,8 +89,8 @@ class WhatIfModel:
 
     def change(self, series: int) -> float | None:
         """How much larger B's number is than A's: the last one, of runs the mean."""
-        one, other = (_figure(side.numbers.series[series], series) for side in self.sides)
-        return other / one - 1 if one and other is not None else None
+        actual, other = (_figure(side.numbers.series[series], series) for side in self.sides)
+        return other / actual - 1 if actual and other is not None else None
 
     def state(self, side: Side, index: int) -> str:
         """`5 runs, write 3.28, space ≈ 1.31`."""
@@ -104,10 +104,10 @@ class WhatIfModel:
 
 
 def _figure(values: np.ndarray, series: int) -> float | None:
-    known = values[~np.isnan(values)]
-    if not len(known):
+    numbers = values[~np.isnan(values)]
+    if not len(numbers):
         return None
-    return float(known.mean()) if series == READ else float(known[-1])
+    return float(numbers.mean()) if series == READ else float(numbers[-1])
 
 
 def what_if_model(found: Any, *, place: tuple[str, int] | None = None, title: str = "") -> WhatIfModel:
@@ -147,12 +147,12 @@ def _side(letter: str, name: str, side: Any, other: Any, place: tuple[str, int],
 
 def _kinds(rows: Any) -> tuple[str, ...]:
     """What each commit shows in its lane: a compaction if it did one, else what it wrote; "" for nothing."""
-    found, before = [], 0
+    kinds, before = [], 0
     for row in rows:
         kind = "COMPACT" if row.compactions > before else "" if row.kind == "COMPACT" else row.kind
-        found.append(kind)
+        kinds.append(kind)
         before = row.compactions
-    return tuple(found)
+    return tuple(kinds)
 
 
 def _levels_by_commit(side: Any, place: tuple[str, int]) -> Any:
@@ -167,21 +167,23 @@ def _slots(side: Any, place: tuple[str, int]) -> int:
 def _used(side: Any, place: tuple[str, int]) -> set[int]:
     """The levels that some commit used, counted from the deepest one, which is 0."""
     deepest = side.options.num_levels - 1
-    found = {run.level for levels in _levels_by_commit(side, place) for run in levels.upper if run.files}
-    return {deepest - level for level in found}
+    levels_used = {
+        run.level for levels in _levels_by_commit(side, place) for run in levels.upper if run.files
+    }
+    return {deepest - level for level in levels_used}
 
 
 def chips_of(options: Any, other: Any) -> tuple[Chip, ...]:
     """The options that say how a side compacts, those of its strategy."""
     leveled, unlike = options.leveled, options.strategy != other.strategy
-    found = [Chip("strategy", "leveled", unlike)] if leveled else []
+    chips = [Chip("strategy", "leveled", unlike)] if leveled else []
     if not leveled and unlike:
-        found.append(Chip("strategy", "universal", True))
+        chips.append(Chip("strategy", "universal", True))
     names = _LEVELED if leveled else _UNIVERSAL
     for name, attribute, show in names:
         value = getattr(options, attribute)
-        found.append(Chip(name, show(value), unlike or value != getattr(other, attribute)))
-    return tuple(found)
+        chips.append(Chip(name, show(value), unlike or value != getattr(other, attribute)))
+    return tuple(chips)
 
 
 _UNIVERSAL = (

@@ -343,8 +343,8 @@ class Workbench(anywidget.AnyWidget):
         """
         self.wait()
         target, name = Path(path), title or self._head().name
-        made = table_page(self, title=name) if play else page.page(name, [self], heading=False)
-        target.write_text(made, encoding="utf-8")
+        written = table_page(self, title=name) if play else page.page(name, [self], heading=False)
+        target.write_text(written, encoding="utf-8")
         return target
 
     def export(self) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def plan_of(store: Store, log: Log | None = None) -> RepairPlan:
         plan.tagged = _tags_for([store.snapshots.get(i) for i in earlier if i in sound], tags)
         _add_losses(plan, sorted(later), [i for i in earlier if i not in sound], newest)
     _set_refs_aside(plan, damage)
-    _set_schemas_aside(plan, damage, findings.holders)
+    _set_schemas_aside(plan, damage)
     gone = {f"snapshot-{i}" for i in going} | damage.tags.keys() | damage.changelogs.keys()
     plan.broken = list(dict.fromkeys([*damage.texts, *plan.broken]))
     for violation, holders in findings.holders.items():
@@ -206,7 +206,7 @@ def _set_refs_aside(plan: RepairPlan, damage: _Damage) -> None:
             plan.lost.append(f"the place of consumer {name}: its stream starts again")
 
 
-def _set_schemas_aside(plan: RepairPlan, damage: _Damage, found: Mapping[Violation, frozenset[str]]) -> None:
+def _set_schemas_aside(plan: RepairPlan, damage: _Damage) -> None:
     """Damaged schemas from the oldest of them on, if nothing that stays was written under one of these."""
     store = plan.store
     ids = store.schemas.ids()

@@ -195,24 +195,24 @@ def binary_join_element_wise(
     """Texts joined by the last."""
     many = next(len(p) for p in parts if isinstance(p, Array))
     *texts, by = (p.values if isinstance(p, Array) else [_side(p)] * many for p in parts)
-    found: list[Any] = []
+    joined: list[Any] = []
     for separator, *row in zip(by, *texts, strict=True):
         if null_handling == "skip":
             row = [v for v in row if v is not None]
         if null_handling == "replace":
             row = [null_replacement if v is None else v for v in row]
-        found.append(None if None in row else separator.join(row))
-    return Array(found, DataType("string"))
+        joined.append(None if None in row else separator.join(row))
+    return Array(joined, DataType("string"))
 
 
 def extract_regex(a: Array, pattern: str) -> Array:
     """Named groups of a pattern as records, NULL where it does not match."""
-    known = re.compile(pattern)
-    names = list(known.groupindex)
+    compiled = re.compile(pattern)
+    names = list(compiled.groupindex)
     from pyarrow.types_ import Field
 
     kind = DataType("struct", *(Field(n, DataType("string")) for n in names))
-    matches = (None if v is None else known.search(v) for v in a.values)
+    matches = (None if v is None else compiled.search(v) for v in a.values)
     return Array([None if m is None else m.groupdict() for m in matches], kind)
 
 
@@ -223,8 +223,8 @@ def match_substring(a: Array, pattern: str, ignore_case: bool = False) -> Array:
 
 def match_substring_regex(a: Array, pattern: str, ignore_case: bool = False) -> Array:
     """Which texts hold a pattern."""
-    known = re.compile(pattern)
-    return _one(lambda v: known.search(v) is not None, _BOOL)(a)
+    compiled = re.compile(pattern)
+    return _one(lambda v: compiled.search(v) is not None, _BOOL)(a)
 
 
 def starts_with(a: Array, pattern: str) -> Array:
@@ -234,8 +234,8 @@ def starts_with(a: Array, pattern: str) -> Array:
 
 def replace_substring_regex(a: Array, pattern: str, replacement: str) -> Array:
     """Texts with a pattern replaced."""
-    known = re.compile(pattern)
-    return _one(lambda v: known.sub(replacement, v))(a)
+    compiled = re.compile(pattern)
+    return _one(lambda v: compiled.sub(replacement, v))(a)
 
 
 def sort_indices(a: Any, sort_keys: Any = (), null_placement: str = "at_end") -> Array:
@@ -245,13 +245,13 @@ def sort_indices(a: Any, sort_keys: Any = (), null_placement: str = "at_end") ->
             Table([a], __import__("pyarrow").schema([("v", a.type)])),
             [("v", sort_keys or "ascending")],
         )
-    found = list(range(a.num_rows))
+    indices = list(range(a.num_rows))
     for name, way in reversed(list(sort_keys)):
         column = a.column(name).values
         down = way == "descending"
-        found.sort(key=lambda i, c=column: (0,) if c[i] is None else (1, c[i]), reverse=down)
-        found.sort(key=lambda i, c=column: c[i] is None)
-    return Array(found, DataType("uint64"))
+        indices.sort(key=lambda i, c=column: (0,) if c[i] is None else (1, c[i]), reverse=down)
+        indices.sort(key=lambda i, c=column: c[i] is None)
+    return Array(indices, DataType("uint64"))
 
 
 class Expression:

@@ -100,14 +100,14 @@ class Array:
         text = self.type.text
         if text.startswith(("int", "uint")):
             kind = "int64" if None not in self.values else "float64"
-            found = (
+            numbers = (
                 self.values if kind == "int64" else [np.nan if v is None else float(v) for v in self.values]
             )
         elif text in ("double", "float"):
-            kind, found = "float64", [np.nan if v is None else v for v in self.values]
+            kind, numbers = "float64", [np.nan if v is None else v for v in self.values]
         else:
-            kind, found = ("bool" if text == "bool" and None not in self.values else "object"), self.values
-        return np.ndarray(list(found), (len(found),), np.dtype(kind))
+            kind, numbers = ("bool" if text == "bool" and None not in self.values else "object"), self.values
+        return np.ndarray(list(numbers), (len(numbers),), np.dtype(kind))
 
     def __array__(self) -> np.ndarray:
         return self.to_numpy()
@@ -200,13 +200,13 @@ def array(
     """Plain values as a column."""
     if isinstance(values, Array):
         return values if type is None else values.cast(type)
-    found = _plain(values)
+    plain = _plain(values)
     if mask is not None:
-        found = [None if m else v for v, m in zip(found, _plain(mask), strict=True)]
-    to = infer(found) if type is None else named(type)
-    if type is None and not found and isinstance(values, np.ndarray):
+        plain = [None if m else v for v, m in zip(plain, _plain(mask), strict=True)]
+    to = infer(plain) if type is None else named(type)
+    if type is None and not plain and isinstance(values, np.ndarray):
         to = named(values.dtype.name)
-    return Array([None if v is None else to.convert(v) for v in found], to)
+    return Array([None if v is None else to.convert(v) for v in plain], to)
 
 
 class Table:
@@ -219,9 +219,9 @@ class Table:
     @classmethod
     def from_pylist(cls, rows: Iterable[Mapping[str, Any]], schema: Schema | None = None) -> Table:
         """Dicts as rows."""
-        known = list(rows)
-        names = schema.names if schema else list(dict.fromkeys(n for row in known for n in row))
-        return table({n: [row.get(n) for row in known] for n in names}, schema=schema)
+        listed = list(rows)
+        names = schema.names if schema else list(dict.fromkeys(n for row in listed for n in row))
+        return table({n: [row.get(n) for row in listed] for n in names}, schema=schema)
 
     @classmethod
     def from_pydict(cls, columns: Mapping[str, Any], schema: Schema | None = None) -> Table:
@@ -321,8 +321,8 @@ class Table:
 
     def filter(self, mask: Any) -> Table:
         """The rows where a mask is true, or an expression."""
-        found = _plain(mask(self)) if callable(mask) else _plain(mask)
-        return self._each(lambda c: c.filter(found))
+        kept = _plain(mask(self)) if callable(mask) else _plain(mask)
+        return self._each(lambda c: c.filter(kept))
 
     def select(self, keys: Sequence[Any]) -> Table:
         """Some columns."""
@@ -341,15 +341,15 @@ class Table:
 
     def add_column(self, at: int, field: Any, values: Any) -> Table:
         """One column more, at a place."""
-        made = _field(field, values)
-        column = array(values, made.type)
-        return Table([*self.columns[:at], column, *self.columns[at:]], self.schema.insert(at, made))
+        column_field = _field(field, values)
+        column = array(values, column_field.type)
+        return Table([*self.columns[:at], column, *self.columns[at:]], self.schema.insert(at, column_field))
 
     def set_column(self, at: int, field: Any, values: Any) -> Table:
         """Another column at a place."""
-        made = _field(field, values)
-        columns = [*self.columns[:at], array(values, made.type), *self.columns[at + 1 :]]
-        return Table(columns, self.schema.set(at, made))
+        column_field = _field(field, values)
+        columns = [*self.columns[:at], array(values, column_field.type), *self.columns[at + 1 :]]
+        return Table(columns, self.schema.set(at, column_field))
 
     def rename_columns(self, names: Sequence[str]) -> Table:
         """The same under other names."""
@@ -427,10 +427,10 @@ def table(columns: Any, names: Sequence[str] | None = None, schema: Any = None) 
     elif schema is not None:
         names = schema.names
     types = schema.types if schema else [None] * len(columns)
-    made = [array(c, t) for c, t in zip(columns, types, strict=True)]
+    arrays = [array(c, t) for c, t in zip(columns, types, strict=True)]
     if schema is None:
-        schema = Schema([Field(n, c.type) for n, c in zip(names or (), made, strict=True)])
-    return Table(made, schema)
+        schema = Schema([Field(n, c.type) for n, c in zip(names or (), arrays, strict=True)])
+    return Table(arrays, schema)
 
 
 def concat_tables(tables: Iterable[Table], promote_options: str = "none", **_: Any) -> Table:

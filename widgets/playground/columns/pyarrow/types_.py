@@ -207,8 +207,8 @@ def list_(value: Any) -> DataType:
 def struct(fields: Any) -> DataType:
     """Records."""
     pairs = fields.items() if isinstance(fields, Mapping) else fields
-    made = [f if isinstance(f, Field) else Field(*f) for f in pairs]
-    return DataType(f"struct<{', '.join(map(str, made))}>", *made)
+    struct_fields = [f if isinstance(f, Field) else Field(*f) for f in pairs]
+    return DataType(f"struct<{', '.join(map(str, struct_fields))}>", *struct_fields)
 
 
 def map_(key: Any, item: Any) -> DataType:
@@ -228,11 +228,11 @@ def schema(fields: Any, metadata: Any = None) -> Schema:
 
 def infer(values: Iterable[Any]) -> DataType:
     """The type of plain values."""
-    found = {type(v) for v in values if v is not None}
+    types = {type(v) for v in values if v is not None}
     for kinds, text in (({bool}, "bool"), ({int}, "int64"), ({int, float}, "double"), ({bytes}, "binary")):
-        if found and found <= kinds:
+        if types and types <= kinds:
             return DataType(text)
-    if found == {str}:
+    if types == {str}:
         return DataType("string")
     first = next((v for v in values if v is not None), None)
     if isinstance(first, datetime):
