@@ -97,7 +97,9 @@ in_order
 
 # %% tags=["check:the_offsets"]
 newest = orders.store.snapshots.latest()
-for place in json.loads(newest.properties["fluss-offsets"]):
+kept = newest.properties["fluss-offsets"]  # since Fluss 0.9 the path of a file
+offsets = json.loads(newest.properties.get("tablestore.fluss-offsets", kept))
+for place in offsets:
     print(f"snapshot {newest.id}: {place}")
 
 # %% [markdown]

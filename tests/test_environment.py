@@ -39,6 +39,7 @@ ELSEWHERE = {
     "notebooks/bench/contenders/pypaimon.py",
     "notebooks/course/by_pypaimon.py",
     "tests/peers/pypaimon_driver.py",
+    "tests/servers/pyfluss_calls.py",
 }
 """Programs that run in environments of their own."""
 

@@ -39,10 +39,10 @@ class Source(Protocol):
 
 
 def require_source(source: object, view: str) -> None:
-    """Raise InvalidRequest for a path, a number, a list, rows, a scan, a lake or None where a view takes a
+    """Raise InvalidRequest for a path, a number, a list, a scan, a lake or None where a view takes a
     table or what has the form of one."""
     others = str | bytes | os.PathLike | numbers.Number | Sequence | Mapping
-    if source is not None and not isinstance(source, others | pa.Table | ts.Scan | ts.Lake):
+    if source is not None and not isinstance(source, others | ts.Scan | ts.Lake):
         return
     how = ""
     if isinstance(source, str | os.PathLike):
