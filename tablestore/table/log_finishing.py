@@ -121,10 +121,24 @@ class LogFinisher:
                         if together is not None:
                             return (*ids, *together)
                     ids += self.from_log(appended, at)
-                return tuple(ids)  # behind the last row there may be offsets without rows
+                return (*ids, *self._behind_last_row())
             except CommitConflict as e:  # another writer finished it first, or what is written upon expired
                 log.debug("%s: finishing the log again: %s", self.store.paths.root, e)
         raise CommitConflict(f"others were first {TRIES} times while the log was finished; retry later")
+
+    def _behind_last_row(self) -> tuple[int, ...]:
+        """Note the offsets behind the last row that have none: once retention passes them, nobody can say
+        that they were no rows. The ids of the snapshots made."""
+        at = {**dict.fromkeys(self.log.bounds().end, 0), **self.position()}
+        moved = {b: offset for b, offset in self._without_rows(at).items() if offset > at[b]}
+        if not moved:
+            return ()
+        asked = CommitRequest(self.store.fresh_user(), log=LogRange(offsets_of(at, moved), moved))
+        return commit_or_discard(self.store, [], asked).snapshots
+
+    def _without_rows(self, at: Offsets) -> Offsets:
+        """The offsets up to which no row follows `at`: in a topic behind ends of transactions."""
+        return self.log.without_rows(at) if isinstance(self.log, KafkaLog) else at
 
     def _whole(self, at: Offsets) -> LogBounds:
         """Where the log starts and ends. Raises LogExpired or Corrupt where rows behind those in files, which
@@ -157,7 +171,7 @@ class LogFinisher:
         own."""
         asked = asked or _request_of(found.mark) or CommitRequest(self.store.fresh_user())
         start = offsets_of(at, found.end)
-        end = {bucket: max(start[bucket], offset) for bucket, offset in found.end.items()}
+        end = self._without_rows({b: max(start[b], offset) for b, offset in found.end.items()})
         asked = replace(asked, basis=None, log=LogRange(start, end, found.last), handed_over=False)
         if found.mark is not None and Committer(self.store).knows(asked):
             return self._passed_over(found, asked)

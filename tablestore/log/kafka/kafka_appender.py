@@ -56,8 +56,8 @@ class KafkaTopic(Protocol):
     def has_rows(self, bucket: int, start: int, stop: int) -> bool:
         """Whether committed messages lie between two offsets of a bucket."""
 
-    def without_rows(self, at: Offsets) -> dict[int, int]:
-        """The offsets up to which no row follows `at`."""
+    def without_rows(self, at: Offsets, *, committed: bool = False) -> dict[int, int]:
+        """The offsets up to which no row follows `at`; `committed`: behind rows of a transaction."""
 
 
 class KafkaAppender:
@@ -138,7 +138,7 @@ class KafkaAppender:
         A snapshot that names these stays right when all messages expire."""
         try:
             seen = self._reached(end, _VISIBLE_SECONDS)
-            return self._log.without_rows(end) if seen else end
+            return self._log.without_rows(end, committed=True) if seen else end
         except TablestoreError as e:  # the rows are in the log, whatever can be asked of it now
             log.info("topic %r: where its transaction ends is not known yet: %s", self._log.topic, e)
             return end

@@ -155,15 +155,16 @@ class KafkaLog:
         begin = at if self._settings.adopted else {**dict.fromkeys(start, 0), **at}
         return missing_rows.between(begin, start)
 
-    def without_rows(self, at: Offsets) -> dict[int, int]:
-        """The offsets up to which nothing follows `at` but ends of transactions and what was aborted."""
+    def without_rows(self, at: Offsets, *, committed: bool = False) -> dict[int, int]:
+        """The offsets up to which nothing follows `at` but ends of transactions and what was aborted.
+        `committed`: `at` is behind the rows of a transaction, whose end follows in each of these buckets."""
         places = [(self.topic, b) for b in at]
         visible = _by_bucket(BrokerCluster(self.properties).latest(places))
         written = _by_bucket(BrokerCluster(self.properties).written(places))
         passed = dict(at)
         for bucket, offset in at.items():
-            if visible[bucket] == offset + 1 == written[bucket]:
-                passed[bucket] = offset + 1  # the end of the transaction before, which comes behind its rows
+            if committed and visible[bucket] == offset + 1 == written[bucket]:
+                passed[bucket] = offset + 1
             elif visible[bucket] > offset:
                 first = self._first_row(bucket, offset, visible[bucket])
                 passed[bucket] = visible[bucket] if first is None else first
