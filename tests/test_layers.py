@@ -357,7 +357,7 @@ def test_widgets_use_the_public_face_of_the_engine_only():
 def inner_attributes(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of every attribute that is no public one: `x.store`, `x._…` of others than `self`, `cls`
     and a few of our own views, also by `getattr` and its like."""
-    own = {"self", "cls", "made", "other", "one"}  # views of the same class, see `View.unlink`
+    own = {"self", "cls", "view", "other"}  # views of the same class, see `View.unlink`
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             private = node.attr.startswith("_") and not node.attr.startswith("__")

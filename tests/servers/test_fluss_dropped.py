@@ -27,9 +27,11 @@ SERVED_SECONDS = 60
 """For how long a tablet server may go on serving a partition: the coordinator tells it later."""
 
 
-@pytest.fixture(params=["log", "keyed"])
-def table(request: pytest.FixtureRequest, fluss: Fluss) -> FlussTable:
-    keyed = request.param == "keyed"
+BOTH_KINDS = pytest.mark.parametrize("keyed", [False, True], ids=["log", "keyed"])
+
+
+def new_table(fluss: Fluss, *, keyed: bool) -> FlussTable:
+    """Made by a test itself, so that it is on the cluster on which a test is done once more."""
     columns, key = (KEYED, ("id", "day")) if keyed else (LOG, ())
     made = fluss.table(columns, key=key, partitions=["day"], buckets=1, properties=LAKE)
     for day in "ab":
@@ -54,10 +56,9 @@ def ids(stream: ts.Stream) -> list[int]:
     return sorted(row["id"] for step in stream for row in step.to_arrow().to_pylist())
 
 
-def test_a_dropped_partition_ends_no_stream_and_is_told(
-    fluss: Fluss, table: FlussTable, tmp_path: Path
-) -> None:
-    lake = ts.connect(tmp_path)
+@BOTH_KINDS
+def test_a_dropped_partition_ends_no_stream_and_is_told(fluss: Fluss, keyed: bool, tmp_path: Path) -> None:
+    lake, table = ts.connect(tmp_path), new_table(fluss, keyed=keyed)
     put(fluss, table, [(id, "ab"[id % 2]) for id in range(10)])
     assert round_of(fluss, lake, table).outcome == "committed"
     ours = lake.table(str(table.path))
@@ -102,9 +103,11 @@ def test_a_dropped_partition_ends_no_stream_and_is_told(
     assert sorted(ours.refresh().scan().to_arrow()["id"].to_pylist()) == kept
 
 
+@BOTH_KINDS
 def test_of_a_partition_that_is_dropped_while_it_is_read_the_others_are_read_on(
-    fluss: Fluss, table: FlussTable
+    fluss: Fluss, keyed: bool
 ) -> None:
+    table = new_table(fluss, keyed=keyed)
     put(fluss, table, [(id, "ab"[id % 2]) for id in range(10)])
     cluster = FlussTieringCluster(fluss.address)
     found = cluster.table(str(table.path))

@@ -103,13 +103,13 @@ class MergeView(View):
         >>> widgets.MergeView.of(runs, "first-row", primary_key="k").data()["v"].to_pylist()
         [1]
         """
-        made = cls.__new__(cls)
+        view = cls.__new__(cls)
         merges = _of_runs(list(runs), primary_key, dict(options or {}), drops_deletes)
-        made._where = None
-        made._settings(merges, own=engine, title=title, inspect=None)
-        View.__init__(made, engine=engine, columns=tuple(columns))
-        made._begin()
-        return made
+        view._where = None
+        view._settings(merges, own=engine, title=title, inspect=None)
+        View.__init__(view, engine=engine, columns=tuple(columns))
+        view._begin()
+        return view
 
     @classmethod
     def of_events(
@@ -133,13 +133,13 @@ class MergeView(View):
         >>> view.feed({"k": 1, "v": 3, "rowkind": "-D"}).data()["fate"].to_pylist()
         ['kept', 'kept', 'dropped']
         """
-        made = cls.__new__(cls)
-        made._events = [dict(event) for event in events]
-        made._where, made._key = None, primary_key
-        made._settings(made._of_events(dict(options or {})), own=engine, title=title, inspect=None)
-        View.__init__(made, engine=engine, columns=tuple(columns))
-        made._begin()
-        return made
+        view = cls.__new__(cls)
+        view._events = [dict(event) for event in events]
+        view._where, view._key = None, primary_key
+        view._settings(view._of_events(dict(options or {})), own=engine, title=title, inspect=None)
+        View.__init__(view, engine=engine, columns=tuple(columns))
+        view._begin()
+        return view
 
     def feed(self, *events: Mapping[str, Any]) -> Self:
         """More events, the state after the last of them in view. Raises InvalidRequest where the view is not
