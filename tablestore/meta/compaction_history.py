@@ -178,7 +178,7 @@ def keep(store: Store, snapshots: Sequence[Snapshot], explain: Explain = as_reco
     if not store.options.keeps_history or not snapshots:
         return
     first, last = snapshots[0].id, snapshots[-1].id
-    lines = [_line(done) for some in in_groups(snapshots) for done in _looks(store, some, explain)]
+    lines = [_line(done) for some in in_groups(snapshots) for done in _records_of(store, some, explain)]
     _write(store, lines, first, last)
     if last // _JOIN_EVERY > (first - 1) // _JOIN_EVERY:
         try:
@@ -243,12 +243,12 @@ def _join(store: Store) -> None:
     log.info("joined %d history files of %s", len(chosen), store.paths.root)
 
 
-def _looks(store: Store, some: list[Snapshot], explain: Explain) -> Iterator[SnapshotRecord]:
+def _records_of(store: Store, some: list[Snapshot], explain: Explain) -> Iterator[SnapshotRecord]:
     """The records of these snapshots, from their properties and manifests, as far as these can be read."""
     changed, logged = deltas(store.manifests, some), deltas(store.manifests, some, changelog_list)
     if len(some) > 1 and (changed is None or logged is None):  # of one a file is gone or damaged
         for snapshot in some:
-            yield from _looks(store, [snapshot], explain)
+            yield from _records_of(store, [snapshot], explain)
         return
     counts: Sequence[Counts | None] = [None]
     flushed: Sequence[tuple[FlushRecord, ...] | None] = [None]

@@ -83,12 +83,12 @@ def test_snapshots_with_too_many_entries_are_looked_at_alone(
 ):
     table = lived(tmp_path, Random(seeds[0]))
     store, snapshots = table.store, table.store.snapshots.all()
-    together = compaction_history._looks(store, snapshots, compaction_history.as_recorded)
+    together = compaction_history._records_of(store, snapshots, compaction_history.as_recorded)
     expected, deleted = list(together), list(reachable.deleted_by(store, snapshots))
     monkeypatch.setattr(many, "_MOST_ENTRIES", 3)
     assert deltas(store.manifests, snapshots) is None
     assert deltas(store.manifests, snapshots[-1:]) is not None
-    one_by_one = compaction_history._looks(store, snapshots, compaction_history.as_recorded)
+    one_by_one = compaction_history._records_of(store, snapshots, compaction_history.as_recorded)
     assert list(one_by_one) == expected
     assert list(reachable.deleted_by(store, snapshots)) == deleted
 

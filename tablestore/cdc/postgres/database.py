@@ -260,7 +260,7 @@ class PostgresDatabase:
         """Whether captured tables are still the same in a view that has all statements that altered them and
         are in the log by now."""
         captured = {n: p.table.number for n, p in here.tables.items() if p.captured and p.table is not None}
-        connection.require_all_seen(self.patience_seconds, [*captured.values()], ALTERING)
+        connection.wait_until_visible(self.patience_seconds, [*captured.values()], ALTERING)
         now = self._tables(connection)
         return all(now.get(name) == tables.get(name) for name in captured)
 

@@ -158,15 +158,13 @@ class Connection:
         No record lies across it. The end of what is on disk may be in the middle of one, and then is no
         place to divide the log at: a commit there begins before it, and is not read yet."""
         end, flushed = self.rows(_LOG_END)[0]
-        if flushed < end:
-            self._flush_log()
+        if flushed < end:  # of commits that did not wait for the disk; this one does
+            self.run("SELECT pg_logical_emit_message(true, 'tablestore', '')")
         return int(end)
 
-    def _flush_log(self) -> None:
-        """Have all that is in the log on disk, also commits that did not wait for it."""
-        self.run("SELECT pg_logical_emit_message(true, 'tablestore', '')")
-
-    def require_all_seen(self, patience_seconds: float, tables: Sequence[int], modes: Sequence[str]) -> None:
+    def wait_until_visible(
+        self, patience_seconds: float, tables: Sequence[int], modes: Sequence[str]
+    ) -> None:
         """Wait until what transactions with such locks on these tables had in the log before this call is
         seen by each statement after it.
 
@@ -202,7 +200,7 @@ class Connection:
     def view_of(self, table: int, patience_seconds: float) -> Iterator[None]:
         """A view with all changes of a table that were in the log before; a crash takes nothing of it back,
         and the table keeps its columns. Raises NotFound for a table that is gone."""
-        self.require_all_seen(patience_seconds, [table], WRITING)
+        self.wait_until_visible(patience_seconds, [table], WRITING)
         spelled = self.rows(_SPELLED, table)
         if not spelled:
             raise NotFound(f"{title_of(self.address)}: table {table} is gone")
@@ -215,7 +213,7 @@ class Connection:
             if self.rows(_SPELLED, table) != spelled:  # the view begins here
                 raise renamed
             with Connection.open(self.address) as other:
-                other._flush_log()  # commits that did not wait for the disk are seen here, too
+                other.log_end()  # what the view shows is on disk from here on
             yield
 
 
