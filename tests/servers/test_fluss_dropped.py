@@ -57,7 +57,9 @@ def ids(stream: ts.Stream) -> list[int]:
 
 
 @BOTH_KINDS
-def test_a_dropped_partition_ends_no_stream_and_is_told(fluss: Fluss, keyed: bool, tmp_path: Path) -> None:
+def test_a_dropped_partition_ends_no_stream_and_is_reported(
+    fluss: Fluss, keyed: bool, tmp_path: Path
+) -> None:
     lake, table = ts.connect(tmp_path), new_table(fluss, keyed=keyed)
     put(fluss, table, [(id, "ab"[id % 2]) for id in range(10)])
     assert round_of(fluss, lake, table).outcome == "committed"

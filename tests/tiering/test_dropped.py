@@ -251,7 +251,7 @@ def taken_over(cluster: PreparingPartitions, rounds: Rounds) -> None:
 
 
 @pytest.mark.parametrize("drops", [False, True])
-def test_a_partition_that_is_dropped_when_fluss_s_service_had_the_table_is_told_by_its_name(
+def test_a_partition_that_is_dropped_when_fluss_s_service_had_the_table_is_reported_by_its_name(
     tmp_path: Path, drops: bool
 ):
     cluster = PreparingPartitions()
