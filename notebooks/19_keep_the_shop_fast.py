@@ -93,7 +93,7 @@ def chosen(stage):
     print(f"stage {stage}, {game.shop.stage.name}: {game.shop.stage.says}")
 
 
-interact(chosen, stage=stage)
+_ = interact(chosen, stage=stage)
 
 # %% [markdown]
 # ## Two questions to try

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -59,13 +61,17 @@ def tag_names(store: Store) -> list[str]:
 def tag(store: Store, name: str) -> Tag:
     """One tag; raises NotFound naming the nearest ones, Corrupt for a damaged file."""
     path = store.paths.tag(existing_name(name, "tag"))
-    try:
-        data = store.io.read(path)
-    except FileNotFoundError:
-        raise NotFound.among("tag", name, tag_names(store)) from None
-    decoded = tag_of(data, path, name)
+    decoded = tag_of(tag_file(store, name), path, name)
     snapshot_format.require_own(decoded.snapshot, store.uuid, path)
     return decoded
+
+
+def tag_file(store: Store, name: str) -> bytes:
+    """The bytes of a tag's file; raises NotFound naming the nearest tags."""
+    try:
+        return store.io.read(store.paths.tag(existing_name(name, "tag")))
+    except FileNotFoundError:
+        raise NotFound.among("tag", name, tag_names(store)) from None
 
 
 def tagged(store: Store, name: str) -> Snapshot:
@@ -74,14 +80,16 @@ def tagged(store: Store, name: str) -> Snapshot:
 
 
 def all_tags(store: Store) -> list[Tag]:
-    """Every tag, by name; one that is deleted meanwhile is left out."""
-    live_tags = []
-    for name in tag_names(store):
-        try:
-            live_tags.append(tag(store, name))
-        except NotFound:
-            continue
-    return live_tags
+    """Every tag, by name; one that is deleted meanwhile is left out, one that is renamed meanwhile is not."""
+    live_tags: dict[str, Tag] = {}
+    names = tag_names(store)
+    while names:
+        for name in names:
+            with suppress(NotFound):
+                live_tags[name] = tag(store, name)
+        vanished = not live_tags.keys() >= set(names)
+        names = [name for name in tag_names(store) if name not in live_tags] if vanished else []
+    return [live_tags[name] for name in sorted(live_tags)]
 
 
 def tags(store: Store) -> dict[str, Snapshot]:
@@ -169,20 +177,41 @@ def other_branches(store: Store) -> list[Store]:
     return [on_branch(store, name) for name in sorted(names)]
 
 
-def pinned(store: Store) -> list[list[Snapshot]]:
-    """Snapshots that must stay readable besides this branch's own: its tags, and all of other branches."""
-    return [*([t] for t in tags(store).values()), *histories_elsewhere(store)]
+def pinned(store: Store, chosen: Callable[[int], bool] | None = None) -> list[list[Snapshot]]:
+    """Snapshots that must stay readable besides this branch's own: its tags, and all of other branches;
+    with `chosen` those of these ids."""
+    own = [[t] for t in tags(store).values() if chosen is None or chosen(t.id)]
+    return own + histories_elsewhere(store, chosen)
 
 
-def histories_elsewhere(store: Store) -> list[list[Snapshot]]:
-    """Snapshots and tags of the other branches, `main` included.
+def is_kept(store: Store, snapshot_id: int, *, without_tag: str) -> bool:
+    """Whether a snapshot is there, or another tag of it than one: its files stay."""
+    if store.snapshots.exists(snapshot_id):
+        return True
+    return any(t.snapshot.id == snapshot_id for t in all_tags(store) if t.name != without_tag)
+
+
+def histories_elsewhere(store: Store, chosen: Callable[[int], bool] | None = None) -> list[list[Snapshot]]:
+    """Snapshots and tags of the other branches, `main` included; with `chosen` those of these ids.
 
     Each is a history: snapshots of one branch in order, each made on top of the one before.
     """
-    histories = []
-    for other in other_branches(store):
-        histories += [other.snapshots.all(), *([t] for t in tags(other).values())]
-    return [history for history in histories if history]
+    while True:
+        others, histories = other_branches(store), list[list[Snapshot]]()
+        for other in others:
+            histories.append(other.snapshots.all() if chosen is None else _chosen(other, chosen))
+            histories += [[t] for t in tags(other).values() if chosen is None or chosen(t.id)]
+        if not others or _names(others) == _names(other_branches(store)):  # none was renamed meanwhile
+            return [history for history in histories if history]
+
+
+def _chosen(store: Store, chosen: Callable[[int], bool]) -> list[Snapshot]:
+    snapshots = (store.snapshots.find(i) for i in store.snapshots.ids() if chosen(i))
+    return [snapshot for snapshot in snapshots if snapshot is not None]
+
+
+def _names(branches: list[Store]) -> list[str]:
+    return [branch.paths.branch for branch in branches]
 
 
 def changelogs_elsewhere(store: Store) -> list[Snapshot]:

@@ -20,7 +20,7 @@ from tablestore.core.errors import (
     TablestoreError,
     Unavailable,
 )
-from tablestore.format.snapshot import to_json
+from tablestore.format.snapshot import Snapshot, to_json
 from tablestore.io import outcomes
 from tablestore.io.paths import TablePaths
 from tablestore.io.syncing import Sync
@@ -50,13 +50,22 @@ def create(store: Store, name: str, *, tag: str | None = None) -> None:
     if name in refs.branch_directories(store):  # left by a kill, and not a branch yet
         store.io.delete_tree(paths.refs_dir)
     if kept is not None and tag is not None:
-        outcomes.put(store.io, paths.tag(tag), store.io.read(store.paths.tag(tag)), after=after)
+        outcomes.put(store.io, paths.tag(tag), refs.tag_file(store, tag), after=after)
         data = _snapshot_file(store, kept.id) or to_json(kept)
         outcomes.put(store.io, paths.snapshot(kept.id), data, after=after)
+        _require_kept(store, paths, kept, tag)
     for schema_id in reversed([i for i in store.schemas.ids() if i <= last]):
         data = store.io.read(store.paths.schema(schema_id))
         outcomes.put(store.io, paths.schema(schema_id), data, after=after)
     log.info("made branch %s of %s%s", name, store.paths.root, f" at tag {tag}" if tag else "")
+
+
+def _require_kept(store: Store, paths: TablePaths, kept: Snapshot, tag: str) -> None:
+    """Raise NotFound, and leave nothing of the branch, if the tag was deleted while its copy was made: what
+    deletes it looks for new branches after that."""
+    if not refs.is_kept(store, kept.id, without_tag=""):
+        store.io.delete_tree(paths.refs_dir)
+        raise NotFound(f"tag {tag!r} was deleted while the branch was made")
 
 
 def _snapshot_file(store: Store, snapshot_id: int) -> bytes | None:
@@ -73,8 +82,10 @@ def delete(store: Store, name: str) -> Removed:
         raise NotFound.among("branch", name, refs.branches(store))
     _require_free(store, name)
     branch = refs.on_branch(store, name)
+    ids = set[int]()
     try:
         gone = reachable.looked_at(store, lambda: _only_needed_by(store, branch))
+        ids = {*branch.snapshots.ids(), *(t.id for t in refs.tags(branch).values())}
     except Corrupt as e:
         log.warning("files of branch %s stay for remove_orphans(), since not all is readable: %s", name, e)
         gone = Files()
@@ -84,7 +95,7 @@ def delete(store: Store, name: str) -> Removed:
         store.io.delete_tree(branch.paths.refs_dir)
     except Unavailable as e:
         log.warning("branch %s is deleted; its directory is not: %s", name, e)
-    remove(store, gone)
+    gone = remove(store, gone, ids.__contains__)
     log.info("deleted branch %s of %s: %d files", name, store.paths.root, len(gone.paths))
     return Removed(name, gone.paths, gone.bytes)
 
@@ -159,7 +170,7 @@ def fast_forward(store: Store, name: str) -> Removed:
     except (TablestoreError, OSError) as e:
         text = f"fast_forward({name!r}) failed after it had begun: {e}; the same call completes it"
         raise CommitUnknown(text) from e
-    remove(store, gone)
+    gone = remove(store, gone, lambda i: i >= ids[0])
     log.info("fast-forwarded %s to branch %s, snapshot %d", store.paths.root, name, ids[-1])
     return Removed(name, gone.paths, gone.bytes)
 

@@ -13,10 +13,10 @@ reported.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore.core.errors import NotFound, Unavailable
+from tablestore.core.errors import NotFound, TablestoreError, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, compaction_history, consumers, expiry_rules, refs
@@ -100,7 +100,7 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
         # Last: a stale hint is probed, an early one would hide the snapshots that are still there.
         store.snapshots.hint_earliest(extent.end)
         store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
-        remove(store, gone, request.progress)
+        gone = remove(store, gone, ids.__contains__, request.progress)
         _log(store, "snapshots", ids, gone)
     done = _with_files(replace(stays, snapshots=tuple(ids), remaining=(extent.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps, problems=problems)
@@ -155,7 +155,7 @@ def _expire_changelogs(
             changelogs.delete(store, snapshot_id)
         changelogs.hint(store, earliest=ids[len(gone_ids)])
         store.sync(store.paths.changelog_dir)
-        remove(store, gone, request.progress)
+        gone = remove(store, gone, gone_ids.__contains__, request.progress)
         _log(store, "changelogs", gone_ids, gone)
     breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
     done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)
@@ -333,12 +333,29 @@ def _keep_history(store: Store, expired: Sequence[Snapshot], explain: Explain) -
     return ()
 
 
-def remove(store: Store, gone: Files, progress: ProgressCallback | None = None) -> None:
-    """Delete files that nothing names any more, and, if an option asks for it, directories left empty.
+def remove(
+    store: Store, gone: Files, removed: Callable[[int], bool], progress: ProgressCallback | None = None
+) -> Files:
+    """Delete files that nothing names any more, and, if an option asks for it, directories left empty; which
+    files these were. Those that a tag or branch needs that was made meanwhile of a `removed` snapshot stay.
 
     The snapshots that named them are gone, so errors do not undo it: files that cannot be deleted are logged
     and stay for `remove_orphans`; after `_MAX_FAILURES` all that remain do.
     """
+    if not gone.paths:
+        return gone
+    try:
+        gone = reachable.looked_at(store, lambda: reachable.unpinned(store, gone, removed))
+    except (TablestoreError, OSError) as e:
+        log.warning(
+            "files of %s stay for remove_orphans(), since refs cannot be read: %s", store.paths.root, e
+        )
+        return Files()
+    _delete(store, gone, progress)
+    return gone
+
+
+def _delete(store: Store, gone: Files, progress: ProgressCallback | None) -> None:
     reported, failures = Progress(store.env, "expiry", len(gone.paths), progress), 0
     for path in gone.paths:
         try:

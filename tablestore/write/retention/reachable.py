@@ -24,7 +24,7 @@ from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
-from tablestore.meta import changelogs, deltas
+from tablestore.meta import changelogs, deltas, refs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
@@ -260,6 +260,17 @@ def candidates(store: Store, snapshots: Iterable[Snapshot], *, states: bool = Fa
         files.metadata |= lenient({}, index_files, store, snapshot)
         files.add(lenient(Files(), changelog_files, store, snapshot))
     return files
+
+
+def unpinned(store: Store, gone: Files, removed: Callable[[int], bool]) -> Files:
+    """`gone` without what tags and branches need that were made of the `removed` snapshots after it was
+    looked at which files go.
+
+    To be called once those snapshots are removed. Who makes a tag looks after that whether its snapshot is
+    there, so one of the two sees the other.
+    """
+    made = refs.pinned(store, removed)
+    return gone.without(used(store, made, among=gone)) if made else gone
 
 
 def looked_at(store: Store, look: Callable[[], T]) -> T:

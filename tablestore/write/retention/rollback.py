@@ -88,7 +88,7 @@ def rollback(store: Store, target: Snapshot) -> Rollback:
         )
         raise CommitUnknown(text) from e
     try:
-        remove(store, gone)
+        gone = remove(store, gone, lambda i: i > target.id)
     except (TablestoreError, OSError) as e:
         problems = (*problems, f"files that nothing needs are left to remove_orphans(): {e}")
     log.info("rolled back %s to snapshot %d: %d snapshots gone", store.paths.root, target.id, len(late.ids))

@@ -25,6 +25,7 @@ from tablestore.write.retention.expire import remove
 from tablestore.write.retention.reachable import Files
 
 log = logging.getLogger(__name__)
+_REPLACING_MS = 3_600_000  # how long a tag that replaces another one may take
 
 
 def create(
@@ -35,18 +36,68 @@ def create(
     retained_ms: int | None = None,
     replace: bool = False,
 ) -> Tag:
-    """Tag a snapshot (None: the newest). Raises AlreadyExists, or NotFound for a snapshot nothing keeps."""
+    """Tag a snapshot (None: the newest). Raises AlreadyExists, or NotFound for a snapshot that nothing keeps,
+    also where it expires meanwhile; tags are then as before."""
     checked_name(name, "tag")
-    path, data = store.paths.tag(name), _snapshot_bytes(store, snapshot)
-    content = refs.tag_bytes(data, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
-    if replace:
-        outcomes.put(store.io, path, content, after=store.after)
-    elif not outcomes.put_new(store.io, path, content, unique=False, after=store.after):
-        raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
+    tag, _ = (_replace if replace else _make)(store, name, snapshot, retained_ms)
     _succeed(store, name)
-    tag = refs.tag_of(content, path, name)
     log.info("tagged %s snapshot %d as %s", store.paths.root, tag.snapshot.id, name)
     return tag
+
+
+def _make(store: Store, name: str, snapshot: int | None, retained_ms: int | None) -> tuple[Tag, bytes]:
+    """A new tag whose files stay, and the bytes of its snapshot."""
+    while True:
+        data = _snapshot_bytes(store, snapshot)
+        tag, content = _content(store, name, data, retained_ms)
+        if not outcomes.put_new(store.io, store.paths.tag(name), content, unique=False, after=store.after):
+            raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
+        if _is_whole(store, tag):
+            return tag, data
+        _undo(store, name)
+        if snapshot is not None:
+            raise store.snapshots.absent(snapshot)
+
+
+def _replace(store: Store, name: str, snapshot: int | None, retained_ms: int | None) -> tuple[Tag, bytes]:
+    """The same in the place of a tag that may be there. A tag beside it keeps the snapshot until then; if a
+    kill leaves that, it expires."""
+    beside = f"replacing-{store.env.uuid()}"
+    _, data = _make(store, beside, snapshot, _REPLACING_MS)
+    try:
+        tag, content = _content(store, name, data, retained_ms)
+        outcomes.put(store.io, store.paths.tag(name), content, after=store.after)
+    finally:
+        try:
+            outcomes.remove(store.io, store.paths.tag(beside), after=store.after)
+        except (TablestoreError, OSError) as e:
+            log.warning("tag %s of %s stays for an hour: %s", beside, store.paths.root, e)
+    return tag, data
+
+
+def _content(store: Store, name: str, snapshot: bytes, retained_ms: int | None) -> tuple[Tag, bytes]:
+    """A tag of a snapshot of these bytes, and the bytes of its file."""
+    content = refs.tag_bytes(snapshot, created_ms=store.env.local_now_ms(), retained_ms=retained_ms)
+    return refs.tag_of(content, store.paths.tag(name), name), content
+
+
+def _is_whole(store: Store, tag: Tag) -> bool:
+    """Whether the files of a new tag stay. What removes snapshots looks for new tags after that, before it
+    removes their files (`expire.remove`): a tag that is there before its snapshot goes is seen."""
+    try:
+        return refs.is_kept(store, tag.snapshot.id, without_tag=tag.name)
+    except (TablestoreError, OSError) as e:
+        text = f"tag {tag.name!r} is there, but it is not known whether snapshot {tag.snapshot.id} still is"
+        raise CommitUnknown(f"{text}: {e}; make it again with replace=True") from e
+
+
+def _undo(store: Store, name: str) -> None:
+    """Take back a tag whose snapshot expired while it was made."""
+    try:
+        outcomes.remove(store.io, store.paths.tag(name), after=store.after)
+    except (TablestoreError, OSError) as e:
+        text = f"tag {name!r} may be there, of a snapshot that expired meanwhile: {e}; delete it"
+        raise CommitUnknown(text) from e
 
 
 def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
@@ -60,9 +111,10 @@ def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
     except (NotFound, FileNotFoundError):
         for tag in refs.all_tags(store):
             if tag.snapshot.id == wanted and tag.retained_seconds is None:
-                return store.io.read(store.paths.tag(tag.name))
+                with suppress(NotFound):  # deleted meanwhile
+                    return refs.tag_file(store, tag.name)
         if snapshot is None and store.snapshots.latest_id() not in (None, wanted):
-            return _snapshot_bytes(store, None)  # the newest one expired meanwhile
+            return _snapshot_bytes(store, None)  # the newest expired meanwhile
         raise store.snapshots.absent(wanted) from None
 
 
@@ -70,9 +122,13 @@ def rename(store: Store, name: str, target: str) -> Tag:
     """Give a tag another name; the new one exists before the old one is removed."""
     checked_name(target, "tag")
     refs.tag(store, name)
-    data = store.io.read(store.paths.tag(name))
+    data = refs.tag_file(store, name)
     if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False, after=store.after):
         raise AlreadyExists(f"tag {target!r} exists")
+    tag = refs.tag_of(data, store.paths.tag(target), target)
+    if not _is_whole(store, tag):
+        _undo(store, target)
+        raise NotFound.among("tag", name, refs.tag_names(store))
     _succeed(store, target)
     try:
         _remove_file(store, name)
@@ -81,7 +137,7 @@ def rename(store: Store, name: str, target: str) -> Tag:
     except (TablestoreError, OSError) as e:
         _take_back(store, name, target, e)
         raise
-    return refs.tag_of(data, store.paths.tag(target), target)
+    return tag
 
 
 def _take_back(store: Store, name: str, target: str, why: Exception) -> None:
@@ -137,7 +193,7 @@ def delete(store: Store, name: str) -> Removed:
         gone = reachable.looked_at(store, lambda: only_needed_by(store, [tag.snapshot], without_tag=name))
         synced.keep_one(store, 0)
     _remove_file(store, name)
-    remove(store, gone)
+    gone = remove(store, gone, lambda i: i == tag.snapshot.id)
     log.info("deleted tag %s of %s: %d files", name, store.paths.root, len(gone.paths))
     return Removed(name, gone.paths, gone.bytes)
 
