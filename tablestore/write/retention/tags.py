@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -52,26 +53,31 @@ def _make(store: Store, name: str, snapshot: int | None, retained_ms: int | None
         tag, content = _content(store, name, data, retained_ms)
         if not outcomes.put_new(store.io, store.paths.tag(name), content, unique=False, after=store.after):
             raise AlreadyExists(f"tag {name!r} exists, of snapshot {refs.tagged(store, name).id}")
-        if _is_whole(store, tag):
+        if _stays(store, tag):
             return tag, data
-        _undo(store, name)
         if snapshot is not None:
             raise store.snapshots.absent(snapshot)
 
 
 def _replace(store: Store, name: str, snapshot: int | None, retained_ms: int | None) -> tuple[Tag, bytes]:
-    """The same in the place of a tag that may be there. A tag beside it keeps the snapshot until then; if a
-    kill leaves that, it expires."""
-    beside = f"replacing-{store.env.uuid()}"
+    """The same in the place of a tag that may be there. A tag beside it keeps the snapshot meanwhile; if a
+    kill leaves that, it goes with the next call, or after an hour."""
+    beside = f"replacing-{zlib.crc32(name.encode()):08x}"
+    outcomes.remove(store.io, store.paths.tag(beside), after=store.after)
     _, data = _make(store, beside, snapshot, _REPLACING_MS)
+    tag, content = _content(store, name, data, retained_ms)
+    failure: Exception | None = None
     try:
-        tag, content = _content(store, name, data, retained_ms)
         outcomes.put(store.io, store.paths.tag(name), content, after=store.after)
-    finally:
-        try:
-            outcomes.remove(store.io, store.paths.tag(beside), after=store.after)
-        except (TablestoreError, OSError) as e:
-            log.warning("tag %s of %s stays for an hour: %s", beside, store.paths.root, e)
+    except (TablestoreError, OSError) as e:
+        failure = e
+    try:
+        outcomes.remove(store.io, store.paths.tag(beside), after=store.after)
+    except (TablestoreError, OSError) as e:
+        text = f"tag {name!r} may be replaced, and tag {beside!r} may be there: {failure or e}"
+        raise CommitUnknown(f"{text}; the same call completes it") from e
+    if failure is not None:
+        raise failure
     return tag, data
 
 
@@ -81,23 +87,23 @@ def _content(store: Store, name: str, snapshot: bytes, retained_ms: int | None) 
     return refs.tag_of(content, store.paths.tag(name), name), content
 
 
-def _is_whole(store: Store, tag: Tag) -> bool:
-    """Whether the files of a new tag stay. What removes snapshots looks for new tags after that, before it
-    removes their files (`expire.remove`): a tag that is there before its snapshot goes is seen."""
+def _stays(store: Store, tag: Tag) -> bool:
+    """Whether the files of a new tag stay; one whose snapshot expired meanwhile is taken back. What removes
+    snapshots looks for new tags after that, before it removes their files (`expire.remove`): a tag that is
+    there before its snapshot goes is seen."""
     try:
-        return refs.is_kept(store, tag.snapshot.id, without_tag=tag.name)
+        stays, failure = refs.is_kept(store, tag.snapshot.id, without_tag=tag.name), None
     except (TablestoreError, OSError) as e:
-        text = f"tag {tag.name!r} is there, but it is not known whether snapshot {tag.snapshot.id} still is"
-        raise CommitUnknown(f"{text}: {e}; make it again with replace=True") from e
-
-
-def _undo(store: Store, name: str) -> None:
-    """Take back a tag whose snapshot expired while it was made."""
-    try:
-        outcomes.remove(store.io, store.paths.tag(name), after=store.after)
-    except (TablestoreError, OSError) as e:
-        text = f"tag {name!r} may be there, of a snapshot that expired meanwhile: {e}; delete it"
-        raise CommitUnknown(text) from e
+        stays, failure = False, e
+    if not stays:
+        try:
+            outcomes.remove(store.io, store.paths.tag(tag.name), after=store.after)
+        except (TablestoreError, OSError) as e:
+            text = f"tag {tag.name!r} may be there, of a snapshot that may have expired meanwhile: {e}"
+            raise CommitUnknown(f"{text}; delete it") from e
+    if failure is not None:
+        raise failure
+    return stays
 
 
 def _snapshot_bytes(store: Store, snapshot: int | None) -> bytes:
@@ -126,8 +132,7 @@ def rename(store: Store, name: str, target: str) -> Tag:
     if not outcomes.put_new(store.io, store.paths.tag(target), data, unique=False, after=store.after):
         raise AlreadyExists(f"tag {target!r} exists")
     tag = refs.tag_of(data, store.paths.tag(target), target)
-    if not _is_whole(store, tag):
-        _undo(store, target)
+    if not _stays(store, tag):
         raise NotFound.among("tag", name, refs.tag_names(store))
     _succeed(store, target)
     try:
