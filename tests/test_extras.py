@@ -37,6 +37,7 @@ print(json.dumps([before, sorted(m for m in sys.modules if "." not in m)]))
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Importing any package of an extra fails, as where it is not installed."""
+    pa.array([])  # pyarrow looks once for pandas, and would take None for a module
     for name in [m for m in sys.modules if extras.package_of(m) in extras.EXTRA_OF]:
         monkeypatch.delitem(sys.modules, name)
     for name in extras.EXTRA_OF:
