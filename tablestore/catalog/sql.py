@@ -24,7 +24,7 @@ from tablestore.io.s3_options import pack, unpacked
 
 _SQLITE = re.compile(r"(?:jdbc:)?sqlite:(?://)?(.+)")
 _BUSY_SECONDS = 30.0
-_kept = threading.local()  # connections of this thread: {url: connection}
+_kept = threading.local()  # connections of this thread: {server: connection}
 
 
 class DuplicateKey(TablestoreError):
@@ -116,10 +116,10 @@ class Postgres:
     def session(self) -> Iterator[ServerSession]:
         """The connection of this thread, opened again if it broke."""
         psycopg = _psycopg()
-        kept: dict[str, Any] = _kept.__dict__.setdefault("connections", {})
-        connection = kept.get(self.url)
-        if connection is None or connection.closed or connection.broken:
-            connection = kept[self.url] = self._connect(psycopg)
+        kept: dict[Postgres, Any] = _kept.__dict__.setdefault("connections", {})
+        connection = kept.get(self)
+        if connection is None or not _is_open(connection, psycopg):
+            connection = kept[self] = self._connect(psycopg)
         yield _CursorSession(connection, self.url, psycopg.errors.UniqueViolation, psycopg.Error, mark="%s")
 
     def _connect(self, psycopg: Any) -> Any:
@@ -160,6 +160,18 @@ class _CursorSession:
             raise DuplicateKey(f"{self._name}: {e}") from e
         except self._trouble as e:
             raise Unavailable(f"{self._name}: {e}") from e
+
+
+def _is_open(connection: Any, psycopg: Any) -> bool:
+    """Whether a connection is open, as far as can be seen without asking the server: one that the server
+    closed while nobody used it is not."""
+    if connection.closed:
+        return False
+    try:
+        connection.pgconn.consume_input()
+    except psycopg.Error:
+        return False
+    return not connection.broken
 
 
 def _psycopg() -> Any:
