@@ -18,8 +18,8 @@ from tests.suite import schedule, seeds
 LINE_SECONDS = 30.0
 """Between two lines; a terminal has one line that changes."""
 PRIOR = 0.1
-"""Share of all work that counts as done at the measured pace, so that the first files, which are short and wait
-for much, say little of the pace."""
+"""Share of all work that counts as done at the measured pace, so that the first files, which are short, say
+little of the pace."""
 
 
 class Progress:
