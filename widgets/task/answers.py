@@ -2,8 +2,8 @@
 
 Each kind is a frozen value with the engine's own answer in it. `problem(submitted)` is None for a right
 answer, else a sentence that says how far off it is and gives nothing away. Comparison is lenient where that
-is fair: order, case, spelling of a run, number types. Pure. Called by `Task`; `of` turns plain values into
-kinds.
+is fair: order, case, spelling of a run, number types. Pure. Called by `TaskJudge`; `of` turns plain values
+into kinds.
 """
 
 from __future__ import annotations
