@@ -25,16 +25,16 @@ class Shared:
 
     def __init__(self, owner: traitlets.HasTraits) -> None:
         self.owner = owner
-        self._beside: dict[str, tuple[Shared, ...]] = {}
+        self.beside: dict[str, tuple[Shared, ...]] = {}
 
     def join(self, other: "Shared", name: str) -> None:
         """Share the trait; the value of this side holds, unless only the other has any."""
         with LINKING:
             for one, two in ((self, other), (other, self)):
-                beside = one._beside.get(name, ())
+                beside = one.beside.get(name, ())
                 if not beside:
-                    one.owner.observe(one._changed, name)
-                one._beside[name] = (*beside, two)
+                    one.owner.observe(one.changed, name)
+                one.beside[name] = (*beside, two)
         holds = getattr(self.owner, name) or not getattr(other.owner, name)
         (self if holds else other).spread(name)
 
@@ -42,20 +42,20 @@ class Shared:
         """Share nothing more with the other; both keep their values."""
         with LINKING:
             for one, two in ((self, other), (other, self)):
-                for name, beside in tuple(one._beside.items()):
-                    one._beside[name] = tuple(each for each in beside if each is not two)
-                    if not one._beside[name]:
-                        del one._beside[name]
-                        one.owner.unobserve(one._changed, name)
+                for name, beside in tuple(one.beside.items()):
+                    one.beside[name] = tuple(each for each in beside if each is not two)
+                    if not one.beside[name]:
+                        del one.beside[name]
+                        one.owner.unobserve(one.changed, name)
 
     def group(self, name: str) -> list["Shared"]:
         """This one and all that have its value, the nearest first."""
         reached = [self]
         for each in reached:
-            reached += [beside for beside in each._beside.get(name, ()) if beside not in reached]
+            reached += [beside for beside in each.beside.get(name, ()) if beside not in reached]
         return reached
 
-    def _changed(self, change: Any) -> None:
+    def changed(self, change: Any) -> None:
         self.spread(change.name)
 
     def spread(self, name: str) -> None:

@@ -330,9 +330,10 @@ def as_table(submitted: Any) -> pa.Table | None:
         return pa.Table.from_pylist(rows) if all(isinstance(row, Mapping) for row in rows) else None
     if hasattr(submitted, "to_arrow"):
         return submitted.to_arrow()
-    if hasattr(submitted, "__dataframe__") or hasattr(submitted, "__arrow_c_stream__"):
+    try:
         return pa.table(submitted)
-    return None
+    except (TypeError, ValueError):
+        return None
 
 
 def _counted(table: pa.Table, names: list[str]) -> Counter[tuple[Any, ...]]:
