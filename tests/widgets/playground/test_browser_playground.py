@@ -167,7 +167,7 @@ def test_a_lesson_is_answered_by_wrong_and_right_clicks_without_a_network(
     page.locator("#lw-play[data-state=ready], #lw-play[data-state=failed]").wait_for()
     assert page.inner_text("#lw-play") == "Playable: the engine's own rules run in this page."
     result = one.locator(".lw-task-result")
-    result.get_by_text('It is not "1": a run is not a table. Count the lanes.').wait_for()
+    result.get_by_text("1 is too low: a run is not a table. Count the lanes.").wait_for()
     assert "the engine's" not in result.inner_text()
     assert "veiled until task 1, runs, is answered" in veil.inner_text()
     one.locator("[data-id='2']").click()
