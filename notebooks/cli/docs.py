@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from notebooks.cli import playground, reference
+from notebooks.cli import lesson_page, playground, reference
 from notebooks.cli.docs_options import parser
 from notebooks.cli.lab import lab_environment
 from notebooks.cli.pages import Outcome, index_page, notebook_page, references
@@ -54,7 +54,8 @@ def main(arguments: list[str]) -> int:
     target.mkdir(parents=True, exist_ok=True)
     parameters = {"solve": True, "scale": options.scale, "scale_factor": options.scale_factor}
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    outcomes = [write(path, target, parameters, screen) for path in chosen]
+    plays = bool(options.playground)
+    outcomes = [write(path, target, parameters, screen, plays=plays) for path in chosen]
     index = target / "index.html"
     first = playground.index_of(outcomes) if options.playground else index_page(outcomes)
     index.write_text(first, encoding="utf-8")
@@ -78,16 +79,23 @@ def select(paths: Iterable[Path], names: list[str]) -> list[Path]:
     return [path for path in paths if not names or path.name.startswith(tuple(names))]
 
 
-def write(path: Path, folder: Path, parameters: dict[str, Any], screen: Console) -> Outcome:
-    """Run one notebook and write its page."""
+def write(
+    path: Path, folder: Path, parameters: dict[str, Any], screen: Console, *, plays: bool = False
+) -> Outcome:
+    """Run one notebook and write its page, in a playground with tasks that are answered there."""
     columns = (TextColumn("{task.description:<38}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as bars:
         bar = bars.add_task(path.stem, total=None)
         known = inspect_notebook(str(path))
         wanted = {name: value for name, value in parameters.items() if name in known}
         notebook = parameterize_notebook(load_notebook_node(str(path)), wanted)
+        asked = lesson_page.asking(notebook) if plays else None
         outcome = run(notebook, path.stem, lambda done, total: bars.update(bar, completed=done, total=total))
-    page = notebook_page(notebook, title=outcome.title)
+    recipe = lesson_page.recipe_of(notebook, asked) if asked is not None else None
+    if recipe is None:
+        page = notebook_page(notebook, title=outcome.title)
+    else:
+        page = lesson_page.lesson_page(notebook, title=outcome.title, recipe=recipe)
     if outside := references(page):
         problem = f"its page refers outside: {', '.join(outside[:3])}"
         outcome = Outcome(outcome.name, outcome.title, outcome.seconds, outcome.cells, problem)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -17,7 +17,8 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from pygments.formatters import HtmlFormatter
 
-LIVE = ("application/vnd.jupyter.widget-view+json", "application/javascript")
+VIEW = "application/vnd.jupyter.widget-view+json"
+LIVE = (VIEW, "application/javascript")
 _OUTSIDE = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
     r"""|<link\b[^>]*?\bhref\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
@@ -61,7 +62,20 @@ class Outcome:
     skipped: bool = False
 
 
-def notebook_page(notebook: NotebookNode, *, title: str) -> str:
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """What a page has beside its text: more style, HTML above, scripts, and the policy that allows them."""
+
+    style: str = ""
+    lead: str = ""
+    scripts: str = ""
+    policy: str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+STILL = PageParts()
+
+
+def notebook_page(notebook: NotebookNode, *, title: str, parts: PageParts = STILL) -> str:
     """One executed notebook as a page."""
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
@@ -70,7 +84,8 @@ def notebook_page(notebook: NotebookNode, *, title: str) -> str:
     body, _ = exporter.from_notebook_node(notebook)
     body = re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', body)
     nav = '<nav><a href="index.html">All notebooks</a></nav>'
-    return styled_page(title, nav + body, style=HtmlFormatter().get_style_defs(".highlight"))
+    style = HtmlFormatter().get_style_defs(".highlight") + parts.style
+    return styled_page(title, nav + parts.lead + body, replace(parts, style=style))
 
 
 def _without_live_parts(output: Any) -> None:
@@ -109,13 +124,12 @@ def _row(outcome: Outcome) -> str:
     )
 
 
-def styled_page(title: str, body: str, *, style: str = "") -> str:
-    """A page in the style of all; `style` is added to it."""
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+def styled_page(title: str, body: str, parts: PageParts = STILL) -> str:
+    """A page in the style of all, light."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{parts.policy}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>"
-        f"<body><main>{body}</main></body></html>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}{parts.style}</style></head>"
+        f'<body data-jp-theme-light="true"><main>{body}</main>{parts.scripts}</body></html>\n'
     )

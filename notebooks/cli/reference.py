@@ -22,7 +22,7 @@ from pygments.lexers import PythonConsoleLexer, PythonLexer
 
 import tablestore as ts
 import widgets
-from notebooks.cli.pages import styled_page
+from notebooks.cli.pages import PageParts, styled_page
 from tablestore.core.options import rules
 from tablestore.insight.explain.explanation import Explanation
 from tablestore.insight.inspect.inspect import Inspect
@@ -233,7 +233,7 @@ def html(found: Iterable[Page]) -> dict[str, str]:
         for e in sorted(p.entries, key=lambda e: e.name)
     )
     body = f"<h1>API reference</h1><table>{rows}</table><h2>All names</h2><table>{names}</table>"
-    made["index.html"] = styled_page("API reference", body, style=_STYLE)
+    made["index.html"] = styled_page("API reference", body, PageParts(_STYLE))
     return made
 
 
@@ -258,7 +258,7 @@ def _page(page: Page, known: Iterable[Page], places: Mapping[str, str]) -> str:
         if contents
         else article
     )
-    return styled_page(page.title, body, style=_STYLE + _FORMATTER.get_style_defs(".highlight"))
+    return styled_page(page.title, body, PageParts(_STYLE + _FORMATTER.get_style_defs(".highlight")))
 
 
 def _section(entry: Entry, places: Mapping[str, str]) -> str:

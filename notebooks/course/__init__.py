@@ -11,7 +11,6 @@ Imports the public API of tablestore and the tokens of the widgets; nothing impo
 their tests.
 """
 
-from notebooks.course.answers import Choice, Each, Holds, Members, Number, Order, Rows, files, runs
 from notebooks.course.cards import Card
 from notebooks.course.crash import CrashLab
 from notebooks.course.data import ORDERS, deletes, orders, updates
@@ -22,6 +21,7 @@ from notebooks.course.tasks import Task, begin, progress, task
 from notebooks.course.trees import tree
 from notebooks.course.two_writers import Race
 from notebooks.demo import sql_connectors
+from widgets.task.answers import Choice, Each, Holds, Members, Number, Order, Rows, files, runs
 from widgets.task.model import Cell, Grid, RunPicture, run_names
 
 sql_connectors.provide()

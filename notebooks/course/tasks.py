@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import widgets
-from notebooks.course import answers, cards
-from notebooks.course.answers import Answer, Choice, Each, Members, Number, Order
+from notebooks.course import cards
 from notebooks.course.cards import Card
 from notebooks.course.progress import Progress
+from widgets.task import answers
+from widgets.task.answers import Answer, Choice, Each, Members, Number, Order
+from widgets.task.judge import Phrase, TaskJudge, phrase
 from widgets.task.model import (
     SIGNS,
     Kind,
@@ -28,12 +30,10 @@ from widgets.task.model import (
     Score,
     TaskOption,
     TaskQuestion,
-    Verdict,
     options_of,
 )
 from widgets.task.widget import Drawing
 
-Phrase = str | Callable[[Any], str]
 Wrong = Mapping[Any, str] | Callable[[Any], str]
 """Why an option is not it, by the option."""
 
@@ -48,6 +48,8 @@ class Lesson:
     states: dict[str, str] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     shown: list[widgets.TaskList] = field(default_factory=list)
+    veils: list[tuple[str, str, widgets.Veil]] = field(default_factory=list)
+    """Those of its tasks: the task's name, the sentence above, the view."""
 
     @property
     def solved(self) -> int:
@@ -86,6 +88,11 @@ class Lesson:
 _lesson = Lesson()
 
 
+def present() -> Lesson:
+    """The present lesson."""
+    return _lesson
+
+
 def begin(lesson: str = "", *, solve: bool = False) -> None:
     """Start a notebook: no tasks yet. `lesson` names it: under that name answers are kept over restarts of
     the kernel. `solve`: the engine answers its own questions, and nothing is kept."""
@@ -108,9 +115,9 @@ class Task:
         lesson: Lesson,
     ) -> None:
         self.name, self.answer, self.number = question.name, answer, question.number
-        self._hint, self._why, self._wrong, self._lesson = hint, why, wrong, lesson
+        self.judge, self._lesson = TaskJudge(question, answer, hint, why, wrong), lesson
         self._quiet = False
-        self.view = widgets.Task(question, self._judge)
+        self.view = widgets.Task(question, self.judge)
         self.view.observe(self._on_asked, ["asked", "committed"])
 
     @property
@@ -127,22 +134,24 @@ class Task:
         problem = self.answer.problem(value)
         if solving and problem is not None:
             raise AssertionError(f"task {self.name}: its own answer is refused: {problem}")
-        self.view.commit(self._clicked(value))
+        self.view.commit(self.judge.clicked(value))
         if problem is None:
-            return self._card("right", f"{self.name}: right", [self._phrase(self._why, value)])
+            return self._card("right", f"{self.name}: right", [phrase(self.judge.why, value)])
         verdict = self.view.verdict
         if verdict is not None and verdict.settled:
             lines = [verdict.remark, f"The engine says: **{verdict.engine}**", verdict.reason]
             return self._card("wrong", f"{self.name}: wrong", lines)
-        return self._card("again", f"{self.name}: not yet", [problem, self._phrase(self._hint, value)])
+        return self._card("again", f"{self.name}: not yet", [problem, phrase(self.judge.hint, value)])
 
     def then(self, shown: Drawing | str = "", note: str = "") -> widgets.Veil:
         """A view, a drawing or a text that gives the answer away: veiled until the task is answered."""
-        return widgets.Veil(self.view, shown, note=note)
+        veil = widgets.Veil(self.view, shown, note=note)
+        self._lesson.veils.append((self.name, note, veil))
+        return veil
 
     def solution(self) -> Card:
         """The engine's answer and its why."""
-        lines = [f"The engine says: **{self.answer.shown()}**", self._phrase(self._why, self.answer.own)]
+        lines = [f"The engine says: **{self.answer.shown()}**", phrase(self.judge.why, self.answer.own)]
         return cards.verdict("open", "→", f"{self.name}: solution", lines, "")
 
     @property
@@ -152,72 +161,13 @@ class Task:
 
     def restore(self, value: Any) -> None:
         """An answer of an earlier run, if it is still right; it is not counted again."""
-        if value is None or self._judge(value).state != "right":
+        if value is None or self.judge(value).state != "right":
             return
         self._quiet = True
         try:
             self.view.commit(value)
         finally:
             self._quiet = False
-
-    def _judge(self, value: Any) -> Verdict:
-        own = self._own()
-        shown = self.question.named(own) if self.question.kind == "spots" else self.answer.shown()
-        said = {"engine": shown, "own": own, "reason": self._phrase(self._why, self.answer.own)}
-        if not self.question.ready(value) or value is None:
-            return Verdict("seen", "no answer", **said)
-        yours, problem = self.question.named(value), self.answer.problem(value)
-        if problem is None:
-            return Verdict("right", yours, **said)
-        if isinstance(self.answer, Members | Each) and self.question.kind != "field":
-            problem = self._off(value)
-        elif isinstance(value, str) and value in self._wrong:
-            problem = f"{problem.removesuffix('.')}: {self._wrong[value]}"
-        return Verdict("wrong", yours, remark=f"{problem} {self._phrase(self._hint, value)}", **said)
-
-    def _off(self, value: Any) -> str:
-        """Which of the things that were clicked are not it, with what the picture shows of each or why not,
-        and how many miss."""
-        own, wrong = self.answer.own, self._wrong
-        named = [
-            f"{self.question.named([each])}: {wrong[each]}"
-            if each in wrong
-            else f"{self.question.shows(each)}."
-            for each in value
-            if each not in own
-        ]
-        off = (
-            [f"Not {'it' if isinstance(self.answer, Each) else 'among them'}: {' '.join(named)}"]
-            if named
-            else []
-        )
-        if (missing := len(set(own) - set(value))) and isinstance(self.answer, Members):
-            off.append(f"{missing} {'is' if missing == 1 else 'are'} missing.")
-        return " ".join(off)
-
-    def _own(self) -> Any:
-        """The engine's answer as a click would have given it."""
-        kind = self.question.kind
-        if kind == "one":
-            ids = [option.id for option in self.question.options]
-            return next((each for each in ids if self.answer.problem(each) is None), None)
-        if kind == "line":
-            return float(self.answer.own)
-        return self.answer.shown() if kind == "field" else list(self.answer.own)
-
-    def _clicked(self, value: Any) -> Any:
-        """A typed answer as the value of a click; what names nothing stays as it is."""
-        kind = self.question.kind
-        if kind == "one":
-            right = self._own() if self.answer.problem(value) is None else None
-            known = {option.id.lower(): option.id for option in self.question.options}
-            text = "yes" if value is True else "no" if value is False else str(value)
-            return right or known.get(text.lower(), text)
-        if kind == "line":
-            return float(value) if isinstance(value, int | float) else self.answer.own
-        if isinstance(self.answer, Members):
-            return self.answer.plain(value)
-        return [str(each) for each in value] if kind in ("each", "order") else str(value)
 
     def _on_asked(self, change: Mapping[str, Any]) -> None:
         verdict = self.view.verdict
@@ -231,10 +181,6 @@ class Task:
     def _card(self, state: str, title: str, lines: list[str]) -> Card:
         kind = "wrong" if state == "again" else state
         return cards.verdict(kind, SIGNS[state], title, lines, self._lesson.line())
-
-    @staticmethod
-    def _phrase(text: Phrase, value: Any) -> str:
-        return text if isinstance(text, str) else text(value)
 
     def _repr_mimebundle_(self, **more: Any) -> Any:
         return self.view._repr_mimebundle_(**more)

@@ -20,7 +20,7 @@ def play(notebook: Notebook) -> tuple[int, int]:
     """Answer each task of a notebook that was run; the number of tasks, all of them right in the end, and
     how many of them at the first try."""
     page = notebook.page
-    own = notebook.kernel(f"[[name, task.question.kind, task._own()] for name, task in {TASKS}.items()]")
+    own = notebook.kernel(f"[[name, task.question.kind, task.judge.own()] for name, task in {TASKS}.items()]")
     slips = next((name for name, kind, _ in own if kind == "one"), "")
     for at, (name, kind, value) in enumerate(own):
         card = page.locator(".lw-task").nth(at)

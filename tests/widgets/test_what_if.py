@@ -8,7 +8,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import traitlets
 
 import tablestore as ts
 from tablestore.insight.simulator import Workload, simulate
@@ -241,16 +240,30 @@ def test_a_linked_view_that_moves_meanwhile_is_no_failure(
     table: ts.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = WhatIf(table, {TRIGGER: 8}).wait(240)
-    take, broken = view._take, [1]
+    timeline = SnapshotTimeline(table)
+    timeline.link(view)
+    view.index = len(view.model) - 1
+    settle, first = view._settle, int(timeline.model.ids[0])
 
-    def moved_once(found: Any) -> None:
-        if broken:
-            broken.pop()
-            raise traitlets.TraitError("Broken link: the target value changed while updating the source")
-        take(found)
+    moved: list[int] = []
 
-    monkeypatch.setattr(view, "_take", moved_once)
+    def move(_change: Any) -> None:
+        if not moved:
+            moved.append(first)
+            other = threading.Thread(target=lambda: setattr(timeline, "snapshot", first), daemon=True)
+            other.start()
+            other.join(60)
+            assert not other.is_alive()
+
+    def settle_meanwhile(index: int) -> None:
+        monkeypatch.setattr(view, "_settle", settle)
+        timeline.observe(move, "snapshot")
+        settle(index - 1)
+
+    monkeypatch.setattr(view, "_settle", settle_meanwhile)
     view.replay({TRIGGER: 6}).wait(240)
-    assert broken == []
     assert view.frame.get("error") is None
+    assert moved == [first]
+    assert (timeline.snapshot, view.snapshot) == (first, first)
+    assert view.index == view.model.index_at(first)
     assert view.comparison.to_arrow().num_rows == view.data().num_rows

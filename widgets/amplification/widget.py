@@ -24,6 +24,7 @@ from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static
 from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, ViewJob, WorkingView
+from widgets.kit.links import Settling
 from widgets.kit.svg import Figure
 from widgets.kit.view import module, option_map, require_source, title_of
 
@@ -66,7 +67,7 @@ class AmplificationChart(WorkingView):
         later: bool = False,
         **kwargs: object,
     ) -> None:
-        self._jobs, self._settling, self._loading = JobRunner("amplification"), False, False
+        self._jobs, self._settling, self._loading = JobRunner("amplification"), Settling(self._agree), False
         require_source(source, type(self).__name__)
         self._source, self._title = source, title or title_of(source)
         self._rows = NOTHING
@@ -142,30 +143,33 @@ class AmplificationChart(WorkingView):
 
     def _take(self, rows: pa.Table, opened: str, after: NextAmplification | None) -> None:
         led = any(hasattr(getattr(view, "model", None), "kinds") for view in self.group if view is not self)
-        follows = self.snapshot is None or not len(self._model)
-        follows = follows or (not led and self.index >= len(self._model) - 1)
-        current, self._loading = self.snapshot, False
-        self._rows = rows
         place = place_of(opened) or ("all buckets" if self.opened else "")
         options = option_map(self._source)
-        self._model = amplification_model(rows, title=self._title, place=place, options=options, after=after)
-        position = self._model.index_of(current) if current is not None else None
-        first = current is not None and position is not None and self.index < 0
-        keep = position if (first or not follows) and position is not None else len(self._model) - 1
-        self._settle(keep)
+        model = amplification_model(rows, title=self._title, place=place, options=options, after=after)
+        with self._settling:
+            current, self._loading = self.snapshot, False
+            follows = current is None or not len(self._model)
+            follows = follows or (not led and self.index >= len(self._model) - 1)
+            position = model.index_of(current) if current is not None else None
+            first = current is not None and position is not None and self.index < 0
+            keep = position if (first or not follows) and position is not None else len(model) - 1
+            self._rows, self._model = rows, model
+            self._settle(keep)
         self.series = draw.series(self._model)
         self.redraw()
 
     def _settle(self, index: int) -> None:
         """Make all traits name the same snapshot."""
-        self._settling = True
-        try:
+        with self._settling:
             self.index = index
             if 0 <= index < len(self._model):
                 self.snapshot = int(self._model.ids[index])
                 self.selected = (self.snapshot,)
-        finally:
-            self._settling = False
+
+    def _agree(self) -> None:
+        """Go to the snapshot that another thread has chosen meanwhile."""
+        if 0 <= self.index < len(self._model) and self.snapshot != int(self._model.ids[self.index]):
+            self._on_snapshot({"new": self.snapshot})
 
     def _on_index(self, change: Mapping[str, Any]) -> None:
         if not self._settling and len(self._model):

@@ -14,7 +14,7 @@ function lwModel(state) {
 const lwFit = (widths, room) => widths.find((w) => w <= room + 20) || widths[widths.length - 1];
 // What a view needs beside its traits and messages where Python drives it in the page: it takes the model.
 const LW_LIVE = {};
-let lwSpecs = [];
+let lwSpecs = [], lwModels = [];
 // How a view answers; a view that does more than redraw at another width adds its own in its `page.js`.
 const LW_REPLIES = {
   plain(model, spec) {
@@ -68,7 +68,7 @@ async function lwBoot(lwViews) {
   const packed = Uint8Array.from(atob(document.getElementById("lw-data").textContent.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const specs = lwSpecs = await new Response(stream).json();
-  const models = specs.map((spec) => lwModel({ ...spec.state, static: true }));
+  const models = lwModels = specs.map((spec) => lwModel({ ...spec.state, static: true }));
   const host = {
     getWidget: async (i) => ({ render: ({ el }) => lwViews[specs[i].entry]({ model: models[i], el, host }) }),
   };

@@ -175,11 +175,7 @@ def _row(inner: str, *, panel: bool) -> str:
 def _document(
     title: str, rows: str, specs: list[dict[str, Any]], *, broad: bool, after: str, policy: str
 ) -> str:
-    """The page: style, packed frames, our modules, and the start."""
-    packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
-    used = sorted({spec["kind"] for spec in specs})
-    views = "".join(assets.scope(kind, page=True) for kind in used)
-    script = f"{assets.library(host=True)}const lwViews = {{}};\n{views}lwBoot(lwViews);"
+    """The page: style, what is seen, and the scripts."""
     style = assets.sheet() + _PAGE_STYLE
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -187,9 +183,17 @@ def _document(
         '<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{esc(title or 'Tablestore')}</title><style>{style}</style></head>"
         f'<body><main class="lw lw-page{" lw-broad" if broad else ""}">{rows}</main>'
-        f'<script type="text/plain" id="lw-data">{packed}</script>'
-        f"<script>{script}</script>{after}</body></html>\n"
+        f"{boot(specs)}{after}</body></html>\n"
     )
+
+
+def boot(specs: list[dict[str, Any]]) -> str:
+    """The packed frames, our modules, and the start: the scripts of a page with a place for each spec."""
+    packed = base64.b64encode(zlib.compress(json.dumps(specs, separators=(",", ":")).encode(), 6)).decode()
+    used = sorted({spec["kind"] for spec in specs})
+    views = "".join(assets.scope(kind, page=True) for kind in used)
+    script = f"{assets.library(host=True)}const lwViews = {{}};\n{views}lwBoot(lwViews);"
+    return f'<script type="text/plain" id="lw-data">{packed}</script><script>{script}</script>'
 
 
 _PAGE_STYLE = """

@@ -20,6 +20,7 @@ from widgets.chart.plot import chart_of_rows
 from widgets.kit import format as fmt
 from widgets.kit import svg
 from widgets.kit.assets import Assets, loader, of_kernel
+from widgets.kit.links import LINKING, Shared
 from widgets.kit.page import page
 from widgets.kit.source import Inspect, Source, is_bucket, option_map, require_source, title_of
 from widgets.kit.static import frame, framed, image, mimebundle
@@ -70,8 +71,8 @@ class View(anywidget.AnyWidget):
     clock = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, **kwargs: object) -> None:
-        self._peers: list[View] = []
-        self._joints: list[tuple[View, traitlets.link]] = []
+        self._peers: tuple[View, ...] = ()
+        self.shared = Shared(self)
         self._drawing = threading.RLock()
         super().__init__(**kwargs)
         self.observe(lambda _change: self.redraw(), "width")
@@ -190,18 +191,16 @@ class View(anywidget.AnyWidget):
 
     def link(self, other: "View") -> Self:
         """Follow each other in every trait of `links` that both have, until one of them is closed."""
-        if other is self or self.is_linked(other):
-            return self
+        with LINKING:
+            if other is self or self.is_linked(other):
+                return self
+            self._peers, other._peers = (*self._peers, other), (*other._peers, self)
         for name in self.links:
             if name in other.links and self.has_trait(name) and other.has_trait(name):
-                ends = ((self, name), (other, name))
-                joint = traitlets.link(
-                    *(ends if getattr(self, name) or not getattr(other, name) else ends[::-1])
-                )
-                self._joints.append((other, joint))
-                other._joints.append((self, joint))
-        self._peers.append(other)
-        other._peers.append(self)
+                self.shared.join(other.shared, name)
+        if not self.is_linked(other):  # closed meanwhile, in another thread
+            self.shared.part(other.shared)
+            return self
         clock = self.clock or other.clock or f"clock-{self.model_id}"
         for view in self.group:  # they go to moments together: in the page at once
             view.clock = clock
@@ -209,11 +208,10 @@ class View(anywidget.AnyWidget):
 
     def unlink(self, other: "View") -> Self:
         """Undo `link`."""
-        for _, joint in (kept for kept in self._joints if kept[0] is other):
-            joint.unlink()
-        for view, two in ((self, other), (other, self)):
-            view._joints = [kept for kept in view._joints if kept[0] is not two]
-            view._peers = [peer for peer in view._peers if peer is not two]
+        with LINKING:
+            for view, two in ((self, other), (other, self)):
+                view._peers = tuple(peer for peer in view._peers if peer is not two)
+        self.shared.part(other.shared)
         if not self._peers:
             self.clock = ""
         return self
@@ -225,7 +223,7 @@ class View(anywidget.AnyWidget):
     @property
     def linked(self) -> tuple["View", ...]:
         """The views that `link` has joined to this one."""
-        return tuple(getattr(self, "_peers", ()))  # one that could not be made is closed, too
+        return getattr(self, "_peers", ())  # one that could not be made is closed, too
 
     @property
     def group(self) -> tuple["View", ...]:

@@ -34,10 +34,12 @@ class Watch:
 
     def _run(self, stop: threading.Event, seconds: float, limit_seconds: float) -> None:
         remaining = limit_seconds
-        while remaining > 0 and not stop.wait(seconds):
-            remaining -= seconds
-            self._look()
-        stop.set()
+        try:
+            while remaining > 0 and not stop.wait(seconds):
+                remaining -= seconds
+                self._look()
+        finally:
+            stop.set()
 
     def stop(self) -> None:
         """Look no more; the look that goes on ends by itself."""

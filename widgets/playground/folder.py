@@ -19,8 +19,9 @@ from typing import Any
 
 import traitlets
 
-from widgets.kit.page import page
+from widgets.kit.page import boot, page
 from widgets.playground import pyodide
+from widgets.playground.lesson import waiting
 from widgets.playground.recipes import Recipe, views_of
 
 ROOT = Path(__file__).parents[2]
@@ -87,23 +88,36 @@ def play_page(
     """One page that plays a recipe: its views as recorded pictures, then live. With `inline` the page is one
     file; else `python.js` and `engine.js` lie beside it. `intro` is HTML below the title. The views and
     workbenches `before` stay recordings, above `lead`, which is HTML."""
-    start: dict[str, Any] = {
-        "scripts": [] if inline else ["python.js", "engine.js"],
+    first = sum(1 + len(getattr(view, "parts", ())) for view in before)
+    after = f"<script>{python_script()}{engine_script()}</script>" if inline else ""
+    after += _play(recipe, [] if inline else ["python.js", "engine.js"], first=first)
+    views = [*before, *views_of(recipe)]
+    leads = {len(before): lead + STATUS}
+    heading = not before  # a workbench has its own
+    return page(title, views, heading=heading, intro=intro, leads=leads, policy=POLICY, after=after)
+
+
+def lesson_scripts(recipe: Recipe) -> str:
+    """The scripts of a page with a place for each view of a lesson; `python.js` and `engine.js` lie beside
+    it. They hold no verdict: until Python has started, what is clicked waits."""
+    specs = [waiting(view, at) for at, view in enumerate(views_of(recipe))]
+    return boot(specs) + _play(recipe, ["python.js", "engine.js"])
+
+
+def _play(recipe: Recipe, scripts: list[str], *, first: int = 0) -> str:
+    """The script that starts Python; `scripts` lie beside the page, `first` is the first place that plays."""
+    start = {
+        "scripts": scripts,
         "worker": _own("worker.js"),
         "lock": pyodide.LOCK,
         "recipe": json.dumps(recipe),
-        "first": sum(1 + len(getattr(view, "parts", ())) for view in before),
+        "first": first,
     }
     text = json.dumps(start).replace("</", "<\\/")
-    parts = [f"<script>{python_script()}{engine_script()}</script>"] if inline else []
-    parts.append(f"<script>{_own('play.js')}\nlwPlay({text});</script>")
-    views = [*before, *views_of(recipe)]
-    leads = {len(before): lead + _STATUS}
-    heading = not before  # a workbench has its own
-    return page(title, views, heading=heading, intro=intro, leads=leads, policy=POLICY, after="".join(parts))
+    return f"<script>{_own('play.js')}\nlwPlay({text});</script>"
 
 
-_STATUS = '<p id="lw-play" class="lw-sub" role="status">A recorded picture.</p>'
+STATUS = '<p id="lw-play" class="lw-sub" role="status">A recorded picture.</p>'
 
 
 def _own(name: str) -> str:

@@ -64,6 +64,8 @@ async function lwStart(status, { scripts, worker, lock, recipe, first }) {
       (LW_LIVE[specs[at].kind] || (() => {}))(model);
       el.replaceChildren();
       lwViews[specs[at].entry]({ model, el, host: {} });
+      const early = (specs[at].carries || []).filter((name) => lwModels[at].get(name) !== specs[at].state[name]);
+      if (early.length) lwSet(model, Object.fromEntries(early.map((name) => [name, lwModels[at].get(name)])));
     });
     status.dataset.seconds = (performance.now() / 1000).toFixed(2);
     say("Playable: the engine's own rules run in this page.", "ready");

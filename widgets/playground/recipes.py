@@ -4,6 +4,7 @@
     {"kind": "tree", "workload": {"kind": "zipf", "rows": 2000}, "options": {…}, "story": [5, "compact"]}
     {"kind": "tree", "workload": {…}, "options": {…}, "start": [{"level": 5, …}, …], "title": "orders"}
     {"kind": "trade_off", "workload": {"kind": "zipf", "rows": 1000}, "flushes": 40}
+    {"kind": "lesson", "title": "02 Rows, files, runs", "views": [{"task": {…}}, …]}
     {"kind": "merge", "runs": [[{"k": 1, "v": 2}], …], "engine": "deduplicate", "primary_key": ["k"]}
 
 The kernel makes them to record the first picture, the browser to go on from there. A story is so many
@@ -23,6 +24,7 @@ from widgets.game.widget import ShopGame
 from widgets.kit.view import View
 from widgets.levels.widget import LsmLevels
 from widgets.merge.widget import MergeView
+from widgets.playground.lesson import lesson_views
 from widgets.trade_off.widget import TradeOff
 
 Recipe = Mapping[str, Any]
@@ -41,7 +43,9 @@ def views_of(recipe: Recipe) -> list[View]:
             return [TradeOff(**settings).wait()]
         case "merge":
             return [MergeView.of(**settings)]
-    raise ts.InvalidRequest(f"a page of kind {kind!r} is none of game, tree, trade_off, merge")
+        case "lesson":
+            return lesson_views(**settings)
+    raise ts.InvalidRequest(f"a page of kind {kind!r} is none of game, tree, trade_off, merge, lesson")
 
 
 def _tree(settings: dict[str, Any]) -> list[View]:

@@ -279,12 +279,12 @@ class Veil(View):
         frame["note"] = rich(self._note) if opened else []
         frame["lines"] = self._lines() if opened else []
         live = isinstance(self._shown, anywidget.AnyWidget)
-        if opened and (drawn or not live) and (inner := self._inner(width)):
+        if opened and (drawn or not live) and (inner := self.behind(width)):
             frame["svg"] = svg.live(inner)
         return frame
 
-    def _inner(self, width: float) -> Figure | None:
-        """The picture of what is shown; None of a text."""
+    def behind(self, width: float) -> Figure | None:
+        """The picture of what is behind it; None of a text."""
         if isinstance(self._shown, View):
             return self._shown.picture(width=width, footer=False)
         return self._shown.figure(width=width) if isinstance(self._shown, Drawing) else None
@@ -304,7 +304,7 @@ class Veil(View):
         """The sentence, or what is behind it."""
         if not self.committed:
             return veil_figure(self._closed(), None, [], width=width)
-        return veil_figure(self._note, self._inner(width), self._lines(), width=width)
+        return veil_figure(self._note, self.behind(width), self._lines(), width=width)
 
     def text(self) -> str:
         """The sentence, or what is behind it in a terminal."""

@@ -17,6 +17,7 @@ import traitlets
 from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
+from widgets.kit.links import Settling
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, module, require_source, title_of
 from widgets.kit.watch import WatchingView
@@ -68,7 +69,7 @@ class SnapshotTimeline(WatchingView):
         self._title, self._heading = title or title_of(source), heading
         self._commits = pa.table({"snapshot_id": pa.array([], pa.int64())})
         self._model = timeline_model(self._commits, title=self._title)
-        self._settling, self._at_first = False, newest
+        self._settling, self._at_first = Settling(self._agree), newest
         self._reading = threading.RLock()
         self._read_to: int | None = None
         super().__init__(paused=tuple(paused), **kwargs)
@@ -152,14 +153,16 @@ class SnapshotTimeline(WatchingView):
         """Make all traits name the same commit."""
         model = self._model
         there = 0 <= index < len(model)
-        self._settling = True
-        try:
+        with self._settling:
             self.index = index
             self.spoken = (model.sentence(index), model.spoken(index)) if there else ("", "")
             self.snapshot = int(model.ids[index]) if there else None
             self.selected = () if self.snapshot is None else (self.snapshot,)
-        finally:
-            self._settling = False
+
+    def _agree(self) -> None:
+        """Go to the snapshot that another thread has chosen meanwhile."""
+        if 0 <= self.index < len(self._model) and self.snapshot != int(self._model.ids[self.index]):
+            self._on_snapshot({"new": self.snapshot})
 
     def _on_index(self, change: Mapping[str, Any]) -> None:
         if self._settling or not len(self._model):

@@ -17,6 +17,7 @@ from widgets.chart.axes import Asked
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
 from widgets.kit.jobs import STATIC_PATIENCE, JobRunner, Stopped, ViewJob, WorkingView
+from widgets.kit.links import Settling
 from widgets.kit.svg import Figure
 from widgets.kit.view import module, require_source, title_of
 from widgets.what_if import figure as draw
@@ -62,7 +63,7 @@ class WhatIf(WorkingView):
         opened: str = "",
         **kwargs: Any,
     ) -> None:
-        self._jobs, self._settling = JobRunner("what-if"), False
+        self._jobs, self._settling = JobRunner("what-if"), Settling(self._agree)
         require_source(source, type(self).__name__)
         own = {name: value for name, value in kwargs.items() if name in self.class_trait_names()}
         self._settings = {name: value for name, value in kwargs.items() if name not in own}
@@ -126,10 +127,7 @@ class WhatIf(WorkingView):
             compared = self._compared(before, job)
             job.check()
             self._afresh = False
-            try:
-                self._take(compared)
-            except traitlets.TraitError:  # a linked view moved on meanwhile: take it from where that is
-                self._take(compared)
+            self._take(compared)
         except Stopped:
             pass
         except Exception as error:
@@ -171,18 +169,12 @@ class WhatIf(WorkingView):
     def _take(self, found: Any) -> None:
         if not found.places:
             raise ts.NotFound("nothing was written yet, so there is nothing to replay")
-        current = (
-            self._model.ids[self.index] if self._model is not None and self.index >= 0 else self.snapshot
-        )
-        self._found = found
-        self._model = what_if_model(found, place=_place(self.opened), title=self._title)
-        self.form = self._model.form
-        self._settling = True
-        try:
-            self.opened = self._model.opened
-        finally:
-            self._settling = False
-        self._settle(self._model.index_at(int(current)) if current is not None else len(self._model) - 1)
+        model = what_if_model(found, place=_place(self.opened), title=self._title)
+        with self._settling:
+            before, self._found, self._model = self._model, found, model
+            current = before.ids[self.index] if before is not None and self.index >= 0 else self.snapshot
+            self._settle(model.index_at(int(current)) if current is not None else len(model) - 1)
+        self.form, self.opened = model.form, model.opened
         self.redraw()
 
     def _settle(self, index: int) -> None:
@@ -190,14 +182,17 @@ class WhatIf(WorkingView):
         model = self._model
         if model is None or not len(model):
             return
-        self._settling = True
-        try:
+        with self._settling:
             self.index = min(max(index, 0), len(model) - 1)
             self.snapshot = int(model.ids[self.index])
             self.selected = (self.snapshot,)
-        finally:
-            self._settling = False
         self.now = self._point(self.index, self.width)
+
+    def _agree(self) -> None:
+        """Go to the snapshot that another thread has chosen meanwhile."""
+        model, at = self._model, self.index
+        if model is not None and 0 <= at < len(model) and self.snapshot != int(model.ids[at]):
+            self._on_snapshot({"new": self.snapshot})
 
     def _on_index(self, change: Mapping[str, Any]) -> None:
         if not self._settling:
@@ -207,16 +202,13 @@ class WhatIf(WorkingView):
         if not self._settling and change["new"] is not None and self._model is not None:
             at = self._model.index_at(int(change["new"]))
             if at != self.index:
-                self._settling = True  # the linked view keeps its own snapshot
-                try:
+                with self._settling:  # the linked view keeps its own snapshot
                     self.index = at
-                finally:
-                    self._settling = False
                 self.now = self._point(at, self.width)
 
     def _on_opened(self, _change: Mapping[str, Any]) -> None:
-        place = _place(self.opened)
-        if self._settling or self._found is None or place not in self._found.places:
+        place, model = _place(self.opened), self._model
+        if self._found is None or place not in self._found.places or (model and place == model.place):
             return
         self._take(self._found)
 

@@ -9,6 +9,7 @@ read, which begins when a page shows it. Traits: `parts` (the views by name), `t
 amplification no charts. Not thread-safe; callers serialise.
 """
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -24,6 +25,7 @@ from widgets.history.moments import SOON, Moment, moments_of
 from widgets.kit import page, static, svg
 from widgets.kit.assets import of_kernel
 from widgets.kit.jobs import JobRunner, Stopped, ViewJob
+from widgets.kit.links import Shared
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 from widgets.kit.view import View, module, require_source
@@ -86,6 +88,7 @@ class Workbench(anywidget.AnyWidget):
         self._source, self._shown, self._pages = table, (None, 0), 0
         self._jobs, self._begun, self._moments = JobRunner("history"), False, moments_of(table)
         self._scope = {"partition": partition, "bucket": bucket}
+        self.shared, self._placing, self._closed = Shared(self), threading.RLock(), False
         super().__init__(assets=of_kernel(), watch=watch)
         self._watcher = Watch(self._look, "workbench-watch")
         self.on_msg(self._on_verb)
@@ -159,9 +162,9 @@ class Workbench(anywidget.AnyWidget):
         if not measured or len(self.head.get("buckets", ())) <= MANY or "health" in self.parts:
             return
         view = TableHealth(self._source, snapshot=self.timeline.snapshot, opened=self.levels.opened)
+        self._add("health", view)
         self.timeline.link(view)
         view.link(self.levels)
-        self._add("health", view)
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the history is read."""
@@ -200,9 +203,13 @@ class Workbench(anywidget.AnyWidget):
         return self._moments.state(self.timeline.snapshot if snapshot is None else snapshot)
 
     def _add(self, name: str, view: V) -> V:
-        """`view`, as a part of this name."""
-        self.parts = {**self.parts, name: view}
-        return view
+        """`view`, as a part of this name. A workbench that was closed meanwhile has no place for it."""
+        with self._placing:
+            if not self._closed:
+                self.parts = {**self.parts, name: view}
+                return view
+        view.close()
+        raise Stopped("the workbench is closed")
 
     def _join(self) -> None:
         """Link every part to the timeline, and those that know buckets and keys to the levels."""
@@ -211,7 +218,7 @@ class Workbench(anywidget.AnyWidget):
                 self.timeline.link(view)
             if view not in (self.timeline, self.levels):
                 view.link(self.levels)
-        traitlets.link((self.levels, "opened"), (self, "opened"))
+        self.levels.shared.join(self.shared, "opened")
 
     def _show_head(self) -> None:
         shown = (self.levels.data(), len(self.timeline.model))
@@ -262,13 +269,12 @@ class Workbench(anywidget.AnyWidget):
             self.trouble = tool.refused(self._source) if tool else f"no view called {self.tool}"
             return
         try:
-            view = tool.build(self._source, self.opened)
+            view = self._add(tool.name, tool.build(self._source, self.opened))
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
             return
         self.timeline.link(view)
         view.link(self.levels)
-        self.parts = {**self.parts, tool.name: view}
 
     def show(self, tool: str) -> Self:
         """Open one of the further views: files, merge, changelog, pruning, what_if, findings, readers."""
@@ -303,7 +309,10 @@ class Workbench(anywidget.AnyWidget):
             self._watcher.stop()
         if self._jobs is not None:
             self._jobs.stop()
-        for view in self.views:
+        with self._placing:
+            self._closed, views = True, self.views
+        for view in views:
+            view.shared.part(self.shared)
             view.close()
         super().close()
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from pathlib import Path
 
+import nbformat
 import pytest
+from rich.console import Console
 
+from notebooks.cli import docs
 from notebooks.cli.playground import PAGES, write_playing
 from tests.browsing import needs_browser
 from tests.suite import counterparts
@@ -111,4 +115,77 @@ def test_picks_of_java_paimon_agree_and_a_game_is_the_kernels(browser, playgroun
     )
     assert json.dumps(shown) == json.dumps(log)
     assert page.inner_text(".lw-log").count("flushed 3,000 orders: 1 run") == 1
+    context.close()
+
+
+LESSON = (
+    """from notebooks import course
+import widgets
+course.begin("A lesson", solve=solve)
+""",
+    """runs = course.task("runs", "How many **runs**?", answer=3, options=[1, 2, 3],
+    hint="Count the *lanes*.", wrong={1: "a run is not a table.", 2: "one is below."}, why="One a write.")
+runs
+""",
+    """runs.then("three runs", "They are:")
+""",
+    """cells = course.task("null", "Which is **null**?", answer=course.Each(("b",)),
+    hint="Look at the signs.", picture=course.Grid(
+        ("left", "right"), (("row", (course.Cell("1", "a"), course.Cell("null", "b"))),)
+    ),
+    why="It has no value.")
+cells
+""",
+    """course.progress()
+""",
+)
+
+
+def test_a_lesson_is_answered_by_wrong_and_right_clicks_without_a_network(
+    browser, playground: Path, tmp_path: Path
+) -> None:
+    first = nbformat.v4.new_code_cell("solve = False", metadata={"tags": ["parameters"]})
+    cells = [nbformat.v4.new_markdown_cell("# A lesson"), first, *map(nbformat.v4.new_code_cell, LESSON)]
+    made = nbformat.v4.new_notebook(cells=cells)
+    made.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    nbformat.write(made, tmp_path / "02_lesson.ipynb")
+    screen = Console(file=io.StringIO())
+    outcome = docs.write(tmp_path / "02_lesson.ipynb", playground, {"solve": True}, screen, plays=True)
+    assert outcome.problem == ""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
+    page = context.new_page()
+    page.set_default_timeout(240_000)
+    asked, complaints = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((playground / "02_lesson.html").as_uri())
+    page.locator("body[data-ready=true]").wait_for()
+    one, each = page.locator(".lw-task").first, page.locator(".lw-task").last
+    veil, score = page.locator(".lw-veil"), page.locator(".lw-score")
+    one.locator("[data-id='1']").click()  # at once, before Python has started
+    one.get_by_role("button", name="Ask the engine").click()
+    page.locator("#lw-play[data-state=ready], #lw-play[data-state=failed]").wait_for()
+    assert page.inner_text("#lw-play") == "Playable: the engine's own rules run in this page."
+    result = one.locator(".lw-task-result")
+    result.get_by_text("1 is too low: a run is not a table. Count the lanes.").wait_for()
+    assert "the engine's" not in result.inner_text()
+    assert "veiled until task 1, runs, is answered" in veil.inner_text()
+    one.locator("[data-id='2']").click()
+    one.get_by_role("button", name="Ask again").click()
+    result.get_by_text("One a write.").wait_for()
+    assert "one is below." in result.inner_text()
+    assert one.locator("[data-id='3'].lw-right").count() == 1
+    assert one.locator("[data-id='2'].lw-wrong").count() == 1
+    veil.get_by_text("three runs").wait_for()
+    each.locator(".spot[data-spot=b]").click()
+    each.get_by_role("button", name="Ask the engine").click()
+    each.get_by_text("It has no value.").wait_for()
+    assert score.locator(".lw-chip").all_inner_texts() == ["✗ runs", "✓ null"]
+    one.get_by_role("button", name="Start over").click()
+    veil.get_by_text("veiled until").wait_for()
+    assert score.locator(".lw-chip").all_inner_texts() == ["○ runs", "✓ null"]
+    assert {url.split(":")[0] for url in asked} <= {"file", "blob", "data"}
+    assert complaints == []
+    parts = ("python.js", "engine.js", "02_lesson.html")
+    assert sum((playground / part).stat().st_size for part in parts) <= 15 * MEGABYTE
     context.close()

@@ -238,7 +238,7 @@ def test_draws_are_those_of_numpy(seeds: tuple[int, ...]) -> None:
 
 
 def test_a_page_of_a_kind_that_is_none_is_refused_by_name() -> None:
-    with pytest.raises(ts.InvalidRequest, match="'chess' is none of game, tree, trade_off, merge"):
+    with pytest.raises(ts.InvalidRequest, match="'chess' is none of game, tree, trade_off, merge, lesson"):
         views_of({"kind": "chess"})
 
 

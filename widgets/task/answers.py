@@ -2,8 +2,8 @@
 
 Each kind is a frozen value with the engine's own answer in it. `problem(submitted)` is None for a right
 answer, else a sentence that says how far off it is and gives nothing away. Comparison is lenient where that
-is fair: order, case, spelling of a run, number types. Pure. Called by `Task`; `of` turns plain values into
-kinds.
+is fair: order, case, spelling of a run, number types. Pure. Called by `TaskJudge`; `of` turns plain values
+into kinds.
 """
 
 from __future__ import annotations
@@ -330,9 +330,10 @@ def as_table(submitted: Any) -> pa.Table | None:
         return pa.Table.from_pylist(rows) if all(isinstance(row, Mapping) for row in rows) else None
     if hasattr(submitted, "to_arrow"):
         return submitted.to_arrow()
-    if hasattr(submitted, "__dataframe__") or hasattr(submitted, "__arrow_c_stream__"):
+    try:
         return pa.table(submitted)
-    return None
+    except (TypeError, ValueError):
+        return None
 
 
 def _counted(table: pa.Table, names: list[str]) -> Counter[tuple[Any, ...]]:
