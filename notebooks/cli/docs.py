@@ -83,8 +83,8 @@ def write(path: Path, folder: Path, parameters: dict[str, Any], screen: Console)
     columns = (TextColumn("{task.description:<38}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as bars:
         bar = bars.add_task(path.stem, total=None)
-        known = inspect_notebook(str(path))
-        wanted = {name: value for name, value in parameters.items() if name in known}
+        declared = inspect_notebook(str(path))
+        wanted = {name: value for name, value in parameters.items() if name in declared}
         notebook = parameterize_notebook(load_notebook_node(str(path)), wanted)
         outcome = run(notebook, path.stem, lambda done, total: bars.update(bar, completed=done, total=total))
     page = notebook_page(notebook, title=outcome.title)

@@ -81,8 +81,8 @@ def without_dropped(
 
 def replaced_table(table: ClusterTable, lake: LakeState, how: DroppedRows) -> TieringEvent:
     """That the rows of a former table of this name go."""
-    known = how.known
-    missing = None if known is None or known.table_id != lake.table_id else known.lag_rows
+    last_state = how.known
+    missing = None if last_state is None or last_state.table_id != lake.table_id else last_state.lag_rows
     kept = "they are gone" if how.drops else "a tag, or an older snapshot, keeps them"
     text = (
         f"{table.path} was dropped and made again: the lake's rows of table id {lake.table_id} make room for "
@@ -136,8 +136,8 @@ def _never_brought(table: ClusterTable, named: set[str], how: DroppedRows) -> li
 
 
 def _marks(table: ClusterTable, how: DroppedRows) -> Sequence[BucketMarks]:
-    known = how.known
-    return () if known is None or known.table_id != table.table_id else known.marks
+    last_state = how.known
+    return () if last_state is None or last_state.table_id != table.table_id else last_state.marks
 
 
 def _lacked(missing: int | None) -> str:

@@ -62,11 +62,11 @@ class TieringMarks:
     def look(self) -> None:
         """Look at the next tables; one that cannot be asked stays as it was."""
         with self._lock:
-            found = list(self._planned.items())[:_TABLES]
-            for path, planned in found:
+            next_tables = list(self._planned.items())[:_TABLES]
+            for path, planned in next_tables:
                 del self._planned[path]
                 self._planned[path] = planned
-        for path, (table, partitions) in found:
+        for path, (table, partitions) in next_tables:
             try:
                 self._look(path, table, dict(partitions))
             except (TablestoreError, OSError) as e:

@@ -300,5 +300,5 @@ def reached(offset: Offset) -> str:
     """An offset in words: topic partition:offset, …"""
     topics = offset["topics"].items()
     return "; ".join(
-        f"{name} " + ", ".join(f"{n}:{at}" for n, at in found["next"].items()) for name, found in topics
+        f"{name} " + ", ".join(f"{n}:{at}" for n, at in topic["next"].items()) for name, topic in topics
     )

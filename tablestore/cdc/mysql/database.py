@@ -423,22 +423,22 @@ class MysqlDatabase:
         return events.applied(here, run=self.run)
 
     def _carried_out(
-        self, connection: Connection, here: DatabaseProgress, found: BinlogScan, end: LogPosition
+        self, connection: Connection, here: DatabaseProgress, scanned: BinlogScan, end: LogPosition
     ) -> DatabaseProgress:
         """A batch of statements: the one that was found, and those behind it without rows between."""
-        behind, statements, log_bytes = found.end, 0, 0
+        behind, statements, log_bytes = scanned.end, 0, 0
         events = self._table_events(connection, here)
         events.tables = here.without_bounds()
-        while found.statement is not None and found.behind is not None and not found.changed:
-            statement, behind = found.statement, found.behind
-            statements, log_bytes = statements + 1, log_bytes + found.log_bytes
+        while scanned.statement is not None and scanned.behind is not None and not scanned.changed:
+            statement, behind = scanned.statement, scanned.behind
+            statements, log_bytes = statements + 1, log_bytes + scanned.log_bytes
             cause = EventOrigin(behind, statement.seconds, statement.text)
-            events.cascades.mark(found.cascaded)
+            events.cascades.mark(scanned.cascaded)
             events.carry_out(cause, self.choice.effects(statement))
             if statements == _MOST_STATEMENTS or not end.reaches(behind):
                 break
             captured = frozenset(name for name, progress in events.tables.items() if progress.captured)
-            found = scan(
+            scanned = scan(
                 self.address,
                 start=behind,
                 until=end,

@@ -112,18 +112,18 @@ class PostgresDatabase:
     def events(self, start: Offset, end: Offset) -> list[TableEvent]:
         there = PostgresOffset.from_json(end)
         position = lsn_text(there.position or 0)
-        found = []
+        table_events = []
         for item in there.events:
             name = SourceName(*item["table"])
             table = there.tables[name].table if item.get("shaped") else None
             shape = None if table is None else table.shape
             event = TableEvent(item["kind"], name, position, shape, reason=item.get("reason", ""))
-            found.append(
+            table_events.append(
                 replace(
                     event, read_again=item.get("read_again", False), renamed_columns=item.get("renamed", {})
                 )
             )
-        return found
+        return table_events
 
     def pieces(self, start: Offset, end: Offset) -> list[LogPiece | ChunkPiece]:
         """A piece of the log, then one for each chunk."""
@@ -271,7 +271,7 @@ class PostgresDatabase:
         that the log has otherwise than they are)."""
         if start >= end:
             return (), [], []
-        found = connection.rows(_CHANGED, self.slot.name, lsn_text(end), self.slot.publication)
+        messages = connection.rows(_CHANGED, self.slot.name, lsn_text(end), self.slot.publication)
         mine = {
             p.table.number: (name, p.table)
             for name, p in here.tables.items()
@@ -280,7 +280,7 @@ class PostgresDatabase:
         changed: list[int] = []
         commits: list[list[int]] = []
         others: list[SourceName] = []
-        for message, count in found:
+        for message, count in messages:
             code, number = message[0], int.from_bytes(message[1:5], "big")
             if code == BEGIN:
                 commits.append([int.from_bytes(message[1:], "big") + EPOCH_SECONDS, count])
@@ -386,5 +386,5 @@ def _next_bound(connection: Connection, table: PostgresTable, low: str | None, r
     query += (
         where + in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + f"%s) k ORDER BY {in_statement(name)}"
     )
-    found: Sequence[tuple[Any, ...]] = connection.rows(query, *values, max(1, rows) - 1)
-    return str(found[0][0]) if len(found) > 1 else None
+    keys: Sequence[tuple[Any, ...]] = connection.rows(query, *values, max(1, rows) - 1)
+    return str(keys[0][0]) if len(keys) > 1 else None

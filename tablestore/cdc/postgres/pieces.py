@@ -226,14 +226,14 @@ def _changes(
         if mask.any():
             kept = kept & ~mask
             shown = rows.filter(pa.array(mask)).to_pylist()
-            found = zip(
+            misfits = zip(
                 kinds[mask].tolist(),
                 slices.taken(mask).binary(place).to_pylist(),
                 [None] * len(shown) if seconds is None else seconds[mask].tolist(),
                 shown,
                 strict=True,
             )
-            for kind, value, when, row in found:
+            for kind, value, when, row in misfits:
                 text = value.decode()[:80] if value else None
                 reason = f"column {c.name!r}: {text!r} is no value of {c.type}"
                 as_json = json.dumps(row, default=str, ensure_ascii=False)

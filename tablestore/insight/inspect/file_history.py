@@ -84,8 +84,8 @@ class FileHistory:
 
     def newest(self, most: int) -> Lives | None:
         """At most so many files, of the newest snapshots; all that are live if they alone are more."""
-        ids, known = _without_gap(self._store.snapshots.ids()), self._known
-        many = _AT_ONCE if known is None or not ids else max(_AT_ONCE, ids[-1] + 1 - known.first)
+        ids, cached = _without_gap(self._store.snapshots.ids()), self._known
+        many = _AT_ONCE if cached is None or not ids else max(_AT_ONCE, ids[-1] + 1 - cached.first)
         lives = self.lives(ids[-many:][0] if ids else None)
         while lives is not None and len(lives) < most and many < len(ids):
             many *= 2

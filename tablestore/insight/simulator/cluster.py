@@ -213,13 +213,15 @@ def planned(asked: Cluster, options: CompactionOptions, *, keys: int, row_bytes:
     """The plan for a table of so many keys, whose rows have so many bytes in files."""
     loads: dict[bool, list[Load]] = {True: [], False: []}
     buckets = 1
-    while buckets <= MOST_BUCKETS and not all(found and _least(found[-1], asked) for found in loads.values()):
+    while buckets <= MOST_BUCKETS and not all(
+        loads_so_far and _least(loads_so_far[-1], asked) for loads_so_far in loads.values()
+    ):
         many = buckets * asked.partitions
         rows = asked.rows_per_second * asked.interval / many
         tasks = _steady(rows, keys / many, row_bytes, options, min(many, _SAMPLED))
-        for compacts, found in loads.items():
-            if not found or not _least(found[-1], asked):
-                found.append(_load(asked, buckets, rows, row_bytes, tasks, compacts=compacts))
+        for compacts, loads_so_far in loads.items():
+            if not loads_so_far or not _least(loads_so_far[-1], asked):
+                loads_so_far.append(_load(asked, buckets, rows, row_bytes, tasks, compacts=compacts))
         buckets *= 2
     aside = ClusterPlan(asked, keys, row_bytes, tuple(loads[False]))
     return ClusterPlan(asked, keys, row_bytes, tuple(loads[True]), aside)

@@ -29,10 +29,10 @@ def lake_table(lake: Lake, table: ClusterTable, *, log_columns: bool, options: M
     """The lake table, made if it is not there, and with the columns that the cluster's table has got since.
     Raises SchemaMismatch where the one that is there does not fit."""
     try:
-        found = lake.table(table.path)
+        in_lake = lake.table(table.path)
     except NotFound:
-        found = _created(lake, table, log_columns, options)
-    return _fitted(found, table)
+        in_lake = _created(lake, table, log_columns, options)
+    return _fitted(in_lake, table)
 
 
 def has_log_columns(table: Table) -> bool:
@@ -45,7 +45,7 @@ def _created(lake: Lake, table: ClusterTable, log_columns: bool, options: Mappin
     if log_columns and not table.primary_keys:
         added = ((BUCKET, INT), (OFFSET, BIGINT), (TIMESTAMP, TIMESTAMP_LTZ(3)))
         fields += [DataField(0, name, kind) for name, kind in added]
-    made = lake.create_table(
+    created = lake.create_table(
         table.path,
         schema=fields,
         primary_key=table.primary_keys or None,
@@ -54,8 +54,8 @@ def _created(lake: Lake, table: ClusterTable, log_columns: bool, options: Mappin
         comment=table.comment,
         if_not_exists=True,
     )
-    log.info("made the lake table of %s at %s", table.path, made.location)
-    return made
+    log.info("made the lake table of %s at %s", table.path, created.location)
+    return created
 
 
 def _bucket_options(table: ClusterTable) -> dict[str, Any]:
