@@ -37,7 +37,7 @@ from tablestore.cdc.mysql.dump import Recording
 from tablestore.cdc.mysql.foreign_keys import ForeignKeys
 from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, with_creation
 from tablestore.cdc.mysql.log_scan import BinlogScan, scan
-from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, chunk_plan, log_pieces
+from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, chunk_plan, log_pieces
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_none_prepared, require_ready, server_id
@@ -185,7 +185,7 @@ class MysqlDatabase:
         defined = {name: table for name, table in tables.items() if table is not None}
         return self._patiently(lambda connection: foreseen(connection, defined, self.zero_dates))
 
-    def pieces(self, start: Offset, end: Offset) -> list[BinlogPiece | ChunkPiece]:
+    def pieces(self, start: Offset, end: Offset) -> list[BinlogPiece | MysqlChunkPiece]:
         """Pieces of the log, no key in two of them, then one for each chunk. Of a batch that an earlier run
         planned, without tables that this one leaves out or reads again: what stood against them is over."""
         here, there = DatabaseProgress.from_json(start), DatabaseProgress.from_json(end)
@@ -198,7 +198,7 @@ class MysqlDatabase:
             if progress.captured and (name in there.changed or here.tables[name].state == READING):
                 definition = self._definition(name, progress.digest, position)
                 tables[name] = definition.with_zero_dates(self.zero_dates)
-        pieces: list[BinlogPiece | ChunkPiece] = []
+        pieces: list[BinlogPiece | MysqlChunkPiece] = []
         keyless = {name for name, table in tables.items() if not table.primary_key}
         unread = {name for name in keyless if here.tables[name].state == READING}  # its chunk has all rows
         changed = {n: size for n, size in there.changed.items() if n in tables and n not in unread}
@@ -218,7 +218,7 @@ class MysqlDatabase:
             for low, high in zip([before.key, *progress.bounds], highs, strict=False):
                 keys, is_last = KeyRange(low, high), last and high is None
                 at = (there.position, there.server, self.patience_seconds)
-                pieces.append(ChunkPiece(self.address, tables[name], keys, is_last, *at))
+                pieces.append(MysqlChunkPiece(self.address, tables[name], keys, is_last, *at))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:

@@ -147,7 +147,7 @@ class BinlogPiece:
 
 
 @dataclass(frozen=True)
-class ChunkPiece:
+class MysqlChunkPiece:
     """The rows of a key range, in a read view at or after a position. Where each change comes `once`, and of
     a table without a key, they are those of the position itself: what was logged between it and the view is
     undone.

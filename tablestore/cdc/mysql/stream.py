@@ -38,7 +38,7 @@ from tablestore.cdc.mysql.dump import Dump
 from tablestore.cdc.mysql.events import FIRST_OFFSET
 from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys
 from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
-from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, EachOnce
+from tablestore.cdc.mysql.pieces import BinlogPiece, EachOnce, MysqlChunkPiece
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_ready, server_id
@@ -309,7 +309,7 @@ class MysqlTable:
 
     def _chunk(self, keys: KeyRange, position: LogPosition, server: int) -> DeclaredPiece:
         at = (position, server, self.patience_seconds)
-        return DeclaredPiece(self, ChunkPiece(self.address, self.table, keys, False, *at, self._once))
+        return DeclaredPiece(self, MysqlChunkPiece(self.address, self.table, keys, False, *at, self._once))
 
     @property
     def _once(self) -> EachOnce:
@@ -345,13 +345,13 @@ class DeclaredPiece:
     """A piece whose rows are shown as they are declared."""
 
     source: MysqlTable
-    piece: BinlogPiece | ChunkPiece
+    piece: BinlogPiece | MysqlChunkPiece
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Its rows; no condition is pushed down to the server. Raises Unsupported where the table was
         altered, emptied or dropped."""
         table = self.source.needed(columns)
-        if isinstance(self.piece, ChunkPiece):
+        if isinstance(self.piece, MysqlChunkPiece):
             parts = replace(self.piece, definition=table).read()
         else:
             parts = replace(self.piece, definitions=(table,)).read()

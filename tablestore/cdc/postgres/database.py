@@ -36,7 +36,7 @@ from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELATION, LogTable
-from tablestore.cdc.postgres.pieces import ChunkPiece, LogPiece, range_of
+from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, range_of
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_ready, server_of
 from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, quoted, tables_now
@@ -125,12 +125,12 @@ class PostgresDatabase:
             )
         return table_events
 
-    def pieces(self, start: Offset, end: Offset) -> list[LogPiece | ChunkPiece]:
+    def pieces(self, start: Offset, end: Offset) -> list[PostgresLogPiece | PostgresChunkPiece]:
         """A piece of the log, then one for each chunk."""
         here, there = PostgresOffset.from_json(start), PostgresOffset.from_json(end)
         if there.events or there.position is None:
             return []
-        pieces: list[LogPiece | ChunkPiece] = []
+        pieces: list[PostgresLogPiece | PostgresChunkPiece] = []
         followed = tuple(
             p.table
             for n, p in there.tables.items()
@@ -138,7 +138,7 @@ class PostgresDatabase:
         )
         if here.position is not None and followed:
             span = (here.position, there.position)
-            pieces.append(LogPiece(self.address, self.slot, followed, *span, self.patience_seconds))
+            pieces.append(PostgresLogPiece(self.address, self.slot, followed, *span, self.patience_seconds))
         for name, progress in there.tables.items():
             before = here.tables.get(name)
             if before is None or before.state != READING or progress.table is None:
@@ -147,7 +147,7 @@ class PostgresDatabase:
             highs = [*progress.bounds, *([None] if last else [])]
             for low, high in zip([before.key, *progress.bounds], highs, strict=False):
                 where = (low, high, last and high is None, there.position)
-                pieces.append(ChunkPiece(self.address, progress.table, *where, self.patience_seconds))
+                pieces.append(PostgresChunkPiece(self.address, progress.table, *where, self.patience_seconds))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:

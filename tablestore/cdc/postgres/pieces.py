@@ -38,7 +38,7 @@ _LOOKED_UP = 5_000  # rows in a statement
 
 
 @dataclass(frozen=True)
-class LogPiece:
+class PostgresLogPiece:
     """The changes of tables in transactions whose commits are at `start` or later, and before `end`."""
 
     address: Address
@@ -102,7 +102,7 @@ class LogPiece:
 
 
 @dataclass(frozen=True)
-class ChunkPiece:
+class PostgresChunkPiece:
     """The rows of a range of keys, above `low` and not above `high`, in a view that has all of the log before
     `position`."""
 

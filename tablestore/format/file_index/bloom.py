@@ -47,7 +47,7 @@ def takes(t: DataType) -> bool:
     return t.root in _TYPES or t.is_string or t.is_binary
 
 
-class Writer:
+class BloomWriter:
     """Makes the filter of a file from its cells; memory is that of the filter."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:

@@ -46,7 +46,7 @@ class MergedGroups:
 
 
 @dataclass(slots=True)
-class Outcome:
+class MergeOutcome:
     """The final values of the groups of more than one row; columns not named keep their last row's value.
 
     `walks` is what each row did to each column, for explanations of a merge.
@@ -62,7 +62,7 @@ class Outcome:
     walks: dict[str, Walk] = field(default_factory=dict)
 
     @classmethod
-    def last_rows(cls, rows: pa.RecordBatch, merged: MergedGroups) -> Outcome:
+    def last_rows(cls, rows: pa.RecordBatch, merged: MergedGroups) -> MergeOutcome:
         """The outcome in which each group ends with its last row."""
         last = merged.walk.rows[merged.walk.ends - 1] if len(merged.which) else merged.which
         kinds = rows.column(KIND).to_numpy(zero_copy_only=False)[last]

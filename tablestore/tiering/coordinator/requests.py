@@ -38,7 +38,7 @@ _MOST_WAIT_MS, _STEP_SECONDS = 500, 0.01
 _MOST_BYTES, _MOST_BUCKETS = 16 << 20, 10_000
 
 
-class Requests:
+class CoordinatorRequests:
     """The calls over the tables of a lake. `host` and `port`: where clients find the server."""
 
     def __init__(
