@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.chunks import chunk_ranges
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, HELD, READING, SETTLING
 from tablestore.cdc.mysql import ddl
@@ -37,7 +38,7 @@ from tablestore.cdc.mysql.dump import Recording
 from tablestore.cdc.mysql.foreign_keys import ForeignKeys
 from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, with_creation
 from tablestore.cdc.mysql.log_scan import BinlogScan, scan
-from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, chunk_plan, log_pieces
+from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, log_pieces, next_chunks
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_none_prepared, require_ready, server_id
@@ -213,12 +214,10 @@ class MysqlDatabase:
             before = here.tables.get(name)
             if before is None or before.state != READING or not progress.is_read or name not in tables:
                 continue
-            last = progress.state == SETTLING
-            highs = [*progress.bounds, *([None] if last else [])]
-            for low, high in zip([before.key, *progress.bounds], highs, strict=False):
-                keys, is_last = KeyRange(low, high), last and high is None
-                at = (there.position, there.server, self.patience_seconds)
-                pieces.append(MysqlChunkPiece(self.address, tables[name], keys, is_last, *at))
+            at = (there.position, there.server, self.patience_seconds)
+            for keys in chunk_ranges(before.key, progress.bounds, last=progress.state == SETTLING):
+                is_last = keys[1] is None
+                pieces.append(MysqlChunkPiece(self.address, tables[name], KeyRange(*keys), is_last, *at))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
@@ -280,7 +279,7 @@ class MysqlDatabase:
         """Chunks, and the log of a server up to where a batch may end."""
         assert here.position is not None
         other = server != here.server
-        plan, trouble = chunk_plan(connection, here, self.definitions, self.chunk_rows, self.chunks)
+        plan, trouble = next_chunks(connection, here, self.definitions, self.chunk_rows, self.chunks)
         end = dialect_of(connection).position(connection)
         capped = here.settled and not plan and trouble is None
         if self.bounded and capped and here.target is not None and not other:

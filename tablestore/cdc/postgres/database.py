@@ -32,6 +32,7 @@ from tablestore.cdc.capture.source import (
     TableEvent,
 )
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
@@ -143,10 +144,8 @@ class PostgresDatabase:
             before = here.tables.get(name)
             if before is None or before.state != READING or progress.table is None:
                 continue
-            last = progress.state != READING
-            highs = [*progress.bounds, *([None] if last else [])]
-            for low, high in zip([before.key, *progress.bounds], highs, strict=False):
-                where = (low, high, last and high is None, there.position)
+            for low, high in chunk_ranges(before.key, progress.bounds, last=progress.state == SETTLING):
+                where = (low, high, high is None, there.position)
                 pieces.append(PostgresChunkPiece(self.address, progress.table, *where, self.patience_seconds))
         return pieces
 
@@ -227,7 +226,7 @@ class PostgresDatabase:
             if altered is not None:
                 return altered
             try:
-                plan = self._planned_chunks(connection, here)
+                plan = self._next_chunks(connection, here)
             except NotFound:
                 continue  # it was dropped or renamed at this moment
             log_end = connection.log_end()
@@ -292,29 +291,16 @@ class PostgresDatabase:
                     others.append(name)
         return tuple(dict.fromkeys(changed)), commits, others
 
-    def _planned_chunks(
+    def _next_chunks(
         self, connection: Connection, here: PostgresOffset
     ) -> dict[SourceName, PostgresProgress]:
         """Tables whose next rows a batch reads, and what their chunks are."""
-        plan: dict[SourceName, PostgresProgress] = {}
-        left = self.chunks
-        for name, progress in here.tables.items():
-            if left <= 0:
-                break
-            if progress.state != READING or progress.table is None:
-                continue
-            bounds: list[str] = []
-            key, last = progress.key, False
-            while left > 0 and not last:
-                left -= 1
-                high = _next_bound(connection, progress.table, key, self.chunk_rows)
-                last = high is None
-                if high is not None:
-                    bounds.append(high)
-                    key = high
-            state = SETTLING if last else READING
-            plan[name] = replace(progress, state=state, key=None if last else key, bounds=tuple(bounds))
-        return plan
+
+        def next_bound(progress: PostgresProgress, low: str | None) -> str | None:
+            assert progress.table is not None, "a table that is read has a definition"
+            return _next_bound(connection, progress.table, low, self.chunk_rows)
+
+        return chunk_plan(here.tables, self.chunks, next_bound)
 
     def _with_events(
         self,
