@@ -91,10 +91,10 @@ def replaced_table(table: ClusterTable, lake: LakeState, how: DroppedRows) -> Ti
     return TieringEvent(table.path, "table replaced", text, offsets=missing)
 
 
-def dropped_table(path: str, known: TableState | None) -> TieringEvent:
-    """That a table is gone, with what was `known` of it until then. The lake keeps its own whatever the
+def dropped_table(path: str, last_state: TableState | None) -> TieringEvent:
+    """That a table is gone, with what was `last_state` of it until then. The lake keeps its own whatever the
     service does about rows: to drop a table of the lake is for its user."""
-    missing = None if known is None else known.lag_rows
+    missing = None if last_state is None else last_state.lag_rows
     text = f"{path} was dropped in the cluster: the lake keeps its table; {_lacked(missing)}"
     return TieringEvent(path, "table dropped", text, offsets=missing)
 

@@ -295,9 +295,9 @@ class TieringService(RunningJob):
                 )
                 pool.submit(self._one_of_once, tiering_round)
 
-    def _one_of_once(self, one: TieringRound) -> None:
+    def _one_of_once(self, tiering_round: TieringRound) -> None:
         if not self._stopping.is_set():
-            one.run()
+            tiering_round.run()
             self._parts.journal.write()
 
     # ---- what is reported

@@ -124,15 +124,15 @@ class Conversion:
         return columns, problems
 
     def _column(
-        self, f: DataField, made: Mapping[str, tuple[pa.Array, DataType]], rows: int
+        self, f: DataField, computed: Mapping[str, tuple[pa.Array, DataType]], rows: int
     ) -> tuple[pa.Array, list[_Problem]]:
-        if f.name not in made:
+        if f.name not in computed:
             if f.type.nullable or f.default is not None:
                 return pa.nulls(rows, to_arrow(f.type)), []
             everywhere = np.ones(rows, np.bool_)
             reason = f"column {f.name!r} is NOT NULL in the target and the source has no such column"
             return pa.nulls(rows, to_arrow(f.type)), [_Problem(everywhere, reason)]
-        array, t = made[f.name]
+        array, t = computed[f.name]
         values, wrong = checked(array, t, f.type)
         problems = []
         if wrong is not None:

@@ -70,12 +70,12 @@ class BloomWriter:
         return struct.pack(">i", self._hashes) + self._set.tobytes()
 
 
-def _hashed(found: IndexedCells, t: DataType) -> np.ndarray:
+def _hashed(cells: IndexedCells, t: DataType) -> np.ndarray:
     """Distinct hashes of the cells that are not NULL."""
-    if found.texts is not None:
-        return xxh64(found.texts.drop_null().unique())
-    assert found.ordinals is not None
-    return wang(values.bits(np.unique(found.ordinals[found.valid]), t))
+    if cells.texts is not None:
+        return xxh64(cells.texts.drop_null().unique())
+    assert cells.ordinals is not None
+    return wang(values.bits(np.unique(cells.ordinals[cells.valid]), t))
 
 
 def _places(hashed: np.ndarray, count: int, bits: int) -> Iterable[np.ndarray]:

@@ -125,10 +125,10 @@ class MergeOutcome:
             return pa.concat_arrays([column, self.folded[name]]).take(pa.array(index))
         return column.take(pa.array(last))
 
-    def _error(self, schema: TableSchema, made: pa.RecordBatch) -> CannotMerge:
+    def _error(self, schema: TableSchema, result: pa.RecordBatch) -> CannotMerge:
         group = int(self.failures.groups[0])
         column, reason = self.failures.of(group)
-        row = take(made, self.merged.which[group : group + 1])
+        row = take(result, self.merged.which[group : group + 1])
         key = {f.name: row.column(f.name)[0].as_py() for f in schema.key_fields if f.name in row.schema.names}
         field = schema.by_name.get(column)
         return CannotMerge(column, key, reason, None if field is None else str(field.type))

@@ -359,10 +359,10 @@ class CoordinatorRequests:
                 answer.buckets.add(bucket_id=bucket, offset=offsets.get(bucket, 0))
         return answer
 
-    def _offsets(self, found: ServedTable, request: Any) -> dict[int, int]:
+    def _offsets(self, served: ServedTable, request: Any) -> dict[int, int]:
         if request.offset_type == EARLIEST:
-            return dict(found.start())
-        end = found.end()
+            return dict(served.start())
+        end = served.end()
         if request.offset_type == LATEST:
             return dict(end)
         if request.offset_type != OF_TIMESTAMP:
@@ -370,7 +370,7 @@ class CoordinatorRequests:
         if request.start_timestamp > self._env.now_ms():
             text = f"timestamp {request.start_timestamp} is in the future"
             raise FlussError(ErrorCode.INVALID_TIMESTAMP, text)
-        at = found.log.log.at(request.start_timestamp)
+        at = served.log.log.at(request.start_timestamp)
         return {bucket: min(offset, end.get(bucket, 0)) for bucket, offset in at.items()}
 
     def _fetch_log(self, request: Any) -> Any:
@@ -424,42 +424,42 @@ class CoordinatorRequests:
         return self._tables.by_path(f"{path.database_name}.{path.table_name}")
 
 
-def _records(found: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:
+def _records(served: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:
     """The batches of one bucket, whose bounds `at` says."""
-    if asked.HasField("partition_id") or not 0 <= asked.bucket_id < found.buckets:
-        text = f"no bucket {asked.bucket_id} of table {found.table_id}"
+    if asked.HasField("partition_id") or not 0 <= asked.bucket_id < served.buckets:
+        text = f"no bucket {asked.bucket_id} of table {served.table_id}"
         raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
     start = at.log_start_offset if asked.fetch_offset == _FROM_EARLIEST else asked.fetch_offset
     if not at.log_start_offset <= start <= at.high_watermark:
         text = f"offset {start} is not in [{at.log_start_offset}, {at.high_watermark}]"
         raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, text)
     if columns is not None:
-        count = len(found.descriptor.columns)
+        count = len(served.descriptor.columns)
         if columns != sorted(set(columns)) or not columns or not 0 <= columns[0] <= columns[-1] < count:
             text = f"columns {columns}: they must ascend and be of the {count} there are"
             raise FlussError(ErrorCode.INVALID_COLUMN_PROJECTION, text)
     if start == at.high_watermark:
         return b""
     most = min(max(asked.max_fetch_bytes, 1), room)
-    return found.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
+    return served.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
 
 
 @contextmanager
-def _refusals(one: Any, gone: ErrorCode = ErrorCode.TABLE_NOT_EXIST) -> Iterator[None]:
+def _refusals(part: Any, gone: ErrorCode = ErrorCode.TABLE_NOT_EXIST) -> Iterator[None]:
     """A context whose refusals stand in the part of the answer that is of one table or bucket."""
     try:
         yield
     except NotFound as e:
-        one.error_code, one.error_message = gone, str(e)
+        part.error_code, part.error_message = gone, str(e)
     except FlussError as e:
-        one.error_code, one.error_message = e.code, e.message
+        part.error_code, part.error_message = e.code, e.message
 
 
-def _ends(found: ServedTable, lake: Any) -> dict[int, int]:
+def _ends(served: ServedTable, lake: Any) -> dict[int, int]:
     """Per bucket the offset up to which a snapshot has the rows, as a request says."""
     for bucket in lake.buckets:
-        if bucket.HasField("partition_id") or not 0 <= bucket.bucket_id < found.buckets:
-            text = f"no bucket {bucket.bucket_id} of table {found.table_id}"
+        if bucket.HasField("partition_id") or not 0 <= bucket.bucket_id < served.buckets:
+            text = f"no bucket {bucket.bucket_id} of table {served.table_id}"
             raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
     return {b.bucket_id: b.log_end_offset for b in lake.buckets if b.HasField("log_end_offset")}
 
@@ -468,10 +468,10 @@ def _epochs(tables: Any) -> tuple[TableEpoch, ...]:
     return tuple(TableEpoch(t.table_id, t.coordinator_epoch, t.tiering_epoch) for t in tables)
 
 
-def _result(one: TableResponse) -> Any:
-    result = pb.TieringTableResult(table_id=one.table_id)
-    if one.error_code is not None:
-        result.error.error_code, result.error.error_message = one.error_code, one.message
+def _result(response: TableResponse) -> Any:
+    result = pb.TieringTableResult(table_id=response.table_id)
+    if response.error_code is not None:
+        result.error.error_code, result.error.error_message = response.error_code, response.message
     return result
 
 

@@ -223,12 +223,12 @@ class ServedTables:
             raise NotFound(f"no table {table_id} that is tiered")
         return table
 
-    def _is_current(self, found: ServedTable) -> bool:
+    def _is_current(self, served: ServedTable) -> bool:
         try:
-            found.table.store.require_same()
+            served.table.store.require_same()
         except TablestoreError:
             return False
-        return found.table.store.schemas.ids()[-1] == found.schema_id
+        return served.table.store.schemas.ids()[-1] == served.schema_id
 
     def _look(self) -> None:
         tables: dict[str, ServedTable] = {}

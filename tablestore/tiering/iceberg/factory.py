@@ -140,8 +140,8 @@ def _created(catalog: Any, identifier: tuple[str, ...], table: ClusterTable, col
     return catalog.load_table(identifier)
 
 
-def _problems(found: Any, table: ClusterTable, columns: pa.Schema) -> list[str]:
-    types = {field.name: field.type for field in found.schema().as_arrow()}
+def _problems(lake_table: Any, table: ClusterTable, columns: pa.Schema) -> list[str]:
+    types = {field.name: field.type for field in lake_table.schema().as_arrow()}
     wanted = {field.name: field.type for field in columns}
     problems = [
         f"its column {name!r} is {types[name]}, the cluster's is {t}"
@@ -149,7 +149,7 @@ def _problems(found: Any, table: ClusterTable, columns: pa.Schema) -> list[str]:
         if name in types and not _alike(types[name], t)
     ]
     problems += [f"the cluster's table has no column {name!r}" for name in types if name not in wanted]
-    spec, schema = found.spec(), found.schema()
+    spec, schema = lake_table.spec(), lake_table.schema()
     by = [schema.find_column_name(f.source_id) for f in spec.fields]
     if by != list(table.partition_keys) or any(str(f.transform) != "identity" for f in spec.fields):
         problems.append(f"it is partitioned by {spec}, the cluster's table by {list(table.partition_keys)}")
