@@ -15,7 +15,7 @@ from tablestore.cdc.databases.table_states import READING, SETTLING
 
 
 class ReadProgress(Protocol):
-    """How far a table is: rows up to `key` are read, `bounds` are the ends of the chunks of one batch."""
+    """How far a table is: rows up to `key` are read. It has `bounds`, too: the ends of a batch's chunks."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -23,8 +23,6 @@ class ReadProgress(Protocol):
     def state(self) -> str: ...
     @property
     def key(self) -> Any: ...
-    @property
-    def bounds(self) -> tuple[Any, ...]: ...
 
 
 P = TypeVar("P", bound=ReadProgress)
