@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from tablestore.insight.explain.explanation import Explanation as Explanation
     from tablestore.insight.inspect.inspect import Inspect as Inspect
     from tablestore.insight.simulator import HistoryWhatIf as HistoryWhatIf
-    from tablestore.insight.simulator.cluster import Cluster as Cluster
     from tablestore.insight.simulator.cluster import ClusterPlan as ClusterPlan
+    from tablestore.insight.simulator.cluster import ClusterSpec as ClusterSpec
     from tablestore.io.fileio import FileIO
     from tablestore.log.fluss_log import FlussLog
     from tablestore.log.log import Log
@@ -243,7 +243,7 @@ def what_if(
 
 
 def what_if_cluster(
-    store: Store, cluster: Cluster | Mapping[str, Any], options: Mapping[str, Any] | None
+    store: Store, cluster: ClusterSpec | Mapping[str, Any], options: Mapping[str, Any] | None
 ) -> ClusterPlan:
     """The plan of `Table.what_if(cluster=…)`."""
     with _needs("Table.what_if"):

@@ -13,26 +13,28 @@ BENCHES = ROOT / "notebooks" / "bench"
 
 
 def main(arguments: list[str]) -> int:
-    known = benches(BENCHES)
+    meanings = benches(BENCHES)
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: ./workbench bench NAME [ARGUMENTS]\n")
-        for name, meaning in known.items():
+        for name, meaning in meanings.items():
             print(f"  {name:<12} {meaning}")
-        if not known:
+        if not meanings:
             print("  no benchmark in notebooks/bench yet")
         return 0
     name, rest = arguments[0], arguments[1:]
-    if name not in known:
-        print(f"workbench: no benchmark `{name}`; there are: {', '.join(known) or 'none'}", file=sys.stderr)
+    if name not in meanings:
+        print(
+            f"workbench: no benchmark `{name}`; there are: {', '.join(meanings) or 'none'}", file=sys.stderr
+        )
         return 2
     os.execv(sys.executable, [sys.executable, "-P", "-m", f"notebooks.bench.{name}", *rest])
 
 
 def benches(folder: Path) -> dict[str, str]:
     """Name → first line of the module's docstring, for every module of the folder itself."""
-    found = {}
+    meanings = {}
     for path in sorted(folder.glob("*.py")):
         if path.name != "__init__.py":
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            found[path.stem] = text.partition("\n")[0]
-    return found
+            meanings[path.stem] = text.partition("\n")[0]
+    return meanings

@@ -41,12 +41,12 @@ def main(arguments: list[str]) -> int:
 
 def targets(root: Path, *, data: bool) -> list[Path]:
     """What `clean` would remove, present or not."""
-    found = [root / ".venv", *(root / name for name in CACHES)]
+    paths = [root / ".venv", *(root / name for name in CACHES)]
     for source in SOURCES:
         for folder, names, _ in os.walk(root / source):
             if "__pycache__" in names:
-                found.append(Path(folder) / "__pycache__")
-    return [*found, cache_folder()] if data else found
+                paths.append(Path(folder) / "__pycache__")
+    return [*paths, cache_folder()] if data else paths
 
 
 def remove(path: Path) -> bool:

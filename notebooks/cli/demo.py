@@ -90,31 +90,33 @@ def _demo(options: argparse.Namespace, places: Places, screen: Console) -> int:
             screen.print(run.source.note)
         _work(run, screen)
         with step_bars(screen) as show:
-            found = verify(run, show)
+            verification = verify(run, show)
     peak = max([memory.peak_bytes, *(e["bytes"] for e in journal.events("memory"))])
     journal.add("memory", bytes=memory.peak_bytes)
-    facts = scorecard.figures(run, found, peak_rss_bytes=peak)
+    facts = scorecard.figures(run, verification, peak_rss_bytes=peak)
     facts["total_seconds"] = round(time.monotonic() - began, 3)
-    _report(run, facts, found, options, screen)
-    return 0 if found.verified else DIFFERS
+    _report(run, facts, verification, options, screen)
+    return 0 if verification.verified else DIFFERS
 
 
 def _over_database(options: argparse.Namespace, places: Places, screen: Console) -> int:
     run, facts = demo_database.demo(options, places, screen)
     out = Console(highlight=False)
     out.print(database_scorecard.as_text(facts, run))
-    for one in facts["tables"]:
-        hidden = f"; not compared: {', '.join(one['left_out'])}" if one["left_out"] else ""
-        agree = "[red]differs[/]" if one["differences"] else "[green]equal[/]"
-        counts = f"{one['rows']:,} rows, {one['columns']} columns, {one['ranges']} ranges of keys{hidden}"
-        out.print(f"{agree} {one['source']} = {one['target']}: {counts}", soft_wrap=True)
+    for table in facts["tables"]:
+        hidden = f"; not compared: {', '.join(table['left_out'])}" if table["left_out"] else ""
+        agree = "[red]differs[/]" if table["differences"] else "[green]equal[/]"
+        counts = (
+            f"{table['rows']:,} rows, {table['columns']} columns, {table['ranges']} ranges of keys{hidden}"
+        )
+        out.print(f"{agree} {table['source']} = {table['target']}: {counts}", soft_wrap=True)
     for name, reason in facts["left_out"].items():
         out.print(f"[yellow]not captured[/] {name}:", Text(reason), soft_wrap=True)
     _print_verdict(out, facts, f"{facts['rows_final']:,} rows are in the lake as they are in the source")
     if options.json:
         options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     if options.html:
-        largest = max(facts["tables"], key=lambda one: one["rows"])["target"]
+        largest = max(facts["tables"], key=lambda table: table["rows"])["target"]
         options.html.write_text(page(run.lake.table(largest)), encoding="utf-8")
     return 0 if facts["verified"] else DIFFERS
 

@@ -86,8 +86,8 @@ def write(
     columns = (TextColumn("{task.description:<38}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as bars:
         bar = bars.add_task(path.stem, total=None)
-        known = inspect_notebook(str(path))
-        wanted = {name: value for name, value in parameters.items() if name in known}
+        declared = inspect_notebook(str(path))
+        wanted = {name: value for name, value in parameters.items() if name in declared}
         notebook = parameterize_notebook(load_notebook_node(str(path)), wanted)
         asked = lesson_page.asking(notebook) if plays else None
         outcome = run(notebook, path.stem, lambda done, total: bars.update(bar, completed=done, total=total))

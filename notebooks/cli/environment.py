@@ -132,9 +132,9 @@ def relocate(venv: Path, *, old: Path) -> None:
             continue
         with script.open("rb") as opened:
             start = opened.read(4096)
-        found = plain.match(start) or trampoline.match(start)
-        if found:
-            script.write_bytes(os.fsencode(header) + script.read_bytes()[found.end() :])
+        interpreter_line = plain.match(start) or trampoline.match(start)
+        if interpreter_line:
+            script.write_bytes(os.fsencode(header) + script.read_bytes()[interpreter_line.end() :])
         elif script.name.lower().startswith("activate"):
             script.write_bytes(script.read_bytes().replace(os.fsencode(old), os.fsencode(venv)))
 

@@ -103,11 +103,11 @@ def references(page: str) -> list[str]:
 
 def index_page(outcomes: Iterable[Outcome]) -> str:
     """The notebooks with the time each took, and what failed."""
-    found = list(outcomes)
-    rows = [_row(outcome) for outcome in found]
-    total = sum(outcome.seconds for outcome in found)
+    executed = list(outcomes)
+    rows = [_row(outcome) for outcome in executed]
+    total = sum(outcome.seconds for outcome in executed)
     head = '<tr><th>notebook</th><th class="number">cells</th><th class="number">seconds</th><th></th></tr>'
-    foot = f'<tr><td>{len(found)} in all</td><td></td><td class="number">{total:.1f}</td><td></td></tr>'
+    foot = f'<tr><td>{len(executed)} in all</td><td></td><td class="number">{total:.1f}</td><td></td></tr>'
     body = f"<h1>The notebooks, executed</h1><table>{head}{''.join(rows)}{foot}</table>"
     note = "Run from top to bottom, the tasks answered by the engine. Live in <code>./workbench lab</code>."
     return styled_page("The notebooks, executed", f'{body}<p class="quiet">{note}</p>')

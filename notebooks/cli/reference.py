@@ -164,14 +164,14 @@ def _errors(errors: Mapping[str, type]) -> Iterator[Entry]:
 
 def _widgets(package: ModuleType) -> Iterator[Entry]:
     for name in package.__all__:
-        found = getattr(package, name)
-        if inspect.isclass(found):
-            entry, *rest = members(found)
-            call = _call(name, found.__init__)
+        value = getattr(package, name)
+        if inspect.isclass(value):
+            entry, *rest = members(value)
+            call = _call(name, value.__init__)
             yield Entry(entry.name, "class", call, entry.text)
             yield from rest
         else:
-            yield _function(name, found)
+            yield _function(name, value)
 
 
 def _call(name: str, function: Any) -> str:
@@ -216,25 +216,25 @@ def _options() -> str:
     return "".join(parts)
 
 
-def html(found: Iterable[Page]) -> dict[str, str]:
+def html(pages: Iterable[Page]) -> dict[str, str]:
     """The pages by file name, and an index of all names."""
-    known = list(found)
-    places = {e.name: f"{page.file}.html#{e.name}" for page in known for e in page.entries}
-    made = {f"{page.file}.html": _page(page, known, places) for page in known}
+    listed = list(pages)
+    places = {e.name: f"{page.file}.html#{e.name}" for page in listed for e in page.entries}
+    files = {f"{page.file}.html": _page(page, listed, places) for page in listed}
     rows = "".join(
         f'<tr><td><a href="{p.file}.html">{escape(p.title)}</a></td>'
         f"<td>{_prose(p.about, None, places)}</td></tr>"
-        for p in known
+        for p in listed
     )
     names = "".join(
         f'<tr><td><a href="{places[e.name]}"><code>{escape(e.name)}</code></a></td>'
         f"<td>{_prose(e.summary, e, places)}</td></tr>"
-        for p in known
+        for p in listed
         for e in sorted(p.entries, key=lambda e: e.name)
     )
     body = f"<h1>API reference</h1><table>{rows}</table><h2>All names</h2><table>{names}</table>"
-    made["index.html"] = styled_page("API reference", body, PageParts(_STYLE))
-    return made
+    files["index.html"] = styled_page("API reference", body, PageParts(_STYLE))
+    return files
 
 
 def _page(page: Page, known: Iterable[Page], places: Mapping[str, str]) -> str:
@@ -278,14 +278,14 @@ def _section(entry: Entry, places: Mapping[str, str]) -> str:
 
 def _prose(text: str, entry: Entry | None, places: Mapping[str, str]) -> str:
     """A paragraph of an entry: what stands in backquotes as code; public names and errors as links."""
-    made = []
+    parts = []
     for i, piece in enumerate(text.split("`")):
         if i % 2:
             code, target = f"<code>{escape(piece)}</code>", _target(piece, entry, places)
-            made.append(f'<a href="{target}">{code}</a>' if target else code)
+            parts.append(f'<a href="{target}">{code}</a>' if target else code)
         else:
-            made.append(re.sub(r"\b[A-Z]\w+\b", lambda m: _error(m[0], places), escape(piece)))
-    return "".join(made)
+            parts.append(re.sub(r"\b[A-Z]\w+\b", lambda m: _error(m[0], places), escape(piece)))
+    return "".join(parts)
 
 
 def _target(code: str, entry: Entry | None, places: Mapping[str, str]) -> str | None:

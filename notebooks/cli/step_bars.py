@@ -34,16 +34,16 @@ def step_bars(screen: Console) -> Iterator[ShowProgress]:
         TimeRemainingColumn(),
     )
     progress = Progress(*columns, console=screen, refresh_per_second=4)  # a draw takes milliseconds
-    known: dict[str, Any] = {}
+    task_ids: dict[str, Any] = {}
 
     def show(step: str, done: float, total: float, note: str) -> None:
-        if step not in known:
-            known[step] = progress.add_task(step, total=total or None, note="")
-        progress.update(known[step], completed=done, total=total or None, note=note)
+        if step not in task_ids:
+            task_ids[step] = progress.add_task(step, total=total or None, note="")
+        progress.update(task_ids[step], completed=done, total=total or None, note=note)
 
     with progress:
         yield show
-        for task in known.values():
+        for task in task_ids.values():
             if progress.tasks[task].total is None:
                 progress.update(task, total=max(progress.tasks[task].completed, 1))
 

@@ -29,12 +29,12 @@ def main(arguments: list[str]) -> int:
     except ValueError as e:
         print(f"workbench: {e}", file=sys.stderr)
         return 2
-    found = located(arguments, start=Path.cwd())
-    whole = is_whole(found)
+    for_pytest = located(arguments, start=Path.cwd())
+    whole = is_whole(for_pytest)
     if whole:
         counterparts.prepare()
     shared = THREE_PROCESSES if whole and (os.cpu_count() or 1) > 1 else ()
-    command = [sys.executable, "-m", "pytest", "--durations=20", *shared, *found]
+    command = [sys.executable, "-m", "pytest", "--durations=20", *shared, *for_pytest]
     os.chdir(ROOT)
     os.execv(sys.executable, command)  # so Ctrl-C reaches pytest, which then still prints its summary
 
@@ -52,11 +52,11 @@ def is_whole(arguments: Sequence[str]) -> bool:
 
 def located(arguments: list[str], *, start: Path) -> list[str]:
     """`arguments` with the paths among them made absolute; without any path, `tests` comes last."""
-    found, paths, before = [], 0, ""
+    absolute, paths, before = [], 0, ""
     for argument in arguments:
         name, mark, node = argument.partition("::")
         is_path = not argument.startswith("-") and before not in TAKE_A_VALUE and (start / name).exists()
-        found.append(f"{(start / name).resolve()}{mark}{node}" if is_path else argument)
+        absolute.append(f"{(start / name).resolve()}{mark}{node}" if is_path else argument)
         paths += is_path
         before = argument
-    return found if paths else [*found, os.fspath(ROOT / "tests")]
+    return absolute if paths else [*absolute, os.fspath(ROOT / "tests")]

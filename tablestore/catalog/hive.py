@@ -165,14 +165,14 @@ class HiveCatalog:
                 make_first_schema(self.io, root, stored, f"{database}.{table}")
             self._enter(entry, None if adopted else root)
 
-    def _enter(self, entry: Any, made: str | None) -> None:
+    def _enter(self, entry: Any, location: str | None) -> None:
         """Add the entry of a table; on failure remove the files made for it, if there surely is no entry."""
         try:
             with self.server.session() as client:
                 client.create_table(entry)
         except BaseException:
-            if made is not None and not self.holds(entry.dbName, entry.tableName):
-                dropping.drop(self.io, made)
+            if location is not None and not self.holds(entry.dbName, entry.tableName):
+                dropping.drop(self.io, location)
             raise
 
     def _require_free(self, database: str, table: str) -> None:

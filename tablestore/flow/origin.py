@@ -66,21 +66,21 @@ class _OriginFile:
         """The directory of the checkpoint."""
         return self.files.directory
 
-    def origin(self, known: tuple[int, str | None] | None, start: Callable[[str | None], Any]) -> Origin:
+    def origin(self, newest: tuple[int, str | None] | None, start: Callable[[str | None], Any]) -> Origin:
         """The origin, by the newest commit (identifier, position) that is known; `start` says where the batch
         of that position begins."""
         planned, there = Checkpoint(self.checkpoint).planned(), self.files.fields(_FILE)
         if there is not None:
             self._require_mine(there, planned=planned is not None)
         if planned is None:
-            fresh = Origin(0, None) if known is None else Origin(known[0] + 1, start(known[1]))
+            fresh = Origin(0, None) if newest is None else Origin(newest[0] + 1, start(newest[1]))
             self.files.put(_FILE, {**self.mine, "identifier": fresh.identifier, self.field: fresh.position})
             return fresh
         if there is None:
             raise InvalidRequest(
                 f"{self.checkpoint} is the checkpoint of another query; use a fresh directory"
             )
-        if known is not None and known[0] > there["identifier"] + planned:
+        if newest is not None and newest[0] > there["identifier"] + planned:
             raise InvalidRequest(
                 f"there are commits of {self.mine['user']!r} that {self.checkpoint} did not plan: they went "
                 "on under another checkpoint; use that one or a fresh directory"

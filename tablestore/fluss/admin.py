@@ -468,8 +468,8 @@ def _path(message: pb.TablePath) -> TablePath:
     return TablePath(message.database_name, message.table_name)
 
 
-def _refusal(one: Any, where: str) -> FlussError:
-    return FlussError(one.error_code, one.error_message, where=where)
+def _refusal(answer: Any, where: str) -> FlussError:
+    return FlussError(answer.error_code, answer.error_message, where=where)
 
 
 def _about(api: apis.Api, fields: Mapping[str, Any]) -> str:

@@ -207,15 +207,17 @@ class Cluster:
             except FlussError as e:
                 raise FlussError(e.code, e.message, where=str(table.path if table else self)) from None
 
-    def _learn(self, found: pb.MetadataResponse, table: FlussTable | None, partition_ids: Set[int]) -> None:
+    def _learn(
+        self, metadata: pb.MetadataResponse, table: FlussTable | None, partition_ids: Set[int]
+    ) -> None:
         """Keep who is who, and who leads the buckets that were asked for; of others nothing."""
-        coordinator = _node(found.coordinator, str(self)) if found.HasField("coordinator") else None
-        servers = [_node(each, str(self)) for each in found.tablet_servers]
+        coordinator = _node(metadata.coordinator, str(self)) if metadata.HasField("coordinator") else None
+        servers = [_node(each, str(self)) for each in metadata.tablet_servers]
         with self._lock:
             self._coordinator = coordinator or self._coordinator
             self._servers = {each.node_id: each for each in servers}
-            groups = [(each.table_id, None, each.buckets) for each in found.tables]
-            groups += [(each.table_id, each.partition_id, each.buckets) for each in found.partitions]
+            groups = [(each.table_id, None, each.buckets) for each in metadata.tables]
+            groups += [(each.table_id, each.partition_id, each.buckets) for each in metadata.partitions]
             for table_id, partition_id, buckets in groups:
                 if table is None or table_id != table.table_id:
                     continue
@@ -265,12 +267,12 @@ def message_of(path: TablePath) -> pb.TablePath:
     return pb.TablePath(database_name=path.database, table_name=path.table)
 
 
-def _node(one: pb.ServerNode, where: str) -> ServerNode:
-    if not one.host or not 0 < one.port < 1 << 16:
+def _node(node: pb.ServerNode, where: str) -> ServerNode:
+    if not node.host or not 0 < node.port < 1 << 16:
         raise Corrupt(
-            where, f"a server at {one.host[:100]!r}, port {one.port}", remedy="look at its settings"
+            where, f"a server at {node.host[:100]!r}, port {node.port}", remedy="look at its settings"
         )
-    return ServerNode(one.node_id, one.host, one.port)
+    return ServerNode(node.node_id, node.host, node.port)
 
 
 def _addresses(bootstrap: str | Sequence[str]) -> tuple[tuple[tuple[str, int], ...], str | None]:

@@ -32,7 +32,7 @@ _USER = "changes of a keyed table"
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class KvChanges:
     """A batch: change i is of `keys[i]` (binary), to `rows[i]` (binary), which is empty for a delete."""
 
     schema_id: int
@@ -52,7 +52,7 @@ class Changes:
         return decode_rows(there, schema, types, skip=0, where=where)
 
 
-def decode_changes(data: bytes, where: str) -> Changes:
+def decode_changes(data: bytes, where: str) -> KvChanges:
     """The changes of one batch. Raises Corrupt, naming `where`, for anything else."""
     if len(data) < _HEAD.size + _BATCH.size:
         raise Corrupt(where, f"a batch of changes of {len(data)} bytes")
@@ -64,7 +64,7 @@ def decode_changes(data: bytes, where: str) -> Changes:
     schema_id, _, writer_id, sequence, count = _BATCH.unpack_from(data, _HEAD.size)
     body = data[_HEAD.size + _BATCH.size :]
     keys, rows = decode_keyed(_records(body, count, where), skip=_LENGTH, where=where)
-    return Changes(schema_id, writer_id, sequence, keys, rows)
+    return KvChanges(schema_id, writer_id, sequence, keys, rows)
 
 
 def _records(body: bytes, count: int, where: str) -> pa.Array:

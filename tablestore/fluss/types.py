@@ -37,16 +37,16 @@ _DEEPEST = 50
 _BY_PRECISION = ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
-def type_of_json(found: Mapping[str, Any], *, depth: int = 0) -> DataType:
+def type_of_json(json_type: Mapping[str, Any], *, depth: int = 0) -> DataType:
     """Our type of the same meaning; raises Unsupported for one that is not known, ValueError for numbers that
     it cannot have."""
     if depth > _DEEPEST:
         raise ValueError(f"types nested more than {_DEEPEST} deep")
-    root, nullable, below = found["type"], found.get("nullable", True), depth + 1
+    root, nullable, below = json_type["type"], json_type.get("nullable", True), depth + 1
     if root == "STRING" or root == "BYTES":
         t = STRING if root == "STRING" else BYTES
     elif root in _ROOTS:
-        precision, scale = found.get("length", found.get("precision", 0)), found.get("scale", 0)
+        precision, scale = json_type.get("length", json_type.get("precision", 0)), json_type.get("scale", 0)
         least, most = _PRECISIONS.get(root, (0, 0))
         if not (
             type(precision) is type(scale) is int and least <= precision <= most and 0 <= scale <= precision
@@ -54,16 +54,16 @@ def type_of_json(found: Mapping[str, Any], *, depth: int = 0) -> DataType:
             raise ValueError(f"a {root} of {precision!r}, {scale!r}")
         t = DataType(_ROOTS[root], precision=precision, scale=scale)
     elif root == "ARRAY":
-        t = nested("ARRAY", type_of_json(found["element_type"], depth=below))
+        t = nested("ARRAY", type_of_json(json_type["element_type"], depth=below))
     elif root == "MAP":
-        key, value = (type_of_json(found[name], depth=below) for name in ("key_type", "value_type"))
+        key, value = (type_of_json(json_type[name], depth=below) for name in ("key_type", "value_type"))
         t = nested("MAP", key, value)
     elif root == "ROW":
         fields = (
             DataField(
                 i, field["name"], type_of_json(field["field_type"], depth=below), field.get("description")
             )
-            for i, field in enumerate(found["fields"])
+            for i, field in enumerate(json_type["fields"])
         )
         t = DataType("ROW", children=tuple(fields))
     else:

@@ -295,8 +295,8 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _input(found: LevelInput) -> list[int]:
-    return [found.level, found.files, found.bytes, found.rows]
+def _input(level_input: LevelInput) -> list[int]:
+    return [level_input.level, level_input.files, level_input.bytes, level_input.rows]
 
 
 def _input_of(values: Sequence[int]) -> LevelInput:

@@ -117,15 +117,15 @@ def evolve_predicate(p: Predicate, file_schema: TableSchema, table_schema: Table
     integer, is dropped, since bounds do not carry over, nor do NULLs that a cast may add.
     """
 
-    def leaf(found: Leaf) -> Predicate:
-        target = table_schema.by_name[found.column]
+    def leaf(condition: Leaf) -> Predicate:
+        target = table_schema.by_name[condition.column]
         source = file_schema.by_id.get(target.id)
         if source is None:
-            return Always(isinstance(found, IsNull) and not found.inverse)
+            return Always(isinstance(condition, IsNull) and not condition.inverse)
         same = bounds_carry_over(source.type, target.type)
-        if not same and not (isinstance(found, IsNull) and nulls_carry_over(source.type, target.type)):
+        if not same and not (isinstance(condition, IsNull) and nulls_carry_over(source.type, target.type)):
             return Always(True)
-        return replace(found, column=source.name)
+        return replace(condition, column=source.name)
 
     return transform(p, leaf)
 

@@ -75,14 +75,14 @@ def modes(
 def for_manifest(
     columns: Sequence[DataField],
     schema: TableSchema,
-    found: Mapping[str, ColumnStats | None],
+    stats_of: Mapping[str, ColumnStats | None],
     wanted: Mapping[str, StatsMode],
     *,
     dense: bool,
     keyed: bool,
 ) -> FileStats:
-    """Statistics for a manifest by the table's stats modes; a column's None in `found` means unknown."""
-    kept = {f.name: _kept(found[f.name], wanted[f.name]) for f in columns}
+    """Statistics for a manifest by the table's stats modes; a column's None in `stats_of` means unknown."""
+    kept = {f.name: _kept(stats_of[f.name], wanted[f.name]) for f in columns}
     names = {f.name for f in columns}
     key_columns = [
         (f, KEY_PREFIX + f.name if KEY_PREFIX + f.name in names else f.name)
@@ -97,8 +97,8 @@ def for_manifest(
     )
 
 
-def _is_none(known: ColumnStats) -> bool:
-    return known.min is None and known.max is None and known.null_count is None
+def _is_none(column: ColumnStats) -> bool:
+    return column.min is None and column.max is None and column.null_count is None
 
 
 def _kept(known: ColumnStats | None, mode: StatsMode) -> ColumnStats:

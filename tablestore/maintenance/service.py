@@ -34,7 +34,7 @@ from tablestore.maintenance.work import (
     STALLED,
     CarriedOut,
     MaintenanceWork,
-    Outcome,
+    WorkOutcome,
     due_work,
     predicted,
 )
@@ -332,10 +332,10 @@ class MaintenanceService(RunningJob):
     def _do(self, chosen: Sequence[tuple[MaintenanceWork, WorkDone]]) -> None:
         """Carry out work that has begun, all at a time, and write down what came of each piece."""
         able = [work for work, done in chosen if not done.error]
-        outcomes: dict[tuple[str, str, str], Outcome] = {}
+        outcomes: dict[tuple[str, str, str], WorkOutcome] = {}
         carry_out = CarriedOut(self._lake)
 
-        def ended(place: int, outcome: Outcome) -> None:
+        def ended(place: int, outcome: WorkOutcome) -> None:
             outcomes[able[place].place] = outcome
 
         lost = ""
@@ -348,9 +348,9 @@ class MaintenanceService(RunningJob):
             lost = str(e) or type(e).__name__
             log.exception("maintenance has lost a piece of work")
         for work, done in chosen:
-            self._note_done(work, done, outcomes.get(work.place, Outcome(error=done.error or lost)))
+            self._note_done(work, done, outcomes.get(work.place, WorkOutcome(error=done.error or lost)))
 
-    def _note_done(self, work: MaintenanceWork, done: WorkDone, outcome: Outcome) -> None:
+    def _note_done(self, work: MaintenanceWork, done: WorkDone, outcome: WorkOutcome) -> None:
         error, runs = outcome.error, 0
         try:
             runs = 0 if error else _runs(self._lake.table(work.table), work)

@@ -158,7 +158,7 @@ def _findings(table: Table, name: str, *, compacts: bool) -> Iterator[Maintenanc
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkOutcome:
     """What came of a piece of work: in words, and the bytes read and written; or the error, and then nothing
     of it was committed."""
 
@@ -174,27 +174,27 @@ class CarriedOut:
 
     lake: Lake
 
-    def __call__(self, work: MaintenanceWork) -> Outcome:
+    def __call__(self, work: MaintenanceWork) -> WorkOutcome:
         """What came of it; an error of the store is one, too."""
         try:
             return _outcome(self.lake.table(work.table), work)
         except (TablestoreError, OSError) as e:
-            return Outcome(error=str(e) or type(e).__name__)
+            return WorkOutcome(error=str(e) or type(e).__name__)
 
 
-def _outcome(table: Table, work: MaintenanceWork) -> Outcome:
+def _outcome(table: Table, work: MaintenanceWork) -> WorkOutcome:
     if work.kind == "compact":
         own = {**work.options, "write-only": "false"}  # so old snapshots, log and tags go with the commit
         done = table.with_options(own).compact(**_chosen(table, work))
-        return Outcome(done.text, done.bytes_read, done.bytes_written)
+        return WorkOutcome(done.text, done.bytes_read, done.bytes_written)
     if work.kind == "finding":
         assert work.finding is not None, "the work of a finding has it"
-        return Outcome(table.mend(work.finding, dry_run=False).text, work.size)
+        return WorkOutcome(table.mend(work.finding, dry_run=False).text, work.size)
     if work.kind == "partitions":
-        return Outcome(repr(table.expire_partitions()))
+        return WorkOutcome(repr(table.expire_partitions()))
     if work.kind == "orphans":
-        return Outcome(repr(table.remove_orphans(dry_run=False)))
-    return Outcome(repr(table.analyze()))
+        return WorkOutcome(repr(table.remove_orphans(dry_run=False)))
+    return WorkOutcome(repr(table.analyze()))
 
 
 def predicted(table: Table, work: MaintenanceWork) -> tuple[int, int]:

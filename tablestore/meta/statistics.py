@@ -60,14 +60,14 @@ def columns_json(columns: Mapping[str, ColumnStatistics]) -> dict[str, dict[str,
     return rows
 
 
-def to_json(found: Statistics) -> bytes:
+def to_json(statistics: Statistics) -> bytes:
     """The bytes of a statistics file."""
-    body: dict[str, Any] = {"snapshotId": found.snapshot_id, "schemaId": found.schema_id}
-    if found.merged_record_count is not None:
-        body["mergedRecordCount"] = found.merged_record_count
-    if found.merged_record_size is not None:
-        body["mergedRecordSize"] = found.merged_record_size
-    body["colStats"] = columns_json(found.columns)
+    body: dict[str, Any] = {"snapshotId": statistics.snapshot_id, "schemaId": statistics.schema_id}
+    if statistics.merged_record_count is not None:
+        body["mergedRecordCount"] = statistics.merged_record_count
+    if statistics.merged_record_size is not None:
+        body["mergedRecordSize"] = statistics.merged_record_size
+    body["colStats"] = columns_json(statistics.columns)
     return json.dumps(body, indent=2, ensure_ascii=False).encode()
 
 
@@ -116,9 +116,9 @@ def read(store: Store, snapshot: Snapshot | None) -> Statistics | None:
             raise FileMissing(path) from None
 
 
-def write(store: Store, found: Statistics) -> str:
+def write(store: Store, statistics: Statistics) -> str:
     """Write a new statistics file; returns its name."""
-    data = to_json(found)
+    data = to_json(statistics)
     name = f"stat-{checksums.named(store.env.uuid(), data)}-0"
     store.io.write(store.paths.statistics(name), data)
     return name

@@ -68,9 +68,9 @@ class TablestoreSource(DataSource):
         for name in names:
             if name not in there.names:
                 raise NotFound.among("column", name, there.names)
-        found = spark_schema(pa.schema([there.field(n) for n in names]))
+        row_type = spark_schema(pa.schema([there.field(n) for n in names]))
         kinds = self.options.get("rowkind")
-        return StructType([*found.fields]).add(kinds, StringType(), False) if kinds else found
+        return StructType([*row_type.fields]).add(kinds, StringType(), False) if kinds else row_type
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return TableReader(dict(self.options), schema)
@@ -273,4 +273,4 @@ class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):
 
 
 def _all(messages: list[WriterCommitMessage | None]) -> list[bytes]:
-    return [one for m in messages if isinstance(m, TaskMessages) for one in m.messages]
+    return [message for m in messages if isinstance(m, TaskMessages) for message in m.messages]

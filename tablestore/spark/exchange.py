@@ -85,14 +85,14 @@ def spark_condition(p: Predicate) -> Column:
         return _compared(value, p)
     if isinstance(p, In):
         listed = [_spark_literal(v, p.type) for v in p.values if not _below_micros(v, p.type)]
-        found = value.isin(listed) if listed else value.isNull() & F.lit(None)
+        condition = value.isin(listed) if listed else value.isNull() & F.lit(None)
     elif isinstance(p, StartsWith):
-        found = value.startswith(_spark_literal(p.prefix, p.type))
+        condition = value.startswith(_spark_literal(p.prefix, p.type))
     elif isinstance(p, Like):
-        found = value.like(p.pattern)
+        condition = value.like(p.pattern)
     else:
         raise Unsupported(f"{p!r} as a condition in Spark")
-    return ~found if p.inverse else found
+    return ~condition if p.inverse else condition
 
 
 _COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}

@@ -60,10 +60,10 @@ def to_spark(
         options["snapshot-id"] = scan.snapshot.id
     options |= pin_of(scan) | ({} if text is None else {"where": text})
     schema = spark_schema(table.scan().schema)
-    found = spark.read.format("tablestore").schema(schema).options(**options).load()
+    frame = spark.read.format("tablestore").schema(schema).options(**options).load()
     if scan.where is not None and text is None:
-        found = found.where(spark_condition(bind(scan.where, scan.store.schema)))
-    return found.select(*(column(n) for n in scan.names))
+        frame = frame.where(spark_condition(bind(scan.where, scan.store.schema)))
+    return frame.select(*(column(n) for n in scan.names))
 
 
 def write_df(
@@ -80,10 +80,10 @@ def write_df(
     A DataFrame has no order, so of two rows with one key any may win; with `order_by` the one with the
     largest value does, at the price of a shuffle.
     """
-    known = {*table.schema.names, *([row_kind_column] if row_kind_column is not None else [])}
+    writable = {*table.schema.names, *([row_kind_column] if row_kind_column is not None else [])}
     for name in frame.columns:
-        if name not in known:
-            raise NotFound.among("column", name, known)
+        if name not in writable:
+            raise NotFound.among("column", name, writable)
     if order_by is not None:
         keys = [column(k) for k in table.primary_key]
         frame = frame.repartition(*keys).sortWithinPartitions(column(order_by))

@@ -51,11 +51,11 @@ def predicate_of(conditions: Sequence[Described], schema: TableSchema) -> Predic
     taken = []
     for condition in conditions:
         try:
-            made = _predicate(condition, schema)
-            bind(made, schema)
+            predicate = _predicate(condition, schema)
+            bind(predicate, schema)
         except (_Left, InvalidRequest, OverflowError, ValueError):
             continue
-        taken.append(made)
+        taken.append(predicate)
     return reduce(and_, taken) if taken else None
 
 

@@ -92,9 +92,9 @@ def _pinned(scan: Scan, options: dict[str, str], pins: MutableMapping[str, int])
     target, location = scan.target, scan.store.paths.root
     if not isinstance(target, SnapshotState) or not is_newest(scan) or "pinned" in options:
         return scan
-    known = pins.get(location)
-    if known is None:
+    pinned_id = pins.get(location)
+    if pinned_id is None:
         pins[location] = 0 if target.snapshot is None else target.snapshot.id
         return scan
-    snapshot = scan.store.snapshots.get(known) if known else None
+    snapshot = scan.store.snapshots.get(pinned_id) if pinned_id else None
     return replace(scan, target=SnapshotState(snapshot))

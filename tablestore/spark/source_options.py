@@ -102,9 +102,9 @@ def switched(options: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 def require_only(options: Mapping[str, str], names: Collection[str]) -> None:
     """Raise InvalidOption for an option that a source does not have; names are compared in lower case."""
-    known = {name.lower() for name in names}
+    lower_names = {name.lower() for name in names}
     for key in options:
-        if key.lower() not in known:
+        if key.lower() not in lower_names:
             near = get_close_matches(key, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
             raise InvalidOption(f"unknown option {key!r}; {hint}")
@@ -112,15 +112,15 @@ def require_only(options: Mapping[str, str], names: Collection[str]) -> None:
 
 def _of_table(options: Mapping[str, str], use: Use) -> dict[str, str]:
     """Those options that are the table's."""
-    found = {}
+    table_options = {}
     for key, value in options.items():
         if is_s3_key(key):
             require_s3_key(key)
         elif key not in use.value and key not in _SPARKS_OWN:
             _require_place(key, use)
-            found[key] = value
-    require_usable(found)
-    return found
+            table_options[key] = value
+    require_usable(table_options)
+    return table_options
 
 
 def _require_place(key: str, use: Use) -> None:
@@ -130,8 +130,8 @@ def _require_place(key: str, use: Use) -> None:
         uses = " and ".join(_CALLED[other] for other in elsewhere)
         raise InvalidOption(f"option {key!r} is of {uses}, this is one of the {_CALLED[use]}")
     if option_rules.fate(key) is None:
-        known = {name for other in Use for name in other.value} | option_rules.names()
-        near = get_close_matches(key, known, n=3, cutoff=0.6)
+        option_names = {name for other in Use for name in other.value} | option_rules.names()
+        near = get_close_matches(key, option_names, n=3, cutoff=0.6)
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(use.value)}"
         )

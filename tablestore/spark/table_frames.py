@@ -95,8 +95,8 @@ def frame_of_scan(
         given |= {"splits": "merged" if parts.files else "all"} | ({} if text is None else {"where": text})
         texts = {k: str(v) for k, v in given.items()}
         frames.append(jvm.frame(spark, "rows", TABLE_SOURCE, schema.json(), texts, parts.shown))
-    found = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
-    return found.select(*(_typed(found, f.name, wanted) for f in wanted.fields))
+    all_rows = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    return all_rows.select(*(_typed(all_rows, f.name, wanted) for f in wanted.fields))
 
 
 def _parts(scan: Scan) -> ScanParts:
@@ -190,14 +190,14 @@ def _named(store: Store, split: DataSplit) -> list[tuple[str, int]]:
 def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
     """The places of the rows of all splits that are no rows of the table, their files numbered from `first`
     on; None where they are too many."""
-    found, count = [], 0
+    by_split, count = [], 0
     for split in splits:
         places = _lost(store, split)
-        found.append(places + (first << ROW_BITS))
+        by_split.append(places + (first << ROW_BITS))
         first, count = first + len(split.files), count + len(places)
         if count > MOST_ROWS_LOST:
             return None
-    return np.concatenate(found)
+    return np.concatenate(by_split)
 
 
 def _lost(store: Store, split: DataSplit) -> np.ndarray:

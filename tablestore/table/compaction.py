@@ -122,13 +122,13 @@ def _all_done(
     store: Store,
     buckets: Sequence[Bucket],
     full: bool,
-    made: list[CommitMessage],
+    messages: list[CommitMessage],
     reported: Progress,
 ) -> Generator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
     """The picks carried out in each bucket, in order; large buckets on threads (see
     `tablestore.scan.threads`).
 
-    Every message goes into `made` at once, so that its files can be deleted if another bucket fails.
+    Every message goes into `messages` at once, so that its files can be deleted if another bucket fails.
     """
 
     def run(bucket: Bucket) -> Iterator[tuple[Bucket, Decision, CommitMessage | None, Part]]:
@@ -136,7 +136,7 @@ def _all_done(
         part = reported.part("/".join(t for t in (partition, f"bucket-{bucket.number}") if t))
         for decision, message in _done(bucket, full, part):
             if message is not None:
-                made.append(message)
+                messages.append(message)
             yield bucket, decision, message, part
 
     tasks = [partial(run, bucket) for bucket in buckets]

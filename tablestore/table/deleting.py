@@ -180,7 +180,7 @@ def _marked(
 
 def _mark(
     marks: DeletionMarks,
-    found: Plan,
+    plan: Plan,
     split: DataSplit,
     number: int,
     file: DataFileMeta,
@@ -189,9 +189,9 @@ def _mark(
 ) -> int:
     """Mark the rows of one file that go; how many there are."""
     before = split.deletion_file(number)
-    old = None if before is None else deletion_vector.read(found.store.io, before, rows=file.row_count)
+    old = None if before is None else deletion_vector.read(plan.store.io, before, rows=file.row_count)
     places = []
-    for positions, batch in _selected(found, split, file, old, whole=target is not None):
+    for positions, batch in _selected(plan, split, file, old, whole=target is not None):
         changes = change(batch)
         places.append(positions[changes.gone])
         if target is not None:
@@ -201,7 +201,7 @@ def _mark(
     gone = np.concatenate(places) if places else _NONE
     if not len(gone):
         return 0
-    require_deletable(found.store)
+    require_deletable(plan.store)
     new = DeletionVector.of(gone)
     bucket = split.partition, split.bucket, split.total_buckets
     marks.put(bucket, file.file_name, new if old is None else new.union(old))
@@ -209,10 +209,10 @@ def _mark(
 
 
 def _selected(
-    found: Plan, split: DataSplit, file: DataFileMeta, old: DeletionVector | None, *, whole: bool
+    plan: Plan, split: DataSplit, file: DataFileMeta, old: DeletionVector | None, *, whole: bool
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """(positions, rows) of a file that the filter selects and that are still there."""
-    store, where = found.store, found.where
+    store, where = plan.store, plan.where
     columns = [n for n in store.schema.names if whole or (where is not None and n in where.columns)]
     start = 0
     for batch in read_file(store, split.partition, split.bucket, file, columns, system=False):

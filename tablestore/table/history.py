@@ -113,7 +113,7 @@ def max_sequence(store: Store) -> int:
 
 
 def after_commit(
-    store: Store, name: str, made: Sequence[int], *, last: LastExpiry | None = None
+    store: Store, name: str, snapshot_ids: Sequence[int], *, last: LastExpiry | None = None
 ) -> Expiry | None:
     """What expired, by the table's options, after a commit that made these snapshots; None if nothing. With
     `last` nothing is looked at as long as no snapshot can expire.
@@ -123,9 +123,9 @@ def after_commit(
     if store.options.write_only:
         return None
     steps: list[Callable[[Expiry], Expiry]] = [
-        lambda done: replace(done, partitions=_outdated_partitions(store, made)),
+        lambda done: replace(done, partitions=_outdated_partitions(store, snapshot_ids)),
         lambda done: replace(done, forgotten=tuple(forget_consumers(store))),
-        lambda done: _after(done, _expired_snapshots(store, made, last or LastExpiry())),
+        lambda done: _after(done, _expired_snapshots(store, snapshot_ids, last or LastExpiry())),
     ]
     if store.options.changelog_decoupled:
         policy = ExpirePolicy.of_changelogs(store)
@@ -144,9 +144,9 @@ def after_commit(
     return None if done.empty else done
 
 
-def _expired_snapshots(store: Store, made: Sequence[int], last: LastExpiry) -> Expiry:
+def _expired_snapshots(store: Store, snapshot_ids: Sequence[int], last: LastExpiry) -> Expiry:
     """Expire snapshots after a commit, by the table's options."""
-    policy, newest = ExpirePolicy.of(store), made[-1] if made else None
+    policy, newest = ExpirePolicy.of(store), snapshot_ids[-1] if snapshot_ids else None
     if newest is not None and not policy.decoupled and last.nothing_due(policy, newest, store.env.now_ms()):
         return Expiry()
     request = ExpireRequest(newest=newest, explain_compactions=doors.explained_compactions)
@@ -176,9 +176,9 @@ def _in_every_snapshot(store: Store, keep: Offsets) -> Offsets | None:
     return None if in_files is None else {b: min(o, keep.get(b, 0)) for b, o in in_files.items()}
 
 
-def _outdated_partitions(store: Store, made: Sequence[int]) -> tuple[str, ...]:
+def _outdated_partitions(store: Store, snapshot_ids: Sequence[int]) -> tuple[str, ...]:
     """Remove expired partitions, if this commit is one that looks for them; their names."""
-    policy = PartitionPolicy.of(store.options) if is_due(store, made) else None
+    policy = PartitionPolicy.of(store.options) if is_due(store, snapshot_ids) else None
     return () if policy is None else expire_partitions(store, policy).partitions
 
 

@@ -166,26 +166,28 @@ class LogFinisher:
         if waiting:
             yield _together(waiting)
 
-    def from_log(self, found: Appended, at: Offsets, asked: CommitRequest | None = None) -> tuple[int, ...]:
+    def from_log(
+        self, appended: Appended, at: Offsets, asked: CommitRequest | None = None
+    ) -> tuple[int, ...]:
         """Write rows of the log to the files, on top of `at`, under their mark, `asked` or a name of their
         own."""
-        asked = asked or _request_of(found.mark) or CommitRequest(self.store.fresh_user())
-        start = offsets_of(at, found.end)
-        end = self._without_rows({b: max(start[b], offset) for b, offset in found.end.items()})
-        asked = replace(asked, basis=None, log=LogRange(start, end, found.last), handed_over=False)
-        if found.mark is not None and Committer(self.store).knows(asked):
-            return self._passed_over(found, asked)
+        asked = asked or _request_of(appended.mark) or CommitRequest(self.store.fresh_user())
+        start = offsets_of(at, appended.end)
+        end = self._without_rows({b: max(start[b], offset) for b, offset in appended.end.items()})
+        asked = replace(asked, basis=None, log=LogRange(start, end, appended.last), handed_over=False)
+        if appended.mark is not None and Committer(self.store).knows(asked):
+            return self._passed_over(appended, asked)
         with writing(self.store):
             committed = deleting.again(lambda: self._published(asked, start, end), unless=LogMoved)
         log.info("%s: %d rows came from the log into files", self.store.paths.root, committed.rows)
-        if committed.replayed and not offsets.reaches(self.position(), found.end):
-            return self._passed_over(found, asked)
+        if committed.replayed and not offsets.reaches(self.position(), appended.end):
+            return self._passed_over(appended, asked)
         return committed.snapshots
 
-    def _noted(self, found: Appended) -> tuple[int, ...]:
+    def _noted(self, appended: Appended) -> tuple[int, ...]:
         """Note the commit of rows that came into files with those of another, among which they are: its
         replay adds nothing."""
-        asked = _request_of(found.mark)
+        asked = _request_of(appended.mark)
         if asked is None or not asked.streaming or Committer(self.store).knows(asked):
             return ()
         return commit_or_discard(self.store, [], replace(asked, log=LogRange({}, {}))).snapshots
@@ -218,18 +220,18 @@ class LogFinisher:
         finishing.require_visible(self.store, done)
         return done
 
-    def _passed_over(self, found: Appended, asked: CommitRequest) -> tuple[int, ...]:
+    def _passed_over(self, appended: Appended, asked: CommitRequest) -> tuple[int, ...]:
         """Go past rows of a commit that the table has already: two writers of one name appended it both. Rows
         of others that lie before or among them come into files. Raises LogMoved where another writer has just
         brought these very rows."""
         assert asked.log is not None, "they are in the log"
         at, end = asked.log.start, asked.log.end
-        parts = [(at, {b: min(o, end[b]) for b, o in found.start.items()})]
-        for bucket, gaps in found.between.items():
+        parts = [(at, {b: min(o, end[b]) for b, o in appended.start.items()})]
+        for bucket, gaps in appended.between.items():
             parts += [({bucket: max(at[bucket], g.start)}, {bucket: g.stop}) for g in gaps]
         unnamed = CommitRequest(self.store.fresh_user(), log=asked.log)
         ids = deleting.again(lambda: self._published(unnamed, at, end, parts), unless=LogMoved).snapshots
-        self._warn_of(found.mark)
+        self._warn_of(appended.mark)
         return ids
 
     def _warn_of(self, mark: CommitMark | None) -> None:
@@ -282,13 +284,13 @@ class LogRound:
         return missing
 
 
-def _own(one: Appended, bucket: int) -> Iterator[range]:
+def _own(appended: Appended, bucket: int) -> Iterator[range]:
     """Where the rows of a transaction are in a bucket, without those of others among them."""
-    at = one.start[bucket]
-    for others in one.between.get(bucket, ()):
+    at = appended.start[bucket]
+    for others in appended.between.get(bucket, ()):
         yield range(at, others.start)
         at = others.stop
-    yield range(at, one.end[bucket])
+    yield range(at, appended.end[bucket])
 
 
 def round_of(

@@ -89,10 +89,10 @@ def _segment_rows(header: LogHeader) -> Iterator[tuple[Any, ...]]:
         yield (name, header.first, header.last, bucket, start, end, rows, size, count, *times)
 
 
-def _transaction_row(found: Appended) -> tuple[Any, ...]:
-    mark = found.mark
+def _transaction_row(appended: Appended) -> tuple[Any, ...]:
+    mark = appended.mark
     who = (None, None) if mark is None else (mark.user, mark.identifier)
-    return local_ms(found.timestamp_ms), _pairs(found.start), _pairs(found.end), *who
+    return local_ms(appended.timestamp_ms), _pairs(appended.start), _pairs(appended.end), *who
 
 
 def _snapshot_rows(found: Sequence[Snapshot], get: Callable[[int], Snapshot]) -> Iterator[tuple[Any, ...]]:
@@ -114,8 +114,8 @@ def _known(snapshot: Snapshot, get: Callable[[int], Snapshot]) -> dict[int, int]
         return None
 
 
-def _pairs(found: offsets.Offsets) -> list[tuple[int, int]]:
-    return sorted(found.items())
+def _pairs(offsets_by_bucket: offsets.Offsets) -> list[tuple[int, int]]:
+    return sorted(offsets_by_bucket.items())
 
 
 def _made(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> pa.Table:

@@ -74,15 +74,15 @@ def _values(column: pa.Array) -> list[Any]:
     return [_value(value) for value in column]
 
 
-def _value(one: pa.Scalar) -> Any:
-    if not one.is_valid:
+def _value(scalar: pa.Scalar) -> Any:
+    if not scalar.is_valid:
         return None
-    if pa.types.is_map(one.type) or pa.types.is_list(one.type) or pa.types.is_large_list(one.type):
-        return tuple(map(_value, one.values))
-    if pa.types.is_struct(one.type):
-        return tuple(map(_value, one.values()))
-    if pa.types.is_floating(one.type):
-        return struct.pack("<d", one.as_py())
-    if pa.types.is_timestamp(one.type):
-        return one.value
-    return one.as_py()
+    if pa.types.is_map(scalar.type) or pa.types.is_list(scalar.type) or pa.types.is_large_list(scalar.type):
+        return tuple(map(_value, scalar.values))
+    if pa.types.is_struct(scalar.type):
+        return tuple(map(_value, scalar.values()))
+    if pa.types.is_floating(scalar.type):
+        return struct.pack("<d", scalar.as_py())
+    if pa.types.is_timestamp(scalar.type):
+        return scalar.value
+    return scalar.as_py()

@@ -155,8 +155,8 @@ class Scan(LazyScan):
             with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as batches:
                 yield from batches
 
-    def _threads(self, found: Plan) -> int:
-        return parallel.threads(self.store, [s.size for s in found.splits])
+    def _threads(self, plan: Plan) -> int:
+        return parallel.threads(self.store, [s.size for s in plan.splits])
 
     def count(self) -> int:
         """The number of rows that `to_arrow` has, or the error that it raises.

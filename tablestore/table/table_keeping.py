@@ -26,7 +26,7 @@ from tablestore.write.retention.orphans import Orphans
 from tablestore.write.retention.rollback import Rollback
 
 if TYPE_CHECKING:
-    from tablestore.doors import Cluster, ClusterPlan, HistoryWhatIf, Violations
+    from tablestore.doors import ClusterPlan, ClusterSpec, HistoryWhatIf, Violations
 
 
 @checked_but("bucket", "columns", "options", "partition", "where")
@@ -95,7 +95,7 @@ class TableKeeping(TableFacts):
 
     @overload
     def what_if(
-        self, options: Mapping[str, Any] | None = None, *, cluster: Cluster | Mapping[str, Any]
+        self, options: Mapping[str, Any] | None = None, *, cluster: ClusterSpec | Mapping[str, Any]
     ) -> ClusterPlan: ...
 
     def what_if(
@@ -104,7 +104,7 @@ class TableKeeping(TableFacts):
         *,
         baseline: Mapping[str, Any] | None = None,
         progress: Callable[[int, int], None] | None = None,
-        cluster: Cluster | Mapping[str, Any] | None = None,
+        cluster: ClusterSpec | Mapping[str, Any] | None = None,
     ) -> HistoryWhatIf | ClusterPlan:
         """How compaction would have gone under other `options`: the table's history, replayed over metadata.
 
@@ -115,7 +115,7 @@ class TableKeeping(TableFacts):
 
         With `cluster` it says how many buckets and workers so many rows a second need, with its sums:
         `rows_per_second`, `freshness` ("1 min"), `cores` of a worker, `latency` of the store, and the other
-        fields of `insight.simulator.cluster.Cluster`. Rows are upserts of the table's keys alike.
+        fields of `insight.simulator.cluster.ClusterSpec`. Rows are upserts of the table's keys alike.
 
         >>> orders.what_if({"num-sorted-run.compaction-trigger": 2}).reproduced
         True

@@ -137,9 +137,9 @@ def plan_round(
     notes += [event.text for event in events]
     for note in notes:
         log.warning("%s: %s", table.path, note)
-    marked = read - {one.table_bucket for one in others}
+    marked = read - {other.table_bucket for other in others}
     last = {place: mark for place, mark in lake.marks.items() if place in marked}
-    splits = tuple(replace(one, last=last.get(one.table_bucket)) for one in plan.splits)
+    splits = tuple(replace(split, last=last.get(split.table_bucket)) for split in plan.splits)
     return RoundPlan(
         *(table, lake, bounds, splits, tuple(partitions.items()), replaces, tuple(notes)),
         *(not dropped.drops, events, passed),
@@ -215,8 +215,8 @@ def commit_round(
         reached("committing")
         _require_still_ours(cluster, plan, still_ours)
         _require_same_lake(cluster, committer, plan)
-        told = {**before, **done} if plan.takes_over else done
-        prepared = cluster.prepare_lake_snapshot(plan.table, told)
+        prepared_offsets = {**before, **done} if plan.takes_over else done
+        prepared = cluster.prepare_lake_snapshot(plan.table, prepared_offsets)
     except BaseException:
         committer.abort(committable)
         raise

@@ -81,8 +81,8 @@ def without_dropped(
 
 def replaced_table(table: ClusterTable, lake: LakeState, how: DroppedRows) -> TieringEvent:
     """That the rows of a former table of this name go."""
-    known = how.known
-    missing = None if known is None or known.table_id != lake.table_id else known.lag_rows
+    last_state = how.known
+    missing = None if last_state is None or last_state.table_id != lake.table_id else last_state.lag_rows
     kept = "they are gone" if how.drops else "a tag, or an older snapshot, keeps them"
     text = (
         f"{table.path} was dropped and made again: the lake's rows of table id {lake.table_id} make room for "
@@ -91,10 +91,10 @@ def replaced_table(table: ClusterTable, lake: LakeState, how: DroppedRows) -> Ti
     return TieringEvent(table.path, "table replaced", text, offsets=missing)
 
 
-def dropped_table(path: str, known: TableState | None) -> TieringEvent:
-    """That a table is gone, with what was `known` of it until then. The lake keeps its own whatever the
+def dropped_table(path: str, last_state: TableState | None) -> TieringEvent:
+    """That a table is gone, with what was `last_state` of it until then. The lake keeps its own whatever the
     service does about rows: to drop a table of the lake is for its user."""
-    missing = None if known is None else known.lag_rows
+    missing = None if last_state is None else last_state.lag_rows
     text = f"{path} was dropped in the cluster: the lake keeps its table; {_lacked(missing)}"
     return TieringEvent(path, "table dropped", text, offsets=missing)
 
@@ -136,8 +136,8 @@ def _never_brought(table: ClusterTable, named: set[str], how: DroppedRows) -> li
 
 
 def _marks(table: ClusterTable, how: DroppedRows) -> Sequence[BucketMarks]:
-    known = how.known
-    return () if known is None or known.table_id != table.table_id else known.marks
+    last_state = how.known
+    return () if last_state is None or last_state.table_id != table.table_id else last_state.marks
 
 
 def _lacked(missing: int | None) -> str:

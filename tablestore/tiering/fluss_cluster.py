@@ -142,13 +142,15 @@ class FlussTieringCluster:
         self, table: ClusterTable, partition_ids: Sequence[int | None]
     ) -> Mapping[TieredBucket, BucketBounds]:
         """The bounds of the log of each bucket."""
-        known = self._known(table)
+        described = self._known(table)
         buckets = [
-            FlussBucket(table.table_id, id, bucket) for id in partition_ids for bucket in range(known.buckets)
+            FlussBucket(table.table_id, id, bucket)
+            for id in partition_ids
+            for bucket in range(described.buckets)
         ]
         with _not_found():
-            latest = self._admin.offsets(known, buckets, LATEST)
-            earliest = self._admin.offsets(known, buckets, EARLIEST)
+            latest = self._admin.offsets(described, buckets, LATEST)
+            earliest = self._admin.offsets(described, buckets, EARLIEST)
         return {_place(b): BucketBounds(min(earliest[b], latest[b]), latest[b]) for b in buckets}
 
     def kv_snapshots(

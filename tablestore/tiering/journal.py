@@ -213,8 +213,8 @@ def _lines(
     return {id(report): before.get(id(report)) or (report, _line(report)) for report in reports}
 
 
-def _line(one: _Report) -> bytes:
-    return json.dumps(one.to_json(), ensure_ascii=False).encode() + b"\n"
+def _line(report: _Report) -> bytes:
+    return json.dumps(report.to_json(), ensure_ascii=False).encode() + b"\n"
 
 
 def _read(files: JournalFiles, name: str) -> list[dict[str, Any]]:

@@ -64,7 +64,7 @@ class LogIdentity:
         others = [
             RewrittenLog(place, at) for place, at in due.items() if batches.get(place) != lake.marks[place]
         ]
-        done = set(due) if once else set(due) - {one.table_bucket for one in others}
+        done = set(due) if once else set(due) - {other.table_bucket for other in others}
         with self._lock:
             self._epochs.update({(table.table_id, p): epochs[p] for p in done if p in epochs})
         return others

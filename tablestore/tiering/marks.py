@@ -62,11 +62,11 @@ class TieringMarks:
     def look(self) -> None:
         """Look at the next tables; one that cannot be asked stays as it was."""
         with self._lock:
-            found = list(self._planned.items())[:_TABLES]
-            for path, planned in found:
+            next_tables = list(self._planned.items())[:_TABLES]
+            for path, planned in next_tables:
                 del self._planned[path]
                 self._planned[path] = planned
-        for path, (table, partitions) in found:
+        for path, (table, partitions) in next_tables:
             try:
                 self._look(path, table, dict(partitions))
             except (TablestoreError, OSError) as e:
@@ -82,7 +82,7 @@ class TieringMarks:
             states = [self._before.pop(path) for path in list(self._before)[:_TABLES]]
         self.known_before([state for state in states if not self._is_settled(state.table, None)])
 
-    def _is_settled(self, path: str, known: TableState | None) -> bool:
+    def _is_settled(self, path: str, last_state: TableState | None) -> bool:
         """Whether the cluster says if it has a table; an event if it has none of its name. One that was made
         again is told by its round."""
         try:
@@ -91,7 +91,7 @@ class TieringMarks:
             with self._lock:
                 self._planned.pop(path, None)
                 self._seen.pop(path, None)
-            event = dropped_table(path, known)
+            event = dropped_table(path, last_state)
             log.warning("%s", event.text)
             self.journal.forget_table(path)
             self.journal.note_event(replace(event, time=self.journal.env.now_ms() / 1000))
@@ -139,10 +139,10 @@ class TieringMarks:
         self.journal.change_table(path, moved)
 
 
-def _moved(one: BucketMarks, log: BucketBounds | None) -> BucketMarks:
+def _moved(marks: BucketMarks, log: BucketBounds | None) -> BucketMarks:
     """The marks with the log's bounds as they are now. Rows that are gone before the lake has them stay part
     of what it lacks."""
     if log is None:
-        return one
-    start = max(one.start, min(log.earliest, one.tiered or 0))
-    return replace(one, start=start, end=max(one.end, log.latest))
+        return marks
+    start = max(marks.start, min(log.earliest, marks.tiered or 0))
+    return replace(marks, start=start, end=max(marks.end, log.latest))

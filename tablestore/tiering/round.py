@@ -191,8 +191,8 @@ class TieringRound:
         self._note(progress.at(phase))
         self.parts.hold.wait(self.path, phase, self._given_up)
 
-    def _moved(self, progress: RoundProgress, one: SplitProgress) -> None:
-        progress.moved(one)
+    def _moved(self, progress: RoundProgress, progress_of_split: SplitProgress) -> None:
+        progress.moved(progress_of_split)
         now = self.parts.env.monotonic()
         if now - self._noted >= _NOTE_SECONDS:
             self._noted = now

@@ -56,18 +56,18 @@ class RoundProgress:
         self.report = replace(self.report, phase=phase)
         return self.current()
 
-    def moved(self, one: SplitProgress) -> None:
+    def moved(self, progress: SplitProgress) -> None:
         """A split has moved on."""
-        place = one.split.table_bucket
+        place = progress.split.table_bucket
         with self._lock:
             self._splits[place] = replace(
                 self._splits[place],
-                offset=one.offset,
-                rows=one.rows,
-                bytes=one.bytes,
-                started=one.started,
-                ended=one.ended,
-                reason="its partition was dropped" if one.gone else "",
+                offset=progress.offset,
+                rows=progress.rows,
+                bytes=progress.bytes,
+                started=progress.started,
+                ended=progress.ended,
+                reason="its partition was dropped" if progress.gone else "",
             )
 
     def took(self, **seconds: float) -> None:
@@ -95,9 +95,9 @@ class RoundProgress:
             return replace(self.report, splits=tuple(self._splits.values()))
 
 
-def _split(one: TieringSplit) -> SplitReport:
-    snapshot = one.snapshot_id if isinstance(one, TieringSnapshotSplit) else None
-    return SplitReport(one.partition_name, one.bucket, one.log_start, one.stop, snapshot)
+def _split(split: TieringSplit) -> SplitReport:
+    snapshot = split.snapshot_id if isinstance(split, TieringSnapshotSplit) else None
+    return SplitReport(split.partition_name, split.bucket, split.log_start, split.stop, snapshot)
 
 
 def marks_of(plan: RoundPlan, tiered: Offsets, readable: Offsets | None) -> tuple[BucketMarks, ...]:

@@ -193,9 +193,9 @@ class TieringService(RunningJob):
             if received.given is not None:
                 self._taken(received.given)
             due = [
-                one
-                for one in self._enumerator.assigned.values()
-                if one not in self._rounds and one.due <= env.monotonic()
+                assigned
+                for assigned in self._enumerator.assigned.values()
+                if assigned not in self._rounds and assigned.due <= env.monotonic()
             ]
             self._parts.journal.write_assigned(self._enumerator.open_epochs)
             if pool is not None and not self._stopping.is_set():
@@ -277,15 +277,15 @@ class TieringService(RunningJob):
             self._marks.known_before(self._still_there(before))
             self._marks.look_for_dropped()
         there = self._parts.cluster.lake_tables()
-        accepted = [one for one in there if self._settings.accepts(one.table_path)]
+        accepted = [table for table in there if self._settings.accepts(table.table_path)]
         if self._settings.tables and not accepted:
-            raise NotFound(_none_of(self._settings.tables, [one.table_path for one in there]))
+            raise NotFound(_none_of(self._settings.tables, [table.table_path for table in there]))
         if not accepted:
             log.warning("no table of the cluster has table.datalake.enabled = true: none is tiered")
         with ThreadPoolExecutor(self._settings.room, thread_name_prefix="tiering round") as pool:
             for table in accepted:
                 assigned = AssignedTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
-                one = TieringRound(
+                tiering_round = TieringRound(
                     self._parts,
                     assigned,
                     next(self._numbers),
@@ -293,11 +293,11 @@ class TieringService(RunningJob):
                     stopping=self._stopping.is_set,
                     observe=self._marks.planned,
                 )
-                pool.submit(self._one_of_once, one)
+                pool.submit(self._one_of_once, tiering_round)
 
-    def _one_of_once(self, one: TieringRound) -> None:
+    def _one_of_once(self, tiering_round: TieringRound) -> None:
         if not self._stopping.is_set():
-            one.run()
+            tiering_round.run()
             self._parts.journal.write()
 
     # ---- what is reported

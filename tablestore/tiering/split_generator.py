@@ -115,8 +115,8 @@ class TieringSplitGenerator:
 
 
 def _in_order(
-    found: Iterable[tuple[TieredBucket, BucketBounds]],
+    bounds: Iterable[tuple[TieredBucket, BucketBounds]],
 ) -> list[tuple[TieredBucket, BucketBounds]]:
     return sorted(
-        found, key=lambda one: (-1 if one[0].partition_id is None else one[0].partition_id, one[0][1])
+        bounds, key=lambda one: (-1 if one[0].partition_id is None else one[0].partition_id, one[0][1])
     )

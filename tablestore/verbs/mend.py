@@ -69,10 +69,10 @@ def _again(table: Table, before: Diagnosis) -> Diagnosis:
     return table.inspect.doctor(listing=before.listing, **asdict(before.limits))
 
 
-def _carried_out(table: Table, found: Finding, *, dry_run: bool) -> tuple[str, ...]:
+def _carried_out(table: Table, finding: Finding, *, dry_run: bool) -> tuple[str, ...]:
     """The result of each call; after an ALTER further calls are made on the altered table."""
     texts, table = [], table.refresh()
-    for call in found.calls:
+    for call in finding.calls:
         texts.append(_preview(table, call) if dry_run else str(_done(table, call)))
         if call.alters:
             table = _previewed(table, call) if dry_run else table.refresh()

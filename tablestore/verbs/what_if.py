@@ -14,7 +14,7 @@ from tablestore.core.options.table_options import TableOptions, as_text, current
 from tablestore.insight.explain.learned_sizes import learned_sizes
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.simulator import HistoryWhatIf, ReplayedHistory
-from tablestore.insight.simulator.cluster import Cluster, ClusterPlan, cluster_of, planned
+from tablestore.insight.simulator.cluster import ClusterPlan, ClusterSpec, cluster_of, planned
 from tablestore.insight.simulator.history_replay import ProgressCallback
 from tablestore.insight.simulator.history_what_if import phase, require_change
 from tablestore.lsm.compaction.options import CompactionOptions
@@ -43,7 +43,7 @@ def what_if(
 
 
 def what_if_cluster(
-    store: Store, asked: Cluster | Mapping[str, Any], options: Mapping[str, Any] | None
+    store: Store, asked: ClusterSpec | Mapping[str, Any], options: Mapping[str, Any] | None
 ) -> ClusterPlan:
     """The buckets and workers that the rows of `asked` need in this table, under its options and `options`.
 

@@ -18,11 +18,11 @@ from notebooks.cli import bench, clean, lab, places
 from notebooks.cli import test as test_verb
 from tablestore.cli.commands import COMMANDS
 from tablestore.cli.doctor import machine
-from tablestore.cli.doctor.machine import Finding, Java
+from tablestore.cli.doctor.machine import Finding, JavaVersion
 from tablestore.cli.open import kernel
 
 ROOT = places.ROOT
-NEW, OLD = Java("/new/java", 17, "17.0.15"), Java("/old/java", 8, "1.8.0_392")
+NEW, OLD = JavaVersion("/new/java", 17, "17.0.15"), JavaVersion("/old/java", 8, "1.8.0_392")
 
 
 def cli(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -102,7 +102,7 @@ def test_only_something_missing_fails_doctor():
      (None, OLD, "missing"), (None, None, "missing")],
 )  # fmt: skip
 def test_java_that_spark_will_start_is_judged(
-    at_home: Java | None, in_path: Java | None, state: str, monkeypatch
+    at_home: JavaVersion | None, in_path: JavaVersion | None, state: str, monkeypatch
 ):
     monkeypatch.setattr(machine, "vector_finding", lambda java: Finding("Java vectors", java.path))
     first, *others = machine.java_findings(at_home, in_path)

@@ -145,9 +145,11 @@ def test_values_of_map_keys_are_indexed_for_other_engines() -> None:
         }
     )
     found = container.decode(indexed(schema, rows), "x").indexes
-    reader = bitmap.Reader(found["m[a]"]["bitmap"], types["m"].children[1].type, 5)
+    reader = bitmap.BitmapReader(found["m[a]"]["bitmap"], types["m"].children[1].type, 5)
     assert [reader.rows_of(v).tolist() for v in (1, 3, 2, None)] == [[0], [2], [], [1, 3, 4]]
-    assert bitmap.Reader(found["m[zz]"]["bitmap"], types["m"].children[1].type, 5).rows_of(None).tolist() == [
+    assert bitmap.BitmapReader(found["m[zz]"]["bitmap"], types["m"].children[1].type, 5).rows_of(
+        None
+    ).tolist() == [
         0,
         1,
         2,
@@ -166,7 +168,7 @@ def test_a_bitmap_of_many_values_is_cut_into_blocks() -> None:
     ):
         schema = schema_of({"s": t}, **{"file-index.bitmap.columns": "s", **options})
         data = container.decode(indexed(schema, rows), "x").indexes["s"]["bitmap"]
-        reader = bitmap.Reader(data, t, 1500)
+        reader = bitmap.BitmapReader(data, t, 1500)
         for i in (0, 17, 250, 499):
             assert reader.rows_of(f"value {i:05d}".encode()).tolist() == [i, i + 500, i + 1000]
         for absent in (b"", b"value 00017x", b"zzz"):

@@ -28,7 +28,7 @@ from tablestore.maintenance.history import maintenance_report
 from tablestore.maintenance.opening import service_of
 from tablestore.maintenance.report import MaintenanceReport
 from tablestore.maintenance.service import MaintenanceService
-from tablestore.maintenance.work import MaintenanceWork, Outcome
+from tablestore.maintenance.work import MaintenanceWork, WorkOutcome
 from tests.faults import FaultyIO, Killed, SimEnv
 from tests.tables import KEYED, WRITE_ONLY
 
@@ -408,7 +408,7 @@ def test_a_service_remembers_the_newest_work_and_the_sums_of_all(
         of_all = sum(getattr(work, name) for work in all_of_it)
         assert metrics[f"tablestore_maintenance_{name}_bytes_total"] == {("d.t",): of_all}
     work = MaintenanceWork("d.t", "compact", "an error", 2)
-    some._note_done(work, all_of_it[-1], Outcome(error="lost"))
+    some._note_done(work, all_of_it[-1], WorkOutcome(error="lost"))
     assert (some.sums.failed, MaintenanceMetrics(some).health().healthy) == (1, False)
     ts.connect(tmp_path).drop_table("d.t")
     assert not some.turn()

@@ -80,14 +80,14 @@ class Conversion:
         computed, computed_problems = self._made(changes)
         columns, problems = [], dict(computed_problems)
         for f in self.fields:
-            column, found = self._column(f, computed, len(kinds))
-            problems.setdefault(f.name, []).extend(found)
+            column, column_problems = self._column(f, computed, len(kinds))
+            problems.setdefault(f.name, []).extend(column_problems)
             columns.append(column)
         retracted = (kinds == DELETE) | (kinds == UPDATE_BEFORE)
         bad = np.zeros(len(kinds), np.bool_)
         counted: list[_Problem] = []
-        for name, found in problems.items():
-            for problem in found:
+        for name, column_problems in problems.items():
+            for problem in column_problems:
                 rows = problem.rows if name in self.key else problem.rows & ~retracted
                 if rows.any():
                     counted.append(_Problem(rows, problem.reason, problem.shown))
@@ -102,8 +102,8 @@ class Conversion:
         rows = pa.RecordBatch.from_arrays(columns, names=[f.name for f in self.fields])
         if not kept.all():
             rows, new_kinds = rows.filter(pa.array(kept)), new_kinds[kept]
-        found_bad = [self._bad_row(changes, int(i), counted) for i in np.flatnonzero(reported)]
-        return Converted(rows, pa.array(new_kinds, pa.int8()), found_bad)
+        bad_rows = [self._bad_row(changes, int(i), counted) for i in np.flatnonzero(reported)]
+        return Converted(rows, pa.array(new_kinds, pa.int8()), bad_rows)
 
     def _made(
         self, changes: TableRows
@@ -124,15 +124,15 @@ class Conversion:
         return columns, problems
 
     def _column(
-        self, f: DataField, made: Mapping[str, tuple[pa.Array, DataType]], rows: int
+        self, f: DataField, computed: Mapping[str, tuple[pa.Array, DataType]], rows: int
     ) -> tuple[pa.Array, list[_Problem]]:
-        if f.name not in made:
+        if f.name not in computed:
             if f.type.nullable or f.default is not None:
                 return pa.nulls(rows, to_arrow(f.type)), []
             everywhere = np.ones(rows, np.bool_)
             reason = f"column {f.name!r} is NOT NULL in the target and the source has no such column"
             return pa.nulls(rows, to_arrow(f.type)), [_Problem(everywhere, reason)]
-        array, t = made[f.name]
+        array, t = computed[f.name]
         values, wrong = checked(array, t, f.type)
         problems = []
         if wrong is not None:

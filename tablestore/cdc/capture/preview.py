@@ -52,14 +52,14 @@ def _planned(name: SourceName, shape: TableShape, rows: int | None, rules: Captu
         return PreviewTable(name, shape=shape, rows=rows, reason=str(e), refused=True)
 
 
-def _together(found: list[PreviewTable], rules: CaptureRules) -> list[PreviewTable]:
+def _together(tables: list[PreviewTable], rules: CaptureRules) -> list[PreviewTable]:
     """The tables with the columns of their common targets; refused where they cannot share one."""
     done = []
     of_target: dict[str, dict[SourceName, PreviewTable]] = {}
-    for table in found:
+    for table in tables:
         if table.columns is not None:
             of_target.setdefault(table.target, {})[table.source] = table
-    for table in found:
+    for table in tables:
         others = of_target.get(table.target, {})
         if table.columns is None or len(others) == 1:
             done.append(table)

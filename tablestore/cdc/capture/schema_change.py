@@ -80,11 +80,11 @@ def names_of(shape: TargetShape) -> list[str]:
 class _TargetColumns:
     """The columns of a table while changes are worked out. `known` are those that came from the source."""
 
-    def __init__(self, schema: TableSchema, known: Sequence[str]) -> None:
+    def __init__(self, schema: TableSchema, names: Sequence[str]) -> None:
         self.fields = {f.name: f for f in schema.fields}
         self.order = [f.name for f in schema.fields]
         self.keys = list(schema.primary_keys)
-        self.known = list(known)
+        self.known = list(names)
         self.changes: list[tuple[Change, str]] = []
         self.notes: list[Change] = []
 

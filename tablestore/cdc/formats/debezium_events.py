@@ -215,19 +215,19 @@ class AvroEvents:
         return DebeziumAvro(columns, self.registry, self.handling, keyed=True)
 
 
-def _ops(found: pa.Array, tombstones: pa.Array, others: Sequence[pa.Array]) -> pa.Array:
+def _ops(ops: pa.Array, tombstones: pa.Array, others: Sequence[pa.Array]) -> pa.Array:
     """The op of each message, `-` for one without rows. Raises for a message that is none of those known:
     `others` are fields of which one says that it is something else than a change."""
-    strange = pc.and_(found.is_valid(), pc.invert(pc.is_in(found, pa.array(_OPS))))
+    strange = pc.and_(ops.is_valid(), pc.invert(pc.is_in(ops, pa.array(_OPS))))
     if pc.any(strange).as_py():
-        op = found[pc.index(strange, True).as_py()].as_py()
+        op = ops[pc.index(strange, True).as_py()].as_py()
         raise Unsupported(f"change event with op {op!r}", why="c, r, u, d, t and m are known")
     passed = tombstones
     for field in others:
         passed = pc.or_(passed, field.is_valid())
-    if pc.any(pc.and_(found.is_null(), pc.invert(passed))).as_py():
+    if pc.any(pc.and_(ops.is_null(), pc.invert(passed))).as_py():
         raise SchemaMismatch("the message is no change event: it has no 'op'")
-    return pc.if_else(pc.equal(found, "m"), NO_ROWS, found).fill_null(NO_ROWS)
+    return pc.if_else(pc.equal(ops, "m"), NO_ROWS, ops).fill_null(NO_ROWS)
 
 
 def _database(schemas: pa.Array, databases: pa.Array) -> pa.Array:
@@ -239,11 +239,11 @@ def _seconds(*millis: pa.Array) -> pa.Array:
     return pc.divide(pc.coalesce(*(texts.cast(pa.int64()) for texts in millis)), 1000)
 
 
-def _payload(found: dict[str, Any]) -> dict[str, Any]:
-    if found.keys() >= {"schema", "payload"} and isinstance(found["payload"], dict):
-        inner: dict[str, Any] = found["payload"]
+def _payload(message: dict[str, Any]) -> dict[str, Any]:
+    if message.keys() >= {"schema", "payload"} and isinstance(message["payload"], dict):
+        inner: dict[str, Any] = message["payload"]
         return inner
-    return found
+    return message
 
 
 def of_json_schema(text: str) -> tuple[ShapeColumn, ...]:

@@ -285,8 +285,8 @@ def _as_json(value: bytes | None) -> str:
         return json.dumps({"base64": base64.b64encode(value).decode()})
 
 
-def _event(one: Found) -> list[Any]:
-    return [one.kind, one.table.database, one.table.table, one.position, one.seconds, one.reason]
+def _event(event: Found) -> list[Any]:
+    return [event.kind, event.table.database, event.table.table, event.position, event.seconds, event.reason]
 
 
 def _few(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -300,5 +300,5 @@ def reached(offset: Offset) -> str:
     """An offset in words: topic partition:offset, …"""
     topics = offset["topics"].items()
     return "; ".join(
-        f"{name} " + ", ".join(f"{n}:{at}" for n, at in found["next"].items()) for name, found in topics
+        f"{name} " + ", ".join(f"{n}:{at}" for n, at in topic["next"].items()) for name, topic in topics
     )

@@ -65,12 +65,12 @@ class MessageMetadata:
 
 
 def one_row_each(
-    messages: Messages, found: Changes, decode: Callable[[Messages], Changes]
+    messages: Messages, changes: Changes, decode: Callable[[Messages], Changes]
 ) -> Iterator[tuple[Messages, Changes]]:
     """Messages with their rows, one each, of messages that gave a row at most: those that gave none are left
     out."""
-    if found.num_rows == len(messages):
-        yield messages, found
+    if changes.num_rows == len(messages):
+        yield messages, changes
     elif len(messages) > 1:
         half = len(messages) // 2
         for part in (messages.slice(0, half), messages.slice(half, len(messages) - half)):

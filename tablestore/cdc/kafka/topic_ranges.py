@@ -127,8 +127,8 @@ class TopicRanges:
             if before["id"] != there[name].id:
                 raise NotFound(f"topic {name!r} was deleted and made anew since it was read: begin anew, too")
 
-    def _lost(self, one: Partition, position: int, first: int) -> None:
-        part = PartitionRange(self.properties, *one, position, first)
+    def _lost(self, partition: Partition, position: int, first: int) -> None:
+        part = PartitionRange(self.properties, *partition, position, first)
         if self.fail_on_data_loss:
             raise part.gone(first)
         log.warning("%s: offsets %d to %d are gone; it goes on without them", part, position, first - 1)

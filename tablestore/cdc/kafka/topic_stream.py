@@ -52,11 +52,11 @@ class TopicPiece:
                 if not beside:
                     yield changes.rows.select(list(columns)), changes.kinds
                     continue
-                for these, found in one_row_each(some, changes, chosen.decode):
-                    rows = found.rows
+                for these, of_these in one_row_each(some, changes, chosen.decode):
+                    rows = of_these.rows
                     for column in beside:
                         rows = rows.append_column(column.field.arrow, column.values(these))
-                    yield rows.select(list(columns)), found.kinds
+                    yield rows.select(list(columns)), of_these.kinds
         letters.flush()
 
 

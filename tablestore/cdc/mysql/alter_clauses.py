@@ -71,13 +71,13 @@ class Clauses:
         return [*self.dropped, *(old for old, _ in self.renamed)]
 
 
-def read_clauses(found: Sequence[SqlToken], database: str) -> Clauses:
+def read_clauses(tokens: Sequence[SqlToken], database: str) -> Clauses:
     """The clauses that follow the name of the table; raises UnknownStatement for what is none."""
     clauses = Clauses()
-    cursor = TokenCursor(found)
+    cursor = TokenCursor(tokens)
     if _of_partitions(cursor):
         return clauses  # it stands alone, and its commas part names
-    parts = list(by_commas(found))
+    parts = list(by_commas(tokens))
     for part in parts:
         _read(TokenCursor(_without_partitioning(part)), clauses, database)
     clauses.only_renames = clauses.new_name is not None and len(parts) == 1
@@ -252,5 +252,5 @@ def _options(cursor: TokenCursor) -> bool:
     return True
 
 
-def _said(found: Sequence[SqlToken]) -> str:
-    return " ".join(token.text for token in found)[:80]
+def _said(tokens: Sequence[SqlToken]) -> str:
+    return " ".join(token.text for token in tokens)[:80]

@@ -218,10 +218,10 @@ def _bytes(slices: Slices, c: int, wire: WireColumn, source: SourceColumn, chars
     return text(charsets.decoded(values, charset), source) if charsets.is_text(charset) else values
 
 
-def _addresses(found: pa.Array, kind: str) -> pa.Array:
+def _addresses(values: pa.Array, kind: str) -> pa.Array:
     """UUID and INET columns as the server writes them."""
     written = {"uuid": _uuid, "inet4": _inet4, "inet6": _inet6}[kind]
-    distinct = found.dictionary_encode()
+    distinct = values.dictionary_encode()
     texts = [written(value) for value in distinct.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(distinct.indices)
 

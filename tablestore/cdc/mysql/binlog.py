@@ -228,8 +228,8 @@ class _LogReader:
                 "(lake.ingest, tablestore cdc), which reads such a table again",
             )
 
-    def _require_columns(self, table: SourceTable, found: TableMap) -> None:
-        there = {column.name for column in found.columns}
+    def _require_columns(self, table: SourceTable, table_map: TableMap) -> None:
+        there = {column.name for column in table_map.columns}
         expected = {column.name for column in table.columns}
         added, dropped = sorted(there - expected - set(table.left_out)), sorted(expected - there)
         if table.others_ignored:
@@ -239,7 +239,7 @@ class _LogReader:
             raise SchemaMismatch(
                 f"{table} has other columns in the binlog at {self.position}: {', '.join(changes)}"
             )
-        for column in found.columns:
+        for column in table_map.columns:
             if column.name in expected:
                 if column.collation not in self.charsets:
                     raise Unsupported(f"column {column.name!r} of {table} with collation {column.collation}")

@@ -74,12 +74,12 @@ def require_known(charset: str, column: str) -> None:
         raise Unsupported(f"column {column!r} in character set {charset}", "convert it to utf8mb4")
 
 
-def decoded(found: pa.Array, charset: str) -> pa.Array:
+def decoded(values: pa.Array, charset: str) -> pa.Array:
     """Bytes in the set as bytes in UTF-8; raises UnicodeError for bytes that are no text in it."""
     if charset in _AS_UTF8 or not is_text(charset):
-        return found
+        return values
     codec, errors = CODECS[charset], "tablestore-gaps" if charset == "latin1" else "strict"
-    distinct = found.dictionary_encode()
+    distinct = values.dictionary_encode()
     instead = _INSTEAD.get(charset, {})
     texts = [
         value.decode(codec, errors).translate(instead).encode() for value in distinct.dictionary.to_pylist()

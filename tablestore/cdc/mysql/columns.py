@@ -206,13 +206,13 @@ class SourceTable:
     @classmethod
     def read(cls, connection: Connection, database: str, name: str) -> SourceTable:
         """The table as it is now; raises NotFound without one."""
-        found = cls.read_all(connection, database, name)
-        if name not in found:
+        by_name = cls.read_all(connection, database, name)
+        if name not in by_name:
             tables = connection.rows(
                 "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", database
             )
             raise NotFound.among(f"table in {database}", name, [row[0] for row in tables])
-        return found[name]
+        return by_name[name]
 
     @classmethod
     def read_all(

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.chunks import chunk_ranges
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, HELD, READING, SETTLING
 from tablestore.cdc.mysql import ddl
@@ -37,7 +38,7 @@ from tablestore.cdc.mysql.dump import Recording
 from tablestore.cdc.mysql.foreign_keys import ForeignKeys
 from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, with_creation
 from tablestore.cdc.mysql.log_scan import BinlogScan, scan
-from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, chunk_plan, log_pieces
+from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, log_pieces, next_chunks
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_none_prepared, require_ready, server_id
@@ -185,7 +186,7 @@ class MysqlDatabase:
         defined = {name: table for name, table in tables.items() if table is not None}
         return self._patiently(lambda connection: foreseen(connection, defined, self.zero_dates))
 
-    def pieces(self, start: Offset, end: Offset) -> list[BinlogPiece | ChunkPiece]:
+    def pieces(self, start: Offset, end: Offset) -> list[BinlogPiece | MysqlChunkPiece]:
         """Pieces of the log, no key in two of them, then one for each chunk. Of a batch that an earlier run
         planned, without tables that this one leaves out or reads again: what stood against them is over."""
         here, there = DatabaseProgress.from_json(start), DatabaseProgress.from_json(end)
@@ -198,7 +199,7 @@ class MysqlDatabase:
             if progress.captured and (name in there.changed or here.tables[name].state == READING):
                 definition = self._definition(name, progress.digest, position)
                 tables[name] = definition.with_zero_dates(self.zero_dates)
-        pieces: list[BinlogPiece | ChunkPiece] = []
+        pieces: list[BinlogPiece | MysqlChunkPiece] = []
         keyless = {name for name, table in tables.items() if not table.primary_key}
         unread = {name for name in keyless if here.tables[name].state == READING}  # its chunk has all rows
         changed = {n: size for n, size in there.changed.items() if n in tables and n not in unread}
@@ -213,12 +214,10 @@ class MysqlDatabase:
             before = here.tables.get(name)
             if before is None or before.state != READING or not progress.is_read or name not in tables:
                 continue
-            last = progress.state == SETTLING
-            highs = [*progress.bounds, *([None] if last else [])]
-            for low, high in zip([before.key, *progress.bounds], highs, strict=False):
-                keys, is_last = KeyRange(low, high), last and high is None
-                at = (there.position, there.server, self.patience_seconds)
-                pieces.append(ChunkPiece(self.address, tables[name], keys, is_last, *at))
+            at = (there.position, there.server, self.patience_seconds)
+            for keys in chunk_ranges(before.key, progress.bounds, last=progress.state == SETTLING):
+                is_last = keys[1] is None
+                pieces.append(MysqlChunkPiece(self.address, tables[name], KeyRange(*keys), is_last, *at))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
@@ -280,7 +279,7 @@ class MysqlDatabase:
         """Chunks, and the log of a server up to where a batch may end."""
         assert here.position is not None
         other = server != here.server
-        plan, trouble = chunk_plan(connection, here, self.definitions, self.chunk_rows, self.chunks)
+        plan, trouble = next_chunks(connection, here, self.definitions, self.chunk_rows, self.chunks)
         end = dialect_of(connection).position(connection)
         capped = here.settled and not plan and trouble is None
         if self.bounded and capped and here.target is not None and not other:
@@ -423,22 +422,22 @@ class MysqlDatabase:
         return events.applied(here, run=self.run)
 
     def _carried_out(
-        self, connection: Connection, here: DatabaseProgress, found: BinlogScan, end: LogPosition
+        self, connection: Connection, here: DatabaseProgress, scanned: BinlogScan, end: LogPosition
     ) -> DatabaseProgress:
         """A batch of statements: the one that was found, and those behind it without rows between."""
-        behind, statements, log_bytes = found.end, 0, 0
+        behind, statements, log_bytes = scanned.end, 0, 0
         events = self._table_events(connection, here)
         events.tables = here.without_bounds()
-        while found.statement is not None and found.behind is not None and not found.changed:
-            statement, behind = found.statement, found.behind
-            statements, log_bytes = statements + 1, log_bytes + found.log_bytes
+        while scanned.statement is not None and scanned.behind is not None and not scanned.changed:
+            statement, behind = scanned.statement, scanned.behind
+            statements, log_bytes = statements + 1, log_bytes + scanned.log_bytes
             cause = EventOrigin(behind, statement.seconds, statement.text)
-            events.cascades.mark(found.cascaded)
+            events.cascades.mark(scanned.cascaded)
             events.carry_out(cause, self.choice.effects(statement))
             if statements == _MOST_STATEMENTS or not end.reaches(behind):
                 break
             captured = frozenset(name for name, progress in events.tables.items() if progress.captured)
-            found = scan(
+            scanned = scan(
                 self.address,
                 start=behind,
                 until=end,

@@ -139,8 +139,8 @@ UNDO UNIQUE USER VECTOR VIEW""".split()
 """What CREATE, ALTER and DROP may name instead of a table."""
 
 
-def _effects(found: list[SqlToken], database: str) -> list[Effect]:
-    cursor = TokenCursor(found)
+def _effects(tokens: list[SqlToken], database: str) -> list[Effect]:
+    cursor = TokenCursor(tokens)
     if cursor.accept("SET", "STATEMENT"):
         while cursor.rest and not cursor.accept("FOR"):
             cursor.at += 1
@@ -151,7 +151,7 @@ def _effects(found: list[SqlToken], database: str) -> list[Effect]:
         return []
     cursor.at += 1
     read = {"ALTER": _alter, "CREATE": _create, "DROP": _drop, "RENAME": _rename, "TRUNCATE": _truncate}
-    if word not in read or found[cursor.at - 1].kind != WORD:
+    if word not in read or tokens[cursor.at - 1].kind != WORD:
         raise UnknownStatement(word)
     return read[word](cursor, database)
 

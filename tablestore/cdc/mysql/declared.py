@@ -67,10 +67,10 @@ class DeclaredColumns:
     ) -> pa.RecordBatch:
         """These columns of rows of the table, committed `seconds` after 1970 (None: of a snapshot); raises
         SchemaMismatch for a value that does not fit."""
-        known, metadata = {f.name: f for f in self.fields}, dict(self.metadata)
+        fields, metadata = {f.name: f for f in self.fields}, dict(self.metadata)
         source, arrays = SourceName(table.database, table.name), []
         for name in names:
-            declared = known[name]
+            declared = fields[name]
             if name in metadata:
                 what = metadata[name]
                 array = metadata_values(what, source, rows.num_rows, seconds)
@@ -87,7 +87,7 @@ class DeclaredColumns:
             arrays.append(array)
         if not arrays:
             return rows.select([])
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([known[n].arrow for n in names]))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([fields[n].arrow for n in names]))
 
 
 def fits(source: DataType, declared: DataType) -> bool:

@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.chunks import chunk_plan
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import Kinds, keyed
-from tablestore.cdc.databases.table_states import READING, SETTLING
+from tablestore.cdc.databases.table_states import READING
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
@@ -147,7 +148,7 @@ class BinlogPiece:
 
 
 @dataclass(frozen=True)
-class ChunkPiece:
+class MysqlChunkPiece:
     """The rows of a key range, in a read view at or after a position. Where each change comes `once`, and of
     a table without a key, they are those of the position itself: what was logged between it and the view is
     undone.
@@ -288,35 +289,25 @@ def log_pieces(
     return [table for table in groups if table]
 
 
-def chunk_plan(
+def next_chunks(
     connection: Connection, here: DatabaseProgress, definitions: Definitions, chunk_rows: int, chunks: int
 ) -> tuple[dict[SourceName, TableProgress], TablestoreError | None]:
     """(tables whose next rows a batch reads, and what their chunks are; what came between)."""
-    reading = {name: progress for name, progress in here.tables.items() if progress.state == READING}
-    counts = row_counts(connection, list(reading)) if reading else {}
-    plan: dict[SourceName, TableProgress] = {}
-    budget = float(max(1, chunks))
-    for name, progress in reading.items():
-        if budget <= 0:
-            break
+    reading = [name for name, progress in here.tables.items() if progress.state == READING]
+    counts = row_counts(connection, reading) if reading else {}
+
+    def next_bound(progress: TableProgress, low: Key | None) -> Key | None:
         table = definitions.get(progress.digest)
         assert table is not None, "lost definitions are looked up first"
-        bounds: list[Key] = []
-        key, last = progress.key, False
-        try:
-            while budget > 0 and not last:
-                high = next_range(connection, table, key, chunk_rows).high
-                if high is None:
-                    last, small = True, (counts.get(name) or 0) / max(1, chunk_rows)
-                    budget -= min(1.0, max(_LEAST_SHARE, small))
-                else:
-                    bounds.append(high)
-                    key, budget = high, budget - 1
-        except (NotFound, InvalidRequest) as e:  # it was altered: the log says so
-            return {}, e
-        state = SETTLING if last else READING
-        plan[name] = replace(progress, state=state, key=None if last else key, bounds=tuple(bounds))
-    return plan, None
+        return next_range(connection, table, low, chunk_rows).high
+
+    def share(name: SourceName) -> float:
+        return min(1.0, max(_LEAST_SHARE, (counts.get(name) or 0) / max(1, chunk_rows)))
+
+    try:
+        return chunk_plan(here.tables, chunks, next_bound, share=share), None
+    except (NotFound, InvalidRequest) as e:  # it was altered: the log says so
+        return {}, e
 
 
 def _patiently(action: Callable[[], T], table: SourceTable, seconds: float) -> T:

@@ -173,14 +173,12 @@ def cut_row_images(
     while event < len(starts):
         if at < 0:
             at = starts[event]
-        stop = ends[event]
-        turn = 0
+        stop, turn = ends[event], 0
         while at < stop:
             if turn == 0 and row + 2 > capacity:
                 return row, event, at
-            nulls = at
+            nulls, slot = at, row
             at += bitmap
-            slot = row
             for c in range(columns):
                 width = widths[c]
                 offsets[slot] = at

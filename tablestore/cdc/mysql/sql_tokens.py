@@ -132,13 +132,13 @@ class TokenCursor:
         return list(by_commas(self.tokens[begin : self.at - 1]))
 
 
-def by_commas(found: Sequence[SqlToken]) -> Iterator[Sequence[SqlToken]]:
+def by_commas(tokens: Sequence[SqlToken]) -> Iterator[Sequence[SqlToken]]:
     """The parts between commas that are in no brackets."""
     begin = depth = 0
-    for i, token in enumerate(found):
+    for i, token in enumerate(tokens):
         if token.kind == SIGN:
             depth += {"(": 1, ")": -1}.get(token.text, 0)
             if token.text == "," and not depth:
-                yield found[begin:i]
+                yield tokens[begin:i]
                 begin = i + 1
-    yield found[begin:]
+    yield tokens[begin:]

@@ -29,6 +29,7 @@ import pyarrow as pa
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import TableRows
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceTable
@@ -38,7 +39,7 @@ from tablestore.cdc.mysql.dump import Dump
 from tablestore.cdc.mysql.events import FIRST_OFFSET
 from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys
 from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
-from tablestore.cdc.mysql.pieces import BinlogPiece, ChunkPiece, EachOnce
+from tablestore.cdc.mysql.pieces import BinlogPiece, EachOnce, MysqlChunkPiece
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import require_ready, server_id
@@ -252,20 +253,18 @@ class MysqlTable:
         return replace(here, key=None, bounds=(), position=end, server=server).to_json()
 
     def _planned(self, connection: Connection, here: _TableOffset) -> _TableOffset:
-        bounds: list[Key] = []
+        def next_bound(low: Key | None) -> Key | None:
+            return next_range(connection, self.table, low, self.chunk_rows).high
+
+        bounds: tuple[Key, ...] = ()
         last = not self._compares
-        while len(bounds) < max(1, self.chunks) and not last:
-            low = bounds[-1] if bounds else here.key
-            high = next_range(connection, self.table, low, self.chunk_rows).high
-            if high is None:
-                last = True
-            else:
-                bounds.append(high)
+        if not last:
+            bounds, last = bounds_above(here.key, max(1, self.chunks), next_bound)
         position, server = _end_after(connection, here)
         if self.start.mode == SNAPSHOT and here.position is not None:
             position, server = here.position, here.server  # all rows are those of one moment
         key = None if last else bounds[-1]
-        return _TableOffset(not last, key, tuple(bounds), position, server)
+        return _TableOffset(not last, key, bounds, position, server)
 
     @property
     def _compares(self) -> bool:
@@ -294,10 +293,8 @@ class MysqlTable:
             )
             pieces.append(DeclaredPiece(self, log))
         if here.snapshot:
-            lows = [here.key, *there.bounds]
-            highs = [*there.bounds, *([] if there.snapshot else [None])]
-            ranges = [KeyRange(low, high) for low, high in zip(lows, highs, strict=False)]
-            pieces += [self._chunk(keys, there.position, there.server) for keys in ranges]
+            ranges = chunk_ranges(here.key, there.bounds, last=not there.snapshot)
+            pieces += [self._chunk(KeyRange(*keys), there.position, there.server) for keys in ranges]
         return pieces
 
     def rows(self, columns: Sequence[str], at: Offset) -> Iterator[pa.RecordBatch]:
@@ -309,7 +306,7 @@ class MysqlTable:
 
     def _chunk(self, keys: KeyRange, position: LogPosition, server: int) -> DeclaredPiece:
         at = (position, server, self.patience_seconds)
-        return DeclaredPiece(self, ChunkPiece(self.address, self.table, keys, False, *at, self._once))
+        return DeclaredPiece(self, MysqlChunkPiece(self.address, self.table, keys, False, *at, self._once))
 
     @property
     def _once(self) -> EachOnce:
@@ -345,13 +342,13 @@ class DeclaredPiece:
     """A piece whose rows are shown as they are declared."""
 
     source: MysqlTable
-    piece: BinlogPiece | ChunkPiece
+    piece: BinlogPiece | MysqlChunkPiece
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """Its rows; no condition is pushed down to the server. Raises Unsupported where the table was
         altered, emptied or dropped."""
         table = self.source.needed(columns)
-        if isinstance(self.piece, ChunkPiece):
+        if isinstance(self.piece, MysqlChunkPiece):
             parts = replace(self.piece, definition=table).read()
         else:
             parts = replace(self.piece, definitions=(table,)).read()

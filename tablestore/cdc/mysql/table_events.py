@@ -351,8 +351,8 @@ class TableEvents:
         if progress is None or progress.state != UNUSABLE:
             self._note(SKIPPED, name, cause, reason=reason)
 
-    def _definition(self, known: TableProgress) -> SourceTable | None:
-        return self.definitions.get(known.digest)
+    def _definition(self, progress: TableProgress) -> SourceTable | None:
+        return self.definitions.get(progress.digest)
 
     def _note(self, kind: str, name: SourceName, cause: EventOrigin, **more: Any) -> None:
         item: dict[str, Any] = {"kind": kind, "table": [name.database, name.table]}

@@ -40,10 +40,10 @@ def column(slices: Slices, c: int, source: SourceColumn, type_: pa.DataType) -> 
     return text(values, source)
 
 
-def text(found: pa.Array, source: SourceColumn) -> pa.Array:
+def text(values: pa.Array, source: SourceColumn) -> pa.Array:
     """Bytes as text; raises InvalidRequest where they are not UTF-8."""
     try:
-        return found.cast(pa.string())
+        return values.cast(pa.string())
     except pa.ArrowInvalid as e:
         raise InvalidRequest(f"column {source.name!r} has a value that is not UTF-8: {e}") from None
 
@@ -98,10 +98,10 @@ def batch(
     return checked(arrays, columns, schema, any_key=any_key)
 
 
-def require_dates(slices: Slices, c: int, found: pa.Array, source: SourceColumn) -> None:
+def require_dates(slices: Slices, c: int, dates: pa.Array, source: SourceColumn) -> None:
     """Raise SchemaMismatch where column c has a zero or impossible date and its column refuses them."""
     if source.kind in DATES and source.zero_dates == FAIL and not source.in_key:
-        count = found.null_count - int(np.count_nonzero(slices.nulls(c)))
+        count = dates.null_count - int(np.count_nonzero(slices.nulls(c)))
         if count:
             raise SchemaMismatch(
                 f"column {source.name!r} of type {source.spelled} has {count} zero or impossible dates in a "
@@ -110,14 +110,14 @@ def require_dates(slices: Slices, c: int, found: pa.Array, source: SourceColumn)
 
 
 def checked(
-    made: list[pa.Array], columns: tuple[SourceColumn, ...], schema: pa.Schema, *, any_key: bool = False
+    arrays: list[pa.Array], columns: tuple[SourceColumn, ...], schema: pa.Schema, *, any_key: bool = False
 ) -> pa.RecordBatch:
     """The columns as a batch; raises InvalidRequest for an impossible date in a key, unless rows with
     `any_key` are wanted: it is NULL there."""
-    for array, source in zip(made, columns, strict=True):
+    for array, source in zip(arrays, columns, strict=True):
         if source.in_key and array.null_count and not any_key:
             row = pc.index(array.is_null(), True).as_py()
             raise InvalidRequest(
                 f"key column {source.name!r} holds no possible date, in row {row} of a batch"
             )
-    return pa.RecordBatch.from_arrays(made, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -32,11 +32,12 @@ from tablestore.cdc.capture.source import (
     TableEvent,
 )
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELATION, LogTable
-from tablestore.cdc.postgres.pieces import ChunkPiece, LogPiece, range_of
+from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, range_of
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_ready, server_of
 from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, quoted, tables_now
@@ -112,25 +113,25 @@ class PostgresDatabase:
     def events(self, start: Offset, end: Offset) -> list[TableEvent]:
         there = PostgresOffset.from_json(end)
         position = lsn_text(there.position or 0)
-        found = []
+        table_events = []
         for item in there.events:
             name = SourceName(*item["table"])
             table = there.tables[name].table if item.get("shaped") else None
             shape = None if table is None else table.shape
             event = TableEvent(item["kind"], name, position, shape, reason=item.get("reason", ""))
-            found.append(
+            table_events.append(
                 replace(
                     event, read_again=item.get("read_again", False), renamed_columns=item.get("renamed", {})
                 )
             )
-        return found
+        return table_events
 
-    def pieces(self, start: Offset, end: Offset) -> list[LogPiece | ChunkPiece]:
+    def pieces(self, start: Offset, end: Offset) -> list[PostgresLogPiece | PostgresChunkPiece]:
         """A piece of the log, then one for each chunk."""
         here, there = PostgresOffset.from_json(start), PostgresOffset.from_json(end)
         if there.events or there.position is None:
             return []
-        pieces: list[LogPiece | ChunkPiece] = []
+        pieces: list[PostgresLogPiece | PostgresChunkPiece] = []
         followed = tuple(
             p.table
             for n, p in there.tables.items()
@@ -138,16 +139,14 @@ class PostgresDatabase:
         )
         if here.position is not None and followed:
             span = (here.position, there.position)
-            pieces.append(LogPiece(self.address, self.slot, followed, *span, self.patience_seconds))
+            pieces.append(PostgresLogPiece(self.address, self.slot, followed, *span, self.patience_seconds))
         for name, progress in there.tables.items():
             before = here.tables.get(name)
             if before is None or before.state != READING or progress.table is None:
                 continue
-            last = progress.state != READING
-            highs = [*progress.bounds, *([None] if last else [])]
-            for low, high in zip([before.key, *progress.bounds], highs, strict=False):
-                where = (low, high, last and high is None, there.position)
-                pieces.append(ChunkPiece(self.address, progress.table, *where, self.patience_seconds))
+            for low, high in chunk_ranges(before.key, progress.bounds, last=progress.state == SETTLING):
+                where = (low, high, high is None, there.position)
+                pieces.append(PostgresChunkPiece(self.address, progress.table, *where, self.patience_seconds))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
@@ -227,7 +226,7 @@ class PostgresDatabase:
             if altered is not None:
                 return altered
             try:
-                plan = self._planned_chunks(connection, here)
+                plan = self._next_chunks(connection, here)
             except NotFound:
                 continue  # it was dropped or renamed at this moment
             log_end = connection.log_end()
@@ -271,7 +270,7 @@ class PostgresDatabase:
         that the log has otherwise than they are)."""
         if start >= end:
             return (), [], []
-        found = connection.rows(_CHANGED, self.slot.name, lsn_text(end), self.slot.publication)
+        messages = connection.rows(_CHANGED, self.slot.name, lsn_text(end), self.slot.publication)
         mine = {
             p.table.number: (name, p.table)
             for name, p in here.tables.items()
@@ -280,7 +279,7 @@ class PostgresDatabase:
         changed: list[int] = []
         commits: list[list[int]] = []
         others: list[SourceName] = []
-        for message, count in found:
+        for message, count in messages:
             code, number = message[0], int.from_bytes(message[1:5], "big")
             if code == BEGIN:
                 commits.append([int.from_bytes(message[1:], "big") + EPOCH_SECONDS, count])
@@ -292,29 +291,16 @@ class PostgresDatabase:
                     others.append(name)
         return tuple(dict.fromkeys(changed)), commits, others
 
-    def _planned_chunks(
+    def _next_chunks(
         self, connection: Connection, here: PostgresOffset
     ) -> dict[SourceName, PostgresProgress]:
         """Tables whose next rows a batch reads, and what their chunks are."""
-        plan: dict[SourceName, PostgresProgress] = {}
-        left = self.chunks
-        for name, progress in here.tables.items():
-            if left <= 0:
-                break
-            if progress.state != READING or progress.table is None:
-                continue
-            bounds: list[str] = []
-            key, last = progress.key, False
-            while left > 0 and not last:
-                left -= 1
-                high = _next_bound(connection, progress.table, key, self.chunk_rows)
-                last = high is None
-                if high is not None:
-                    bounds.append(high)
-                    key = high
-            state = SETTLING if last else READING
-            plan[name] = replace(progress, state=state, key=None if last else key, bounds=tuple(bounds))
-        return plan
+
+        def next_bound(progress: PostgresProgress, low: str | None) -> str | None:
+            assert progress.table is not None, "a table that is read has a definition"
+            return _next_bound(connection, progress.table, low, self.chunk_rows)
+
+        return chunk_plan(here.tables, self.chunks, next_bound)
 
     def _with_events(
         self,
@@ -386,5 +372,5 @@ def _next_bound(connection: Connection, table: PostgresTable, low: str | None, r
     query += (
         where + in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + f"%s) k ORDER BY {in_statement(name)}"
     )
-    found: Sequence[tuple[Any, ...]] = connection.rows(query, *values, max(1, rows) - 1)
-    return str(found[0][0]) if len(found) > 1 else None
+    keys: Sequence[tuple[Any, ...]] = connection.rows(query, *values, max(1, rows) - 1)
+    return str(keys[0][0]) if len(keys) > 1 else None

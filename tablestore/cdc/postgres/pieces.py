@@ -38,7 +38,7 @@ _LOOKED_UP = 5_000  # rows in a statement
 
 
 @dataclass(frozen=True)
-class LogPiece:
+class PostgresLogPiece:
     """The changes of tables in transactions whose commits are at `start` or later, and before `end`."""
 
     address: Address
@@ -102,7 +102,7 @@ class LogPiece:
 
 
 @dataclass(frozen=True)
-class ChunkPiece:
+class PostgresChunkPiece:
     """The rows of a range of keys, above `low` and not above `high`, in a view that has all of the log before
     `position`."""
 
@@ -226,14 +226,14 @@ def _changes(
         if mask.any():
             kept = kept & ~mask
             shown = rows.filter(pa.array(mask)).to_pylist()
-            found = zip(
+            misfits = zip(
                 kinds[mask].tolist(),
                 slices.taken(mask).binary(place).to_pylist(),
                 [None] * len(shown) if seconds is None else seconds[mask].tolist(),
                 shown,
                 strict=True,
             )
-            for kind, value, when, row in found:
+            for kind, value, when, row in misfits:
                 text = value.decode()[:80] if value else None
                 reason = f"column {c.name!r}: {text!r} is no value of {c.type}"
                 as_json = json.dumps(row, default=str, ensure_ascii=False)

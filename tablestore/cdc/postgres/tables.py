@@ -194,8 +194,8 @@ class PostgresTable:
 
     def only_grown(self, before: PostgresTable) -> bool:
         """Whether its rows are those of before, with columns more that are NULL in them."""
-        known = {c.number for c in before.columns}
-        added = [c for c in self.columns if c.number not in known]
+        numbers_before = {c.number for c in before.columns}
+        added = [c for c in self.columns if c.number not in numbers_before]
         return self.includes(before) and self.storage == before.storage and not any(c.fills for c in added)
 
     def renamed_columns(self, before: PostgresTable) -> dict[str, str]:
@@ -269,8 +269,8 @@ def tables_now(
 ) -> dict[SourceName, PostgresTable | str]:
     """The chosen tables, or the one with a number; if `refuse`, of one that cannot be captured the reason,
     with the statement that mends it. To be called in a view, so that all of it is of one moment."""
-    found = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES, only, only)}
-    chosen = {name: row for name, row in sorted(found.items()) if choose(name)}
+    rows_by_name = {SourceName(row[1], row[2]): row for row in connection.rows(_TABLES, only, only)}
+    chosen = {name: row for name, row in sorted(rows_by_name.items()) if choose(name)}
     numbers = [row[0] for row in chosen.values()]
     columns: dict[int, list[PostgresColumn]] = {}
     for number, *column in connection.rows(_COLUMNS, numbers):

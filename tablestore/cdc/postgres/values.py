@@ -72,14 +72,14 @@ def _bytes(slices: Slices, c: int) -> pa.Array:
     offsets, lengths = slices.offsets.copy(), slices.lengths.copy()
     offsets[c] += 2
     lengths[c] = np.where(lengths[c] < 0, lengths[c], lengths[c] - 2)
-    found = replace(slices, offsets=offsets, lengths=lengths).binary(c)
-    _, edges, digits = found.buffers()
-    places = np.frombuffer(edges, np.int32)[found.offset : found.offset + len(found) + 1]
+    hex_texts = replace(slices, offsets=offsets, lengths=lengths).binary(c)
+    _, edges, digits = hex_texts.buffers()
+    places = np.frombuffer(edges, np.int32)[hex_texts.offset : hex_texts.offset + len(hex_texts) + 1]
     nibbles = _HEX[np.frombuffer(digits, np.uint8)[places[0] : places[-1]]]
     values = (nibbles[0::2] << 4) | nibbles[1::2]
     starts = ((places - places[0]) // 2).astype(np.int32)
     parts = [pa.array(~slices.nulls(c)).buffers()[1], pa.py_buffer(starts), pa.py_buffer(values)]
-    return pa.Array.from_buffers(pa.binary(), len(found), parts)
+    return pa.Array.from_buffers(pa.binary(), len(hex_texts), parts)
 
 
 def columns_of(

@@ -67,5 +67,5 @@ def plan_lines(found: Sequence[PreviewTable]) -> list[str]:
     return lines
 
 
-def _counted(one: PreviewTable) -> str:
-    return str(one.source) + ("" if one.rows is None else f" (about {one.rows:,} rows)")
+def _counted(table: PreviewTable) -> str:
+    return str(table.source) + ("" if table.rows is None else f" (about {table.rows:,} rows)")

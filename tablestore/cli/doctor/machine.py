@@ -47,7 +47,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Java:
+class JavaVersion:
     """A java program and the major version it says; `major` 0: it does not run."""
 
     path: str
@@ -135,7 +135,7 @@ def python_finding() -> Finding:
     )
 
 
-def look_for_java(environment: Mapping[str, str]) -> tuple[Java | None, Java | None]:
+def look_for_java(environment: Mapping[str, str]) -> tuple[JavaVersion | None, JavaVersion | None]:
     """The java of JAVA_HOME and the one in PATH; None where there is none."""
     home = environment.get("JAVA_HOME")
     at_home = ask_java(str(Path(home) / "bin" / "java")) if home else None
@@ -143,17 +143,17 @@ def look_for_java(environment: Mapping[str, str]) -> tuple[Java | None, Java | N
     return at_home, ask_java(in_path) if in_path else None
 
 
-def ask_java(path: str) -> Java:
+def ask_java(path: str) -> JavaVersion:
     """What a java program says of itself."""
     try:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return Java(path, 0, "does not run")
+        return JavaVersion(path, 0, "does not run")
     match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr + done.stdout)
-    return Java(path, int(match[2]), match[1]) if match else Java(path, 0, "does not run")
+    return JavaVersion(path, int(match[2]), match[1]) if match else JavaVersion(path, 0, "does not run")
 
 
-def java_findings(at_home: Java | None, in_path: Java | None) -> list[Finding]:
+def java_findings(at_home: JavaVersion | None, in_path: JavaVersion | None) -> list[Finding]:
     """The java that Spark will start (JAVA_HOME before PATH), then whether it has the vector module."""
     used = at_home if at_home and at_home.major >= OLDEST_JAVA else in_path
     if used is None or used.major < OLDEST_JAVA:
@@ -169,7 +169,7 @@ def java_findings(at_home: Java | None, in_path: Java | None) -> list[Finding]:
     return [Finding("Java", said), vector_finding(used)]
 
 
-def vector_finding(java: Java) -> Finding:
+def vector_finding(java: JavaVersion) -> Finding:
     """`jdk.incubator.vector` is optional: Spark's own linear algebra is faster with it."""
     done = subprocess.run([java.path, "--list-modules"], capture_output=True, text=True, check=False)
     if "jdk.incubator.vector" in done.stdout:
@@ -249,11 +249,13 @@ def _memory() -> tuple[int, int]:
     return memory.total, memory.available
 
 
-def _places(at_home: Java | None, in_path: Java | None) -> tuple[tuple[str, Java | None], ...]:
+def _places(
+    at_home: JavaVersion | None, in_path: JavaVersion | None
+) -> tuple[tuple[str, JavaVersion | None], ...]:
     return ("JAVA_HOME is", at_home), ("in PATH is", in_path)
 
 
-def _described(where: str, java: Java) -> str:
+def _described(where: str, java: JavaVersion) -> str:
     return f"{where} {java.version} ({java.path})"
 
 

@@ -15,7 +15,7 @@ from tablestore.cli.opening import NotOpened, location_of, one_line
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class TableDiagnosis:
     """What is said of one table: its damage, or that it cannot be mended, else the doctor's findings."""
 
     table: str
@@ -25,7 +25,7 @@ class Health:
 
 def examined(
     path: str, options: Mapping[str, str], *, mend: bool, readers: bool, program: str
-) -> list[Health]:
+) -> list[TableDiagnosis]:
     """The health of the table at `path`, or of all tables of a warehouse or database there; with `readers`
     who would read it wrongly.
 
@@ -53,14 +53,16 @@ def _tables_of(place: str, options: Mapping[str, Any]) -> list[str]:
     return [f"{lake.warehouse}/{db}.db/{table}" for db, _, table in names if database in (None, db)]
 
 
-def _table(place: str, options: Mapping[str, str], *, mend: bool, readers: bool, program: str) -> Health:
+def _table(
+    place: str, options: Mapping[str, str], *, mend: bool, readers: bool, program: str
+) -> TableDiagnosis:
     try:
         if readers:
-            return Health(place, False, ts.open(place, options=options).inspect.readers().text)
+            return TableDiagnosis(place, False, ts.open(place, options=options).inspect.readers().text)
         repair = ts.mend(place, dry_run=not mend, options=options)
     except ts.Corrupt as error:
         ill = "is broken" if readers else "cannot be mended"
-        return Health(place, True, f"{place}: {ill}\n  {error}")
+        return TableDiagnosis(place, True, f"{place}: {ill}\n  {error}")
     if repair:
         stays = bool(repair.remaining) or not mend
         more = (
@@ -68,8 +70,8 @@ def _table(place: str, options: Mapping[str, str], *, mend: bool, readers: bool,
             if not mend and repair.changes
             else ""
         )
-        return Health(place, stays, repair.text + more)
-    return Health(place, False, ts.open(place, options=options).inspect.doctor().text)
+        return TableDiagnosis(place, stays, repair.text + more)
+    return TableDiagnosis(place, False, ts.open(place, options=options).inspect.doctor().text)
 
 
 def report(options: argparse.Namespace) -> int:

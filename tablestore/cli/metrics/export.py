@@ -98,13 +98,14 @@ def exporting(name: str | None, source: MetricsSource) -> Iterator[None]:
 
 
 def _exporter(name: str) -> Any:
-    known = {each.name: each for each in entry_points(group=_GROUP)}
-    if name not in known:
+    exporters = {each.name: each for each in entry_points(group=_GROUP)}
+    if name not in exporters:
         raise InvalidRequest(
-            f"{_BY} {name}: no installed package has this exporter; there are {', '.join(sorted(known))}. "
+            f"{_BY} {name}: no installed package has this exporter; there are "
+            f"{', '.join(sorted(exporters))}. "
             "For OTLP: pip install opentelemetry-exporter-otlp-proto-http, and otlp_proto_http"
         )
-    return known[name].load()()
+    return exporters[name].load()()
 
 
 def _interval_seconds() -> float:

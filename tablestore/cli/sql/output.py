@@ -90,13 +90,13 @@ def _is_bare(kind: pa.DataType) -> bool:
     return is_number(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
 
 
-def _in_csv(found: pa.Array) -> pa.Array:
+def _in_csv(texts: pa.Array) -> pa.Array:
     """Texts in quotes where they need them."""
-    needed = pc.match_substring_regex(found, r'^$|^\s|\s$|[,"\r\n]')
+    needed = pc.match_substring_regex(texts, r'^$|^\s|\s$|[,"\r\n]')
     if not pc.any(needed).as_py():
-        return found
-    doubled = pc.replace_substring(found, '"', '""')
-    return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), found)
+        return texts
+    doubled = pc.replace_substring(texts, '"', '""')
+    return pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
 
 
 def json_texts(column: pa.Array) -> pa.Array:
@@ -124,14 +124,14 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
 
-def _json_texts(found: pa.Array) -> pa.Array:
+def _json_texts(texts: pa.Array) -> pa.Array:
     """Texts in quotes; those with characters that JSON escapes one by one."""
-    special = pc.match_substring_regex(found, r'[\x00-\x1f"\\]')
-    quoted = pc.binary_join_element_wise('"', found, '"', "")
+    special = pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')
+    quoted = pc.binary_join_element_wise('"', texts, '"', "")
     if not pc.any(special).as_py():
         return quoted
     special = special.fill_null(False)
-    escaped = [json.dumps(text, ensure_ascii=False) for text in found.filter(special).to_pylist()]
+    escaped = [json.dumps(text, ensure_ascii=False) for text in texts.filter(special).to_pylist()]
     return pc.replace_with_mask(quoted, special, pa.array(escaped, pa.string()))
 
 

@@ -57,18 +57,22 @@ def _tables(tables: tuple[TableState, ...], now: float) -> Table:
     return grid
 
 
-def _why(one: TableState) -> Text:
+def _why(state: TableState) -> Text:
     """Why it failed, and what may be lost."""
-    why = Text(one.reason, style="red", overflow="ellipsis")
-    return why.append(f"{' · ' if one.reason else ''}{one.warning}", style="yellow") if one.warning else why
+    why = Text(state.reason, style="red", overflow="ellipsis")
+    return (
+        why.append(f"{' · ' if state.reason else ''}{state.warning}", style="yellow")
+        if state.warning
+        else why
+    )
 
 
-def age_text(one: TableState, now: float) -> str:
+def age_text(state: TableState, now: float) -> str:
     """`2.1 s ago of 5 s`: when the lake last had all, and how fresh it should be."""
-    if one.tiered_at is None:
+    if state.tiered_at is None:
         return "never"
-    wanted = "" if one.freshness is None else f" of {duration(int(1000 * one.freshness))}"
-    return f"{duration(int(1000 * max(now - one.tiered_at, 0)))} ago{wanted}"
+    wanted = "" if state.freshness is None else f" of {duration(int(1000 * state.freshness))}"
+    return f"{duration(int(1000 * max(now - state.tiered_at, 0)))} ago{wanted}"
 
 
 def _splits(splits: tuple[SplitReport, ...]) -> Table:
@@ -83,27 +87,27 @@ def _splits(splits: tuple[SplitReport, ...]) -> Table:
     return table
 
 
-def round_line(one: RoundReport) -> str:
+def round_line(report: RoundReport) -> str:
     """A round that ended, in a line."""
-    seconds = (one.ended or one.started) - one.started
-    speed = f", {one.rows / seconds:,.0f} rows/s" if one.rows and seconds > 0 else ""
-    snapshot = "" if one.snapshot_id is None else f" in snapshot {one.snapshot_id}"
-    why = f": {one.reason}" if one.reason else ""
-    notes = "".join(f"; {note}" for note in one.notes)
+    seconds = (report.ended or report.started) - report.started
+    speed = f", {report.rows / seconds:,.0f} rows/s" if report.rows and seconds > 0 else ""
+    snapshot = "" if report.snapshot_id is None else f" in snapshot {report.snapshot_id}"
+    why = f": {report.reason}" if report.reason else ""
+    notes = "".join(f"; {note}" for note in report.notes)
     took = duration(int(1000 * seconds))
-    return f"{one.table} {one.outcome}{why} {one.rows:,} rows{snapshot}, {took}{speed}{notes}"
+    return f"{report.table} {report.outcome}{why} {report.rows:,} rows{snapshot}, {took}{speed}{notes}"
 
 
-def emit_round(one: RoundReport) -> None:
+def emit_round(report: RoundReport) -> None:
     """A round that ended as an event."""
     emit(
         "round",
-        round_line(one),
-        table=one.table,
-        outcome=one.outcome,
-        snapshot=one.snapshot_id,
-        rows=one.rows,
-        error=one.reason,
+        round_line(report),
+        table=report.table,
+        outcome=report.outcome,
+        snapshot=report.snapshot_id,
+        rows=report.rows,
+        error=report.reason,
     )
 
 

@@ -103,11 +103,11 @@ def _count(tables: Sequence[TableStatus]) -> str:
     return many(len(tables), "table")
 
 
-def _due(one: TableStatus, now: float) -> str:
+def _due(status: TableStatus, now: float) -> str:
     """`in 2.1 s`, or since when it waits or is with a service."""
-    if one.due_ms is not None:
-        return f"in {duration(max(one.due_ms - round(now * 1000), 0))}"
-    return f"{one.state.lower()} for {duration(max(round(now * 1000) - one.since_ms, 0))}"
+    if status.due_ms is not None:
+        return f"in {duration(max(status.due_ms - round(now * 1000), 0))}"
+    return f"{status.state.lower()} for {duration(max(round(now * 1000) - status.since_ms, 0))}"
 
 
 def changes(before: dict[int, TableStatus], tables: Sequence[TableStatus]) -> Iterator[str]:

@@ -209,9 +209,9 @@ def notes_on(options: Mapping[str, str]) -> Iterator[str]:
         yield f"{_unsupported(key, value, refusal).feature} is ignored: {refusal.why}"
 
 
-def _unsupported(key: str, value: str, found: Refused) -> Unsupported:
+def _unsupported(key: str, value: str, refused: Refused) -> Unsupported:
     """The error; it shows the value only where another one is accepted (others may be secrets)."""
-    return Unsupported(f"{key} = {value}" if found.unless else key, found.why)
+    return Unsupported(f"{key} = {value}" if refused.unless else key, refused.why)
 
 
 def _refused(options: Mapping[str, str]) -> Iterator[tuple[str, str, Refused]]:

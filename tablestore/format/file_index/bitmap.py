@@ -33,7 +33,7 @@ def takes(t: DataType) -> bool:
     return t.root in (*_TYPES, "TIMESTAMP", "TIMESTAMP_LTZ") or t.is_string
 
 
-class Writer:
+class BitmapWriter:
     """Makes the index of a file from its cells."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
@@ -103,7 +103,7 @@ def _blocks(entries: Sequence[tuple[bytes, int, int]], block_bytes: int) -> byte
     return struct.pack(">i", len(blocks)) + b"".join(index) + struct.pack(">i", offset) + b"".join(bodies)
 
 
-class Reader:
+class BitmapReader:
     """Reads one index. `rows_of` takes values in the form of `values.literals`; damage raises ValueError."""
 
     def __init__(self, data: bytes, t: DataType, expected: int) -> None:

@@ -47,7 +47,7 @@ def takes(t: DataType) -> bool:
     return t.root in _TYPES or t.is_string or t.is_binary
 
 
-class Writer:
+class BloomWriter:
     """Makes the filter of a file from its cells; memory is that of the filter."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
@@ -70,12 +70,12 @@ class Writer:
         return struct.pack(">i", self._hashes) + self._set.tobytes()
 
 
-def _hashed(found: IndexedCells, t: DataType) -> np.ndarray:
+def _hashed(cells: IndexedCells, t: DataType) -> np.ndarray:
     """Distinct hashes of the cells that are not NULL."""
-    if found.texts is not None:
-        return xxh64(found.texts.drop_null().unique())
-    assert found.ordinals is not None
-    return wang(values.bits(np.unique(found.ordinals[found.valid]), t))
+    if cells.texts is not None:
+        return xxh64(cells.texts.drop_null().unique())
+    assert cells.ordinals is not None
+    return wang(values.bits(np.unique(cells.ordinals[cells.valid]), t))
 
 
 def _places(hashed: np.ndarray, count: int, bits: int) -> Iterable[np.ndarray]:

@@ -28,7 +28,7 @@ def takes(t: DataType) -> bool:
     return t.root in _TYPES or (t.root == "DECIMAL" and t.precision <= 18)
 
 
-class Writer:
+class BitSliceWriter:
     """Makes the index of a file from its cells."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:

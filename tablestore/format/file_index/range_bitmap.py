@@ -41,7 +41,7 @@ def takes(t: DataType) -> bool:
     return t.root in _TYPES or t.is_string or (t.root == "DECIMAL" and t.precision <= 18)
 
 
-class Writer:
+class RangeBitmapWriter:
     """Makes the index of a file from its cells."""
 
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:

@@ -78,7 +78,7 @@ def _leaf(kind: str, data: bytes | None, leaf: Leaf, t: DataType, rows: int) -> 
         wanted = _wanted(leaf, t)
         return wanted is None or any(bloom.may_hold(data, v, t) for v in wanted)
     if kind == bitmap.KIND:
-        return _by_bitmap(bitmap.Reader(data, t, rows), leaf, t)
+        return _by_bitmap(bitmap.BitmapReader(data, t, rows), leaf, t)
     if kind == bsi.KIND:
         return _by_values(*bsi.read(data, rows), leaf, t)
     if kind == range_bitmap.KIND:
@@ -106,7 +106,7 @@ def _refused(leaf: Leaf, t: DataType) -> list[Any] | None:
     return None
 
 
-def _by_bitmap(reader: bitmap.Reader, leaf: Leaf, t: DataType) -> Selection:
+def _by_bitmap(reader: bitmap.BitmapReader, leaf: Leaf, t: DataType) -> Selection:
     def mask_of(some: list[Any]) -> np.ndarray:
         mask = np.zeros(reader.rows, dtype=bool)
         for value in some:

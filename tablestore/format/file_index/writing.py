@@ -24,6 +24,12 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
 
 KINDS: dict[str, Any] = {m.KIND: m for m in (bloom, bitmap, bsi, range_bitmap)}
+_WRITERS: dict[str, Any] = {
+    bloom.KIND: bloom.BloomWriter,
+    bitmap.KIND: bitmap.BitmapWriter,
+    bsi.KIND: bsi.BitSliceWriter,
+    range_bitmap.KIND: range_bitmap.RangeBitmapWriter,
+}
 _PREFIX, _COLUMNS = "file-index.", ".columns"
 
 
@@ -103,7 +109,7 @@ def _refuse_strays(index_options: Mapping[str, str], specs: list[IndexSpec]) -> 
 
 def _writer(spec: IndexSpec) -> Any:
     try:
-        return KINDS[spec.kind].Writer(spec.type, spec.options)
+        return _WRITERS[spec.kind](spec.type, spec.options)
     except ValueError as e:
         raise InvalidOption(f"an option of the {spec.kind} index of {spec.name!r} is wrong: {e}") from None
 

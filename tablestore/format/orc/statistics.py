@@ -61,9 +61,9 @@ def _require_same(name: str, column: pa.Array, said: Message) -> None:
                 raise ValueError(f"column {name!r}: {wrong[0]} is {wrong[1]}, its statistics say {wrong[2]}")
 
 
-def far_times(found: bytes) -> bool:
+def far_times(statistics: bytes) -> bool:
     """Whether statistics of timestamps admit years that nanoseconds in 64 bits do not reach."""
-    said = structure.message(found)
+    said = structure.message(statistics)
     if structure.first(said, _COUNT) == 0:
         return False
     bounds = structure.message(said[_TIMES][-1]) if _TIMES in said else {}

@@ -264,10 +264,10 @@ def first(found: Message, number: int) -> int:
     return values[-1]
 
 
-def numbers(found: Message, number: int) -> list[int]:
+def numbers(message: Message, number: int) -> list[int]:
     """A repeated integer field, packed or not."""
     values: list[int] = []
-    for value in found.get(number, ()):
+    for value in message.get(number, ()):
         if isinstance(value, int):
             values.append(value)
             continue

@@ -328,7 +328,7 @@ def read_rows(
     path: str,
     schema: TableSchema,
     wanted: pa.Schema,
-    known: PageLayout,
+    layout: PageLayout,
     group: int,
     places: np.ndarray,
     *,
@@ -336,40 +336,40 @@ def read_rows(
 ) -> pa.RecordBatch | None:
     """The rows of a row group at `places`, ascending; None where whole columns must be read for them, or
     nearly so."""
-    if known.group_rows(group) < _FEW_ROWS:
+    if layout.group_rows(group) < _FEW_ROWS:
         return None
-    with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, known.headers)) as source:
-        if not known.reads(wanted.names):
+    with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, layout.headers)) as source:
+        if not layout.reads(wanted.names):
             return None
-        begins, ends = known.stretches(source, group, places, wanted.names)
-        if 2 * int((ends - begins).sum()) > known.group_rows(group):
+        begins, ends = layout.stretches(source, group, places, wanted.names)
+        if 2 * int((ends - begins).sum()) > layout.group_rows(group):
             return None
         names = tuple(wanted.names)
-        if dictionary and (group, names) not in known.encoded:
-            positions = file_stats.leaf_positions(known.footer)
-            texts = _dictionary_columns(known.footer, [group], positions, _texts(schema, wanted))
-            known.encoded[group, names] = texts
-        texts = known.encoded[group, names] if dictionary else []
+        if dictionary and (group, names) not in layout.encoded:
+            positions = file_stats.leaf_positions(layout.footer)
+            texts = _dictionary_columns(layout.footer, [group], positions, _texts(schema, wanted))
+            layout.encoded[group, names] = texts
+        texts = layout.encoded[group, names] if dictionary else []
         last = int(places[-1] - begins[-1] + 1)
-        batch = known.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
+        batch = layout.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
         skipped = begins - np.concatenate([[0], np.cumsum(ends - begins)[:-1]])
         at = places - skipped[np.searchsorted(begins, places, side="right") - 1]
         return _typed(batch.take(pa.array(at)), wanted, path, dictionary=dictionary)
 
 
 def page_bounds(
-    io: FileIO, path: str, known: PageLayout, group: int, name: str, t: DataType
+    io: FileIO, path: str, layout: PageLayout, group: int, name: str, t: DataType
 ) -> tuple[np.ndarray, list[object], list[object]] | None:
     """(first rows of a column's pages with the number of rows at the end, minimum, maximum raw values of the
     pages) in a row group; None where the page headers lack bounds."""
-    with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, known.headers)) as source:
-        if not known.reads([name]):
+    with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, layout.headers)) as source:
+        if not layout.reads([name]):
             return None
-        pages = known.page_bounds(source, group, name)
+        pages = layout.page_bounds(source, group, name)
     if pages is None:
         return None
-    at = file_stats.leaf_positions(known.footer)[name]
-    physical = known.footer.schema.column(at).physical_type
+    at = file_stats.leaf_positions(layout.footer)[name]
+    physical = layout.footer.schema.column(at).physical_type
     bounds = [file_stats.raw_value(b, t, physical=physical) for pair in pages[1] for b in pair]
     return None if None in bounds else (pages[0], bounds[::2], bounds[1::2])
 

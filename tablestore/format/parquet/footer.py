@@ -85,14 +85,14 @@ def _of_kinds(fields: Struct, kinds: Mapping[int, int]) -> Struct:
     return fields
 
 
-def _require_statistics(found: Struct, leaf: _ColumnLeaf) -> None:
-    for number, _, value in _of_kinds(found, _IN_STATISTICS):
+def _require_statistics(statistics: Struct, leaf: _ColumnLeaf) -> None:
+    for number, _, value in _of_kinds(statistics, _IN_STATISTICS):
         if number in _BOUNDS and len(value) < leaf.width:
             raise ValueError(f"a bound {value!r} of a column whose values have {leaf.width} bytes")
 
 
-def _require_sizes(found: Struct, leaf: _ColumnLeaf) -> None:
-    for number, _, value in _of_kinds(found, _IN_SIZES):
+def _require_sizes(sizes: Struct, leaf: _ColumnLeaf) -> None:
+    for number, _, value in _of_kinds(sizes, _IN_SIZES):
         if number == _TEXT_BYTES and leaf.kind != _BYTE_ARRAY:
             raise ValueError("text sizes of a column that is not text")
         if number in _HISTOGRAMS:

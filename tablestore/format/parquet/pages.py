@@ -201,12 +201,12 @@ class PageLayout:
             pages = self._kept(group, name, _indexed(source, chunk) or _walked(source, chunk))
         return pages
 
-    def _kept(self, group: int, name: str, found: _ChunkPages) -> _ChunkPages:
+    def _kept(self, group: int, name: str, pages: _ChunkPages) -> _ChunkPages:
         """Cache and return the pages of a column; equal first rows are shared with other columns."""
         with self._pages_lock:
             same = (p.firsts for (g, _), p in self._pages.items() if g == group)
-            shared = next((f for f in same if np.array_equal(f, found.firsts)), found.firsts)
-            kept = self._pages[group, name] = replace(found, firsts=shared)
+            shared = next((f for f in same if np.array_equal(f, pages.firsts)), pages.firsts)
+            kept = self._pages[group, name] = replace(pages, firsts=shared)
         return kept
 
 

@@ -256,8 +256,8 @@ def _floats(array: pa.Array, target: DataType) -> pa.Array:
     return text.cast(to_arrow(target))
 
 
-def _whole(found: pa.StructArray, name: str, absent: int) -> np.ndarray:
-    text = found.field(name)
+def _whole(parts: pa.StructArray, name: str, absent: int) -> np.ndarray:
+    text = parts.field(name)
     text = pc.if_else(pc.equal(text, ""), str(absent), text).fill_null(str(absent))
     return pc.utf8_slice_codeunits(text, 0, 9).cast(pa.int64()).to_numpy(zero_copy_only=False)
 

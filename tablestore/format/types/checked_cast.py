@@ -56,11 +56,11 @@ def attempted(action: Callable[[pa.Array], pa.Array], array: pa.Array, kind: pa.
     return pa.concat_arrays([values for values, _ in parts]), np.concatenate(flags)
 
 
-def lost(array: pa.Array, found: pa.Array) -> np.ndarray | None:
+def lost(array: pa.Array, result: pa.Array) -> np.ndarray | None:
     """Where a value became NULL."""
-    if found.null_count == array.null_count:
+    if result.null_count == array.null_count:
         return None
-    return flags(pc.and_(array.is_valid(), found.is_null()))
+    return flags(pc.and_(array.is_valid(), result.is_null()))
 
 
 def either(*masks: np.ndarray | None) -> np.ndarray | None:
@@ -99,10 +99,10 @@ def _may_exceed(array: pa.Array, length: int) -> bool:
     return bool(np.diff(offsets).max() > length)
 
 
-def _changed(array: pa.Array, found: pa.Array, source: DataType, target: DataType) -> np.ndarray | None:
+def _changed(array: pa.Array, result: pa.Array, source: DataType, target: DataType) -> np.ndarray | None:
     """Where the value is another one when it is cast back."""
     if target.root == "FLOAT" and source.root == "DOUBLE":
-        return flags(pc.and_(pc.is_finite(array), pc.invert(pc.is_finite(found))))
+        return flags(pc.and_(pc.is_finite(array), pc.invert(pc.is_finite(result))))
     if target.root not in _EXACT or source.root not in (*_EXACT, *casts.FLOATS):
         return None
     if target.root == "DATE" and source.root in casts.TIMES:
@@ -110,6 +110,6 @@ def _changed(array: pa.Array, found: pa.Array, source: DataType, target: DataTyp
         return flags(pc.not_equal(array, midnight))
     if not casts.allowed(target, source, explicit=True):
         return None
-    back, wrong = attempted(lambda a: casts.cast(a, target, source), found, array.type)
-    same = pc.or_kleene(pc.equal(back, array), found.is_null())
+    back, wrong = attempted(lambda a: casts.cast(a, target, source), result, array.type)
+    same = pc.or_kleene(pc.equal(back, array), result.is_null())
     return either(wrong, ~flags(same))

@@ -21,9 +21,9 @@ from tablestore.lsm.compaction.compaction_report import Compaction
 _PICKS, _VIOLATIONS = 8, 20
 
 
-def compaction_card(found: Compaction) -> str:
+def compaction_card(compaction: Compaction) -> str:
     """What each bucket's compaction did or would do."""
-    busy = found.busy or found.picks[:1]
+    busy = compaction.busy or compaction.picks[:1]
     heads = [("bucket", False), ("work", False), ("because", False), ("outcome", False)]
     lines = [
         [
@@ -35,16 +35,16 @@ def compaction_card(found: Compaction) -> str:
         for p in busy[:_PICKS]
     ]
     more = len(busy) - len(lines)
-    share = f"{len(found.busy):,} of {many(len(found.picks), 'bucket')} with work"
+    share = f"{len(compaction.busy):,} of {many(len(compaction.picks), 'bucket')} with work"
     what = "dry run: nothing is written"
-    if found.committed is not None:
-        snapshot = found.committed.snapshot
+    if compaction.committed is not None:
+        snapshot = compaction.committed.snapshot
         what = "nothing to commit" if snapshot is None else f"snapshot {snapshot}"
     return html.card(
         "Compaction",
         what,
         chip=("plain", share),
-        body=[html.rows(heads, lines) if lines else "", *map(html.words, found.sums)],
+        body=[html.rows(heads, lines) if lines else "", *map(html.words, compaction.sums)],
         note=many(more, "more bucket") if more > 0 else "",
     )
 
@@ -54,36 +54,36 @@ def _work(pick: Pick) -> TextCell:
     return TextCell("nothing", colour="ink3") if unit is None else TextCell(unit.text, colour="compact")
 
 
-def what_if_card(found: WhatIf) -> str:
+def what_if_card(what_if: WhatIf) -> str:
     """The verdict, and each number on both sides."""
-    asked = ", ".join(f"{k} = {v}" for k, v in found.asked.items())
-    heads = [("", False), (found.names[0], True), (found.names[1], True), ("", True)]
+    asked = ", ".join(f"{k} = {v}" for k, v in what_if.asked.items())
+    heads = [("", False), (what_if.names[0], True), (what_if.names[1], True), ("", True)]
     lines = [
         [
             TextCell(difference.name, colour="ink2"),
             *(TextCell(value, True) for value in difference.values),
             TextCell(difference.change.replace("-", "−"), True, "ink2"),
         ]
-        for difference in found.differences
+        for difference in what_if.differences
     ]
-    body = [html.line(found.verdict(), "ink"), html.rows(heads, lines), html.words(found.trust)]
+    body = [html.line(what_if.verdict(), "ink"), html.rows(heads, lines), html.words(what_if.trust)]
     return html.card("What if", asked, body=body)
 
 
-def violations_card(found: Sequence[Violation]) -> str:
+def violations_card(violations: Sequence[Violation]) -> str:
     """The violations, or that there are none."""
-    if not found:
+    if not violations:
         return html.card("Check", chip=("sound", "sound: every invariant holds"))
     heads = [("invariant", False), ("where", False), ("what", False)]
     lines = [
         [TextCell(v.invariant, colour="err"), TextCell(v.where), TextCell(v.text, wraps=True)]
-        for v in found[:_VIOLATIONS]
+        for v in violations[:_VIOLATIONS]
     ]
-    more = len(found) - len(lines)
-    kinds = ", ".join(sorted({v.invariant for v in found}))
+    more = len(violations) - len(lines)
+    kinds = ", ".join(sorted({v.invariant for v in violations}))
     return html.card(
         "Check",
-        chip=("broken", f"{many(len(found), 'violation')} of {kinds}"),
+        chip=("broken", f"{many(len(violations), 'violation')} of {kinds}"),
         body=[html.rows(heads, lines)],
         note=f"{more:,} more" if more > 0 else "",
     )
@@ -140,57 +140,57 @@ _FINDINGS, _LONGEST = 12, 600
 _SIGNS = {"risk": ("✕", "err"), "slow": ("▲", "warn"), "waste": ("▲", "warn"), "note": ("○", "ink2")}
 
 
-def diagnosis_card(found: Diagnosis) -> str:
+def diagnosis_card(diagnosis: Diagnosis) -> str:
     """The card of a diagnosis: each finding with its numbers and call; folded, what each rule looked at."""
-    at = "without a snapshot" if found.snapshot is None else f"at snapshot {found.snapshot}"
-    worst = found.findings[0].severity if found.findings else ""
+    at = "without a snapshot" if diagnosis.snapshot is None else f"at snapshot {diagnosis.snapshot}"
+    worst = diagnosis.findings[0].severity if diagnosis.findings else ""
     state = {"": "sound", "risk": "risk", "note": "plain"}.get(worst, "due")
     sound = [
         [TextCell(outcome.rule), TextCell(outcome.text, colour="ink2", wraps=True)]
-        for outcome in found.tried
+        for outcome in diagnosis.tried
         if not outcome.findings
     ]
-    more = len(found) - _FINDINGS
+    more = len(diagnosis) - _FINDINGS
     return html.card(
-        found.table,
-        f"{'readers' if found.readers else 'doctor'} · {at}",
-        chip=(state, found.summary),
+        diagnosis.table,
+        f"{'readers' if diagnosis.readers else 'doctor'} · {at}",
+        chip=(state, diagnosis.summary),
         body=[
-            *map(_finding, found.findings[:_FINDINGS]),
+            *map(_finding, diagnosis.findings[:_FINDINGS]),
             html.folded("looked at", html.rows([("", False), ("", False)], sound)) if sound else "",
         ],
         note=f"{many(more, 'more finding')}: iterate over it for all" if more > 0 else "",
     )
 
 
-def _finding(found: Finding) -> str:
-    sign, colour = _SIGNS[found.severity]
-    kind = f'<b style="font-weight:600;color:{ink(colour)}">{sign} {html.esc(found.severity)}: '
-    head = f"{kind}{html.esc(found.kind)}</b> {html.line(found.where)}"
-    asks = f"<div>decide: {html.esc(found.asks, longest=_LONGEST)}</div>" if found.asks else ""
-    said = f"<div>{html.esc(found.what, longest=_LONGEST)}</div><div>{html.line(found.numbers)}</div>"
-    return f"<div>{head}</div>{said}{html.words(found.remedy)}{asks}"
+def _finding(finding: Finding) -> str:
+    sign, colour = _SIGNS[finding.severity]
+    kind = f'<b style="font-weight:600;color:{ink(colour)}">{sign} {html.esc(finding.severity)}: '
+    head = f"{kind}{html.esc(finding.kind)}</b> {html.line(finding.where)}"
+    asks = f"<div>decide: {html.esc(finding.asks, longest=_LONGEST)}</div>" if finding.asks else ""
+    said = f"<div>{html.esc(finding.what, longest=_LONGEST)}</div><div>{html.line(finding.numbers)}</div>"
+    return f"<div>{head}</div>{said}{html.words(finding.remedy)}{asks}"
 
 
-def advice_card(found: BucketAdvice) -> str:
+def advice_card(advice: BucketAdvice) -> str:
     """The card of an advice on buckets: the alternatives, the proposed one among them, and the call."""
     heads = [(name, True) for name in ("buckets", "mean", "largest", "skew", "empty")]
     lines = [
         [
-            TextCell(f"{'→ ' if alternative.buckets == found.buckets else ''}{alternative.buckets:,}", True),
+            TextCell(f"{'→ ' if alternative.buckets == advice.buckets else ''}{alternative.buckets:,}", True),
             TextCell(size(alternative.mean_bytes), True),
             TextCell(size(alternative.largest_bytes), True),
             TextCell(f"{alternative.skew:.2f}", True),
             TextCell(f"{alternative.empty:,}", True),
             TextCell(alternative.verdict, colour="ink2"),
         ]
-        for alternative in found.alternatives
+        for alternative in advice.alternatives
     ]
-    notes = "".join(f"<div>{html.line(f'mind: {note}')}</div>" for note in found.notes)
+    notes = "".join(f"<div>{html.line(f'mind: {note}')}</div>" for note in advice.notes)
     return html.card(
-        many(found.buckets, "bucket"),
-        found.reason,
-        facts=[html.counted(found.question.rows, "row"), html.counted(found.partitions, "partition")],
+        many(advice.buckets, "bucket"),
+        advice.reason,
+        facts=[html.counted(advice.question.rows, "row"), html.counted(advice.partitions, "partition")],
         body=[notes, html.rows([*heads, ("", False)], lines)],
-        code=found.call,
+        code=advice.call,
     )

@@ -88,11 +88,11 @@ def _columns(plan: Plan, names: Sequence[str]) -> str:
     return html.rows([*heads, ("≈", False), ("to", False)], lines) + html.line(said, "ink3")
 
 
-def _distinct(one: dict[str, Any]) -> str:
+def _distinct(column: dict[str, Any]) -> str:
     """What was counted, else the most that there can be."""
-    if one["distinct"] is not None:
-        return f"≈ {one['distinct']:,}"
-    return f"≤ {one['distinct_most']:,}"
+    if column["distinct"] is not None:
+        return f"≈ {column['distinct']:,}"
+    return f"≤ {column['distinct_most']:,}"
 
 
 def _bars(spread: list[float] | None) -> str:
@@ -200,10 +200,10 @@ def plan_card(plan: Plan) -> str:
     )
 
 
-def explanation_card(found: Explanation) -> str:
+def explanation_card(explanation: Explanation) -> str:
     """The card of an explanation: files and bytes left after each rule, then its text."""
-    steps = found.steps().to_pylist()
-    names = found.steps().column_names
+    steps = explanation.steps().to_pylist()
+    names = explanation.steps().column_names
     heads = [(name.replace("_", " "), name not in ("rule", "step", "reason")) for name in names]
     lines = [
         [
@@ -214,9 +214,12 @@ def explanation_card(found: Explanation) -> str:
     ]
     return html.card(
         "Scan explained",
-        _where(found.plan),
-        chip=("plain", reads(found.plan)),
-        body=[html.rows(heads, lines) if lines else "", html.folded("file by file", html.words(repr(found)))],
+        _where(explanation.plan),
+        chip=("plain", reads(explanation.plan)),
+        body=[
+            html.rows(heads, lines) if lines else "",
+            html.folded("file by file", html.words(repr(explanation))),
+        ],
     )
 
 

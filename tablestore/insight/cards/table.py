@@ -116,9 +116,9 @@ def _drawn(snapshots: list[Snapshot]) -> str:
     return f'{timeline(snapshots)}<div style="font-size:11px">{below}</div>'
 
 
-def health_card(found: Health) -> str:
+def health_card(health: Health) -> str:
     """The card of a health: the verdict, the sums, the worst buckets."""
-    worst = found.buckets.slice(0, _WORST).to_pylist()
+    worst = health.buckets.slice(0, _WORST).to_pylist()
     heads = [
         ("bucket", False),
         ("runs", True),
@@ -138,16 +138,16 @@ def health_card(found: Health) -> str:
         ]
         for r in worst
     ]
-    more = found.buckets.num_rows - len(worst)
-    at = "no snapshot" if found.snapshot is None else f"snapshot {found.snapshot}"
+    more = health.buckets.num_rows - len(worst)
+    at = "no snapshot" if health.snapshot is None else f"snapshot {health.snapshot}"
     return html.card(
         "Health",
         at,
-        chip=(found.state, found.verdict),
+        chip=(health.state, health.verdict),
         facts=[
-            html.counted(found.files, "file"),
-            (size(found.bytes), ""),
-            html.counted(found.rows, "row", "stored"),
+            html.counted(health.files, "file"),
+            (size(health.bytes), ""),
+            html.counted(health.rows, "row", "stored"),
         ],
         body=[html.rows(heads, lines) if lines else ""],
         note=f"{many(more, 'more bucket')}: .buckets has them all" if more > 0 else "",

@@ -52,9 +52,9 @@ class DataCheck:
     """Checks files one by one, then the newest state bucket by bucket."""
 
     def __init__(
-        self, store: Store, found: Findings, lenient: set[str], at_once: Container[Place] = ()
+        self, store: Store, findings: Findings, lenient: set[str], at_once: Container[Place] = ()
     ) -> None:
-        self._store, self._found, self._lenient, self._at_once = store, found, lenient, at_once
+        self._store, self._found, self._lenient, self._at_once = store, findings, lenient, at_once
         self._keyed = bool(store.schema.primary_keys)
 
     def run(self, entries: Iterable[Named]) -> None:

@@ -32,8 +32,8 @@ Place = tuple[bytes, int]
 class IndexCheck:
     """Index files of the snapshots of one table."""
 
-    def __init__(self, store: Store, found: Findings) -> None:
-        self._store, self._found = store, found
+    def __init__(self, store: Store, findings: Findings) -> None:
+        self._store, self._found = store, findings
         self._known: set[tuple[str, str, int, int]] = set()  # vectors that were read and are sound
 
     def snapshot(self, where: str, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:

@@ -27,7 +27,7 @@ from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
 
 
-def live_once(store: Store, found: Findings, snapshot: Snapshot, newest: Sequence[ManifestEntry]) -> None:
+def live_once(store: Store, findings: Findings, snapshot: Snapshot, newest: Sequence[ManifestEntry]) -> None:
     """I4: no key has two rows above level 0 that no deletion vector names."""
     vectors_of_table = store.options.deletion_vectors and not store.options.merge_on_read
     if not store.schema.primary_keys or not (
@@ -40,11 +40,13 @@ def live_once(store: Store, found: Findings, snapshot: Snapshot, newest: Sequenc
         try:
             twice = _twice(store, place, files, vectors.get(place, {}))
         except (TablestoreError, OSError, pa.ArrowException) as e:
-            found.note(f"{where}: keys above level 0 were not compared: {e}")  # `data.py` reports the damage
+            findings.note(
+                f"{where}: keys above level 0 were not compared: {e}"
+            )  # `data.py` reports the damage
             continue
         if twice:
             text = f"{twice} keys are live in two files above level 0, which readers do not merge"
-            found.violate("I4", where, text)
+            findings.violate("I4", where, text)
 
 
 def _in_two_levels(newest: Sequence[ManifestEntry]) -> dict[Place, list[DataFileMeta]]:

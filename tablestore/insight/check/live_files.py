@@ -44,27 +44,27 @@ class LiveEntries:
         """The files of some partitions."""
         return (e for p in partitions for e in self.by_partition.get(p, {}).values())
 
-    def apply(self, found: Findings, where: str, entries: Iterable[ManifestEntry]) -> None:
+    def apply(self, findings: Findings, where: str, entries: Iterable[ManifestEntry]) -> None:
         """I6: an ADD is of a file that is not live, a DELETE of one that is."""
-        calls = found.calls
+        calls = findings.calls
         for e in entries:
             files = self.by_partition.setdefault(e.partition, {})
             if e.kind == ADD:
                 if e.identity in files:
                     text = f"{e.file.file_name} at level {e.file.level} is added twice"
-                    found.violate("I6", where, text)
+                    findings.violate("I6", where, text)
                     self.rows -= files[e.identity].file.row_count
                 files[e.identity] = e
                 self.rows += e.file.row_count
                 continue
             gone = files.pop(e.identity, None)
             if gone is None:
-                found.violate(
+                findings.violate(
                     "I6", where, f"{e.file.file_name} at level {e.file.level} is deleted but not live"
                 )
             else:
                 self.rows -= gone.file.row_count
-        self.fits = self.fits and found.calls == calls
+        self.fits = self.fits and findings.calls == calls
 
     def beyond(self, other: LiveEntries) -> int:
         """How many of these are not among the other files."""

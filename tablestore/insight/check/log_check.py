@@ -47,8 +47,8 @@ _SHOWN = 3
 class LogCheck:
     """Compares the log of a table with its snapshots. With `data` False no rows are read."""
 
-    def __init__(self, store: Store, log: Log, found: Findings, *, data: bool) -> None:
-        self._store, self._log, self._found, self._data = store, log, found, data
+    def __init__(self, store: Store, log: Log, findings: Findings, *, data: bool) -> None:
+        self._store, self._log, self._found, self._data = store, log, findings, data
 
     def run(self, snapshots: Sequence[Snapshot]) -> None:
         """Look at the log; `snapshots` are those of the table, oldest first."""

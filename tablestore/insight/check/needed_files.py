@@ -17,7 +17,7 @@ _PYTHON_WRITER = "python"  # start of the writerVersion of one that never counts
 
 
 @dataclass(slots=True)
-class Newest:
+class LastSnapshot:
     """The newest snapshot that was looked at, shared by all files that are live in it."""
 
     id: int
@@ -29,13 +29,13 @@ class NeededFile:
 
     entry: ManifestEntry
     first: int | None = None
-    last: int | Newest | None = None
+    last: int | LastSnapshot | None = None
     others: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[str]:
         """The names of all who need it."""
         if self.first is not None and self.last is not None:
-            last = self.last.id if isinstance(self.last, Newest) else self.last
+            last = self.last.id if isinstance(self.last, LastSnapshot) else self.last
             yield from (f"snapshot-{i}" for i in range(self.first, last + 1))
         yield from self.others
 
@@ -53,7 +53,7 @@ class NeededFiles:
     reader: MetadataReader
     by_path: dict[str, NeededFile] = field(default_factory=dict)
     lenient: set[str] = field(default_factory=set)
-    newest: Newest = field(default_factory=lambda: Newest(0))
+    newest: LastSnapshot = field(default_factory=lambda: LastSnapshot(0))
 
     def remember(self, entries: Iterable[ManifestEntry], snapshot: Snapshot, *, by: str = "") -> None:
         """Note the files that a snapshot needs for its rows, or `by` another name."""
@@ -76,7 +76,7 @@ class NeededFiles:
 
     def begin(self, state: Iterable[ManifestEntry], snapshot: Snapshot) -> None:
         """Note the files of a state that is not compared with the one before."""
-        self.newest = Newest(snapshot.id)
+        self.newest = LastSnapshot(snapshot.id)
         self.remember(state, snapshot)
 
     def change(self, live: LiveEntries, changed: Sequence[ManifestEntry], snapshot: Snapshot) -> None:

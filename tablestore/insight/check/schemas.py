@@ -32,18 +32,20 @@ def readable_schemas(reader: MetadataReader) -> set[int]:
 
 
 def _schema(
-    found: Findings, path: str, schema_id: int, s: TableSchema, gone: set[int], last: TableSchema | None
+    findings: Findings, path: str, schema_id: int, s: TableSchema, gone: set[int], last: TableSchema | None
 ) -> None:
     ids = [f.id for f in s.fields]
     if s.id != schema_id:
-        found.violate("I1", path, f"holds id {s.id}")
+        findings.violate("I1", path, f"holds id {s.id}")
     if len(set(ids)) < len(ids) or len(set(s.names)) < len(s.names):
-        found.violate("I9", path, "a field id or name is there twice")
+        findings.violate("I9", path, "a field id or name is there twice")
     if ids and max(ids) > s.highest_field_id:
-        found.violate("I9", path, f"field id {max(ids)} is above highestFieldId {s.highest_field_id}")
+        findings.violate("I9", path, f"field id {max(ids)} is above highestFieldId {s.highest_field_id}")
     if last is not None and s.highest_field_id < last.highest_field_id:
-        found.violate("I9", path, f"highestFieldId fell from {last.highest_field_id} to {s.highest_field_id}")
+        findings.violate(
+            "I9", path, f"highestFieldId fell from {last.highest_field_id} to {s.highest_field_id}"
+        )
     if gone & set(ids):
-        found.violate(
+        findings.violate(
             "I9", path, f"field ids {sorted(gone & set(ids))} were dropped before and are used again"
         )

@@ -57,17 +57,23 @@ class Mended:
         return self.text
 
 
-def require_mendable(found: Finding, *, decided: bool) -> None:
+def require_mendable(finding: Finding, *, decided: bool) -> None:
     """Raise InvalidRequest for a finding that no call mends, or that asks for a decision not made."""
-    if not found.mends:
-        raise InvalidRequest(f"no call mends {found.kind!r} by itself; look first: {found.remedy}")
-    if found.asks and not decided:
-        raise InvalidRequest(f"{found.kind!r}: {found.asks}; if that is right, call again with decided=True")
+    if not finding.mends:
+        raise InvalidRequest(f"no call mends {finding.kind!r} by itself; look first: {finding.remedy}")
+    if finding.asks and not decided:
+        raise InvalidRequest(
+            f"{finding.kind!r}: {finding.asks}; if that is right, call again with decided=True"
+        )
 
 
-def due(found: Diagnosis, *, decided: bool, tried: Collection[tuple[str, str]] = ()) -> tuple[Finding, ...]:
+def due(
+    diagnosis: Diagnosis, *, decided: bool, tried: Collection[tuple[str, str]] = ()
+) -> tuple[Finding, ...]:
     """The findings of a diagnosis that calls mend, without those already tried (by kind and place)."""
-    return tuple(f for f in found if f.mends and (decided or not f.asks) and (f.kind, f.where) not in tried)
+    return tuple(
+        f for f in diagnosis if f.mends and (decided or not f.asks) and (f.kind, f.where) not in tried
+    )
 
 
 def preview_of(store: Store, call: MendingCall) -> str:

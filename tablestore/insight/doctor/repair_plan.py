@@ -154,9 +154,9 @@ class _Damage:
     texts: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, found: Mapping[Violation, frozenset[str]]) -> _Damage:
+    def of(cls, holders_of: Mapping[Violation, frozenset[str]]) -> _Damage:
         damage = cls()
-        for violation, holders in found.items():
+        for violation, holders in holders_of.items():
             if violation.invariant not in _UNREADABLE:
                 continue
             damage.texts.append(f"{violation.where}: {violation.text.removeprefix(f'{violation.where}: ')}")

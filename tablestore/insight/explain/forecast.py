@@ -255,16 +255,16 @@ def _left_out(
     return texts
 
 
-def _uncertain(found: Estimate, left_out: Sequence[str]) -> Estimate:
+def _uncertain(estimate: Estimate, left_out: Sequence[str]) -> Estimate:
     if not left_out:
-        return found
-    why = f"{found.why}; {' and '.join(left_out)} are left out"
-    return replace(found, exact=False, rows_min=0, bytes_min=0, why=why)
+        return estimate
+    why = f"{estimate.why}; {' and '.join(left_out)} are left out"
+    return replace(estimate, exact=False, rows_min=0, bytes_min=0, why=why)
 
 
-def total(found: Iterable[Estimate]) -> Estimate:
+def total(estimates: Iterable[Estimate]) -> Estimate:
     """The sum of outputs: exact if each is."""
-    some = [e for e in found if e.rows_max]
+    some = [e for e in estimates if e.rows_max]
     return Estimate(
         sum(e.rows for e in some),
         sum(e.bytes for e in some),

@@ -109,39 +109,39 @@ class Health:
         return rich.card("health", self)
 
 
-def verdict(found: Health) -> tuple[HealthState, str]:
+def verdict(health: Health) -> tuple[HealthState, str]:
     """The state, and the sentence that says why."""
-    buckets = found.buckets.num_rows
-    waits = f"{many(found.waiting, 'file')} in postponed buckets"
-    if found.snapshot is None:
+    buckets = health.buckets.num_rows
+    waits = f"{many(health.waiting, 'file')} in postponed buckets"
+    if health.snapshot is None:
         return "empty", "empty: no snapshot yet"
     if not buckets:
-        return ("due", f"{waits} wait for compaction") if found.waiting else ("empty", "empty: no files")
-    more = f"; {waits}" if found.waiting else ""
-    if found.stalled:
-        over = f"{found.stalled:,} of {many(buckets, 'bucket')} above the stop trigger {found.stop}"
-        return "risk", f"writers wait: {over}; {_reads(found)}{more}"
-    if not found.due and not found.waiting:
-        return "healthy", f"healthy: {many(buckets, 'bucket')}, {_each(found)}, nothing due"
-    if not found.due:
+        return ("due", f"{waits} wait for compaction") if health.waiting else ("empty", "empty: no files")
+    more = f"; {waits}" if health.waiting else ""
+    if health.stalled:
+        over = f"{health.stalled:,} of {many(buckets, 'bucket')} above the stop trigger {health.stop}"
+        return "risk", f"writers wait: {over}; {_reads(health)}{more}"
+    if not health.due and not health.waiting:
+        return "healthy", f"healthy: {many(buckets, 'bucket')}, {_each(health)}, nothing due"
+    if not health.due:
         return "due", f"nothing due in {many(buckets, 'bucket')}{more} wait for compaction"
-    share = f"{'' if found.complete else 'at least '}{found.due:,} of {many(buckets, 'bucket')}"
-    verb = "waits" if found.due == 1 else "wait"
-    return "due", f"{share} {verb} for compaction; {_reads(found)}{more}"
+    share = f"{'' if health.complete else 'at least '}{health.due:,} of {many(buckets, 'bucket')}"
+    verb = "waits" if health.due == 1 else "wait"
+    return "due", f"{share} {verb} for compaction; {_reads(health)}{more}"
 
 
-def _reads(found: Health) -> str:
-    if not found.merges:
-        return f"{many(found.files, 'file')} of {size(found.bytes)}"
-    opened = f"{found.opened:.1f}".removesuffix(".0")
+def _reads(health: Health) -> str:
+    if not health.merges:
+        return f"{many(health.files, 'file')} of {size(health.bytes)}"
+    opened = f"{health.opened:.1f}".removesuffix(".0")
     return f"reads open {opened} {'run' if opened == '1' else 'runs'}"
 
 
-def _each(found: Health) -> str:
+def _each(health: Health) -> str:
     """`1 run each`, `1 to 4 runs each`."""
-    runs = _numbers(found.buckets, "runs")
-    if not found.merges:
-        return many(found.files, "file")
+    runs = _numbers(health.buckets, "runs")
+    if not health.merges:
+        return many(health.files, "file")
     least, most = int(runs.min()), int(runs.max())
     each = "" if len(runs) == 1 else " each"
     return f"{many(most, 'run')}{each}" if least == most else f"{least} to {most} runs{each}"

@@ -109,8 +109,8 @@ def _walk(store: Store, folder: str) -> Iterator[tuple[str, FileStatus]]:
             yield path, status
 
 
-def _table(store: Store, disk: pa.Table, found: Claims) -> pa.Table:
-    by_path, needs = _by_path(found)
+def _table(store: Store, disk: pa.Table, claims: Claims) -> pa.Table:
+    by_path, needs = _by_path(claims)
     rows = disk.join(by_path, "path", join_type="full outer")
     sure = pc.or_(pc.is_valid(rows["size"]), pc.coalesce(rows["sure"], False))
     rows = rows.filter(sure).sort_by("path").combine_chunks()
@@ -126,16 +126,16 @@ def _table(store: Store, disk: pa.Table, found: Claims) -> pa.Table:
         outcomes.append(release)
     codes[~there & ~outside] = len(outcomes)
     outcomes.append(Release(MISSING, "it is named and not there: see check()"))
-    return _shown(store, found, rows, kinds, outcomes, needs, codes, outside)
+    return _shown(store, claims, rows, kinds, outcomes, needs, codes, outside)
 
 
 def _mask(values: pa.ChunkedArray) -> np.ndarray:
     return values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
 
 
-def _by_path(found: Claims) -> tuple[pa.Table, list[Needs]]:
+def _by_path(claims: Claims) -> tuple[pa.Table, list[Needs]]:
     """One row a path, with the number of its combination of needs, and these combinations."""
-    t, holders = found.table, found.holders
+    t, holders = claims.table, claims.holders
     kinds = np.array([h.kind for h in holders])[t["holder"].to_numpy()]  # never empty: there is a schema
     own, lasting, left, coming = (pa.array(kinds == kind) for kind in (SNAPSHOTS, CHANGELOG, LEFT, COMING))
     mine = pa.array(kinds != BRANCH)
@@ -227,7 +227,7 @@ def _unnamed(
 
 def _shown(
     store: Store,
-    found: Claims,
+    claims: Claims,
     rows: pa.Table,
     kinds: np.ndarray,
     outcomes: Sequence[Release],
@@ -237,7 +237,7 @@ def _shown(
 ) -> pa.Table:
     """The rows as STORAGE; what is the same for a combination is made once and taken."""
     padded_needs = [*needs, *[Needs(None, None, None, ())] * (len(outcomes) - len(needs))]
-    which, places = pa.array(codes), found.places
+    which, places = pa.array(codes), claims.places
 
     def taken(values: Iterable[object], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind).take(which)

@@ -52,8 +52,8 @@ def paths_of(book: ClaimIndex, store: Store, rows: pa.Table) -> tuple[np.ndarray
     buckets = rows.column("bucket").to_numpy().astype(np.int64)
     pairs, inverse = np.unique(codes << 32 | buckets & 0xFFFFFFFF, return_inverse=True)
     numbers = (pairs & 0xFFFFFFFF).astype(np.uint32).astype(np.int32).tolist()
-    known = [book.place(partitions[p], b) for p, b in zip((pairs >> 32).tolist(), numbers, strict=True)]
-    places = np.array(known, dtype=np.int32)[inverse] if len(known) else np.zeros(0, np.int32)
+    pair_places = [book.place(partitions[p], b) for p, b in zip((pairs >> 32).tolist(), numbers, strict=True)]
+    places = np.array(pair_places, dtype=np.int32)[inverse] if len(pair_places) else np.zeros(0, np.int32)
     folders = pc.take(pa.array(book.folders, pa.large_string()), pa.array(places))
     slash = pa.scalar("/", pa.large_string())
     paths = pc.binary_join_element_wise(folders, rows.column("file_name").combine_chunks(), slash)

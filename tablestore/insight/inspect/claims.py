@@ -152,10 +152,10 @@ def _claim_data(
         _claim_spans(book, claims.set_column(7, "bytes", nothing), run[-1].id, "file index", holder)
 
 
-def _claim_spans(book: ClaimIndex, found: pa.Table, newest: int, kind: str, holder: Holder) -> None:
+def _claim_spans(book: ClaimIndex, claims: pa.Table, newest: int, kind: str, holder: Holder) -> None:
     """One claim a path: from the snapshot that added it to the one before its deletion, else to `newest`."""
     sums = [(c, "sum") for c in ("live", "there", "wrote", "gone")]
-    each = found.group_by(["path", "id"]).aggregate([*sums, ("place", "min"), ("bytes", "max")])
+    each = claims.group_by(["path", "id"]).aggregate([*sums, ("place", "min"), ("bytes", "max")])
     ids, nulls = each["id"], pa.scalar(None, pa.int64())
     each = pa.table(
         {

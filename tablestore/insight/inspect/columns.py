@@ -103,9 +103,9 @@ _MADE: dict[str, Callable[[CompactionRecord], Any]] = {
 } | {name: lambda r, name=name: getattr(r, name) for name in _SAME}
 
 
-def compactions_table(found: Iterable[tuple[int, int, CompactionRecord]]) -> pa.Table:
+def compactions_table(compactions: Iterable[tuple[int, int, CompactionRecord]]) -> pa.Table:
     """Compactions as (snapshot, instant in ms, record), a row each with its explanation."""
-    rows = list(found)
+    rows = list(compactions)
     columns: dict[str, list[Any]] = {
         "snapshot_id": [i for i, _, _ in rows],
         "time": [ms for _, ms, _ in rows],

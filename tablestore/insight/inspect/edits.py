@@ -54,16 +54,16 @@ _SAME = {
 }
 
 
-def edits(store: Store, found: Lives | None) -> pa.Table:
+def edits(store: Store, lives: Lives | None) -> pa.Table:
     """A row a file and deletion vector. The schema's metadata has the ids of the snapshots that the rows give
     the state after: `first` and `last`."""
-    if found is None:
+    if lives is None:
         return with_span(EDITS.empty_table(), None, None)
-    at, added, removed, masked = _masked(found)
-    files = found.files.take(pa.array(at)).combine_chunks()
+    at, added, removed, masked = _masked(lives)
+    files = lives.files.take(pa.array(at)).combine_chunks()
     keys, plain = key_columns(files, store.key_types)
     level = files["level"].to_numpy()
-    came = found.added[at]  # the file's, not its deletion vector's
+    came = lives.added[at]  # the file's, not its deletion vector's
     columns = {new: files[old].cast(EDITS.field(new).type) for new, old in _SAME.items()} | keys
     columns |= {"added": _ids(added, BEFORE), "removed": _ids(removed, LIVE)}
     columns["partition"] = _partitions(store, files)
@@ -71,17 +71,17 @@ def edits(store: Store, found: Lives | None) -> pa.Table:
     columns["snapshot_id"] = pa.array(came, pa.int64(), mask=(came == BEFORE) | (level != 0))
     columns["masked_rows"] = pa.array(masked, pa.int64(), mask=masked < 0)
     changes = pa.table([columns[f.name] for f in EDITS], schema=EDITS)
-    return with_span(changes, found.first, found.last, plain=plain)
+    return with_span(changes, lives.first, lives.last, plain=plain)
 
 
-def stays(store: Store, found: Lives | None) -> pa.Table:
+def stays(store: Store, lives: Lives | None) -> pa.Table:
     """A row a file that any snapshot holds; `added` is NULL for what was there before the oldest one,
     `removed` for what is live."""
-    if found is None:
+    if lives is None:
         return STAYS.empty_table()
-    columns = {new: found.files[old] for new, old in _SAME.items() if new in STAYS.names}
-    columns |= {"added": _ids(found.added, BEFORE), "removed": _ids(found.removed, LIVE)}
-    columns["partition"] = _partitions(store, found.files)
+    columns = {new: lives.files[old] for new, old in _SAME.items() if new in STAYS.names}
+    columns |= {"added": _ids(lives.added, BEFORE), "removed": _ids(lives.removed, LIVE)}
+    columns["partition"] = _partitions(store, lives.files)
     return pa.table([columns[f.name].cast(f.type) for f in STAYS], schema=STAYS)
 
 
@@ -117,23 +117,23 @@ def _sources(source: pa.ChunkedArray) -> pa.Array:
     return pa.array(texts, pa.string()).take(codes.indices)
 
 
-def _masked(found: Lives) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _masked(lives: Lives) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rows as (file, added, removed, masked rows or −1), in the order in which they came: a file begins again
     with each new deletion vector."""
-    count = len(found)
-    everything = np.arange(count), found.added, found.removed, np.full(count, -1)
-    changes = [(name, at, rows) for at, some in found.masks for name, rows in some.items()]
+    count = len(lives)
+    everything = np.arange(count), lives.added, lives.removed, np.full(count, -1)
+    changes = [(name, at, rows) for at, some in lives.masks for name, rows in some.items()]
     if not changes:
         return everything
-    names = found.files["file_name"].combine_chunks()
+    names = lives.files["file_name"].combine_chunks()
     by_name: dict[str, list[tuple[int, int]]] = {}
     for name, at, rows in changes:
         by_name.setdefault(name, []).append((at, -1 if rows is None else rows))
     chosen = np.flatnonzero(pc.is_in(names, pa.array(list(by_name), names.type)).to_numpy(False))
-    added, removed, masked = found.added.copy(), found.removed.copy(), np.full(count, -1)
+    added, removed, masked = lives.added.copy(), lives.removed.copy(), np.full(count, -1)
     more: list[tuple[int, int, int, int]] = []
     for row, name in zip(chosen.tolist(), names.take(pa.array(chosen)).to_pylist(), strict=True):
-        begin, end, before = max(int(added[row]), found.first), int(removed[row]), len(more)
+        begin, end, before = max(int(added[row]), lives.first), int(removed[row]), len(more)
         for at, rows in by_name[name]:
             if at <= begin:
                 masked[row] = rows

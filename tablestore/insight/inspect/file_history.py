@@ -84,8 +84,8 @@ class FileHistory:
 
     def newest(self, most: int) -> Lives | None:
         """At most so many files, of the newest snapshots; all that are live if they alone are more."""
-        ids, known = _without_gap(self._store.snapshots.ids()), self._known
-        many = _AT_ONCE if known is None or not ids else max(_AT_ONCE, ids[-1] + 1 - known.first)
+        ids, cached = _without_gap(self._store.snapshots.ids()), self._known
+        many = _AT_ONCE if cached is None or not ids else max(_AT_ONCE, ids[-1] + 1 - cached.first)
         lives = self.lives(ids[-many:][0] if ids else None)
         while lives is not None and len(lives) < most and many < len(ids):
             many *= 2
@@ -138,9 +138,9 @@ class FileHistory:
         except NotFound:
             return False
 
-    def _keep(self, found: Lives) -> None:
-        self._known = found
-        self._newest = self._store.snapshots.get(found.last)
+    def _keep(self, lives: Lives) -> None:
+        self._known = lives
+        self._newest = self._store.snapshots.get(lives.last)
 
     def _read(self, ids: Sequence[int], *, after: Lives | None = None) -> Lives:
         """The lives over these snapshots, from the state before the first of them or on top of `after`.
@@ -160,7 +160,7 @@ class FileHistory:
         added, removed = np.full(len(base), BEFORE), np.full(len(base), LIVE)
         return Lives(snapshot.id, snapshot.id, base.table.select(FILE), added, removed)
 
-    def _grown(self, known: Lives, snapshots: Sequence[Snapshot]) -> Lives:
+    def _grown(self, lives: Lives, snapshots: Sequence[Snapshot]) -> Lives:
         """The lives after more snapshots, the next ones."""
         manifests = self._store.manifests
         with manifests.expiring(*snapshots):
@@ -169,19 +169,19 @@ class FileHistory:
         counts = [sum(m.num_added + m.num_deleted for m in some) for some in lists]
         when = np.repeat([s.id for s in snapshots], counts)
         adding = entries.numbers("kind") == ADD
-        live = np.flatnonzero(known.removed == LIVE)
+        live = np.flatnonzero(lives.removed == LIVE)
         files = entries.table.select(FILE)
-        both = pa.concat_tables([known.files.take(pa.array(live)), files])
+        both = pa.concat_tables([lives.files.take(pa.array(live)), files])
         begins = np.r_[np.ones(len(live), bool), adding]
-        ends = _ends(both, begins, np.r_[known.added[live], when])
-        removed = known.removed.copy()
+        ends = _ends(both, begins, np.r_[lives.added[live], when])
+        removed = lives.removed.copy()
         removed[live] = ends[: len(live)]
-        masks, masked, index = self._masks(known, snapshots)
+        masks, masked, index = self._masks(lives, snapshots)
         return Lives(
-            known.first,
+            lives.first,
             snapshots[-1].id,
-            pa.concat_tables([known.files, files.filter(pa.array(adding))]),
-            np.r_[known.added, when[adding]],
+            pa.concat_tables([lives.files, files.filter(pa.array(adding))]),
+            np.r_[lives.added, when[adding]],
             np.r_[removed, ends[len(live) :][adding]],
             masks,
             masked,
@@ -189,10 +189,10 @@ class FileHistory:
         )
 
     def _masks(
-        self, known: Lives, snapshots: Sequence[Snapshot]
+        self, lives: Lives, snapshots: Sequence[Snapshot]
     ) -> tuple[tuple[tuple[int, Masks], ...], Masks, str | None]:
         """What deletion vectors take away, with the changes of more snapshots."""
-        masks, masked, index = list(known.masks), known.masked, known.index
+        masks, masked, index = list(lives.masks), lives.masked, lives.index
         for snapshot in snapshots:
             if snapshot.index_manifest == index:
                 continue

@@ -72,14 +72,14 @@ def _whole_texts(columns: Sequence[np.ndarray], types: Sequence[DataType]) -> pa
 
 
 def _numbers(keys: pa.Array, bucket: np.ndarray, types: Sequence[DataType]) -> tuple[np.ndarray, bool]:
-    found, all_plain = np.empty(len(keys)), True
+    numbers_by_row, all_plain = np.empty(len(keys)), True
     order = np.argsort(bucket, kind="stable")
     for at in np.split(order, np.flatnonzero(np.diff(bucket[order])) + 1):
         codes = keys.take(pa.array(at)).dictionary_encode()
         numbers, plain = key_numbers(codes.dictionary.to_pylist(), types)
-        found[at] = np.array(numbers)[codes.indices.to_numpy()]
+        numbers_by_row[at] = np.array(numbers)[codes.indices.to_numpy()]
         all_plain = all_plain and plain
-    return found, all_plain
+    return numbers_by_row, all_plain
 
 
 def _whole_numbers(columns: Sequence[np.ndarray], bucket: np.ndarray) -> tuple[np.ndarray, bool]:

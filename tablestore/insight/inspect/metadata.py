@@ -157,9 +157,9 @@ def _json(data: bytes, path: str) -> dict[str, Any]:
     return body
 
 
-def manifests(store: Store, found: Iterable[ManifestFileMeta]) -> pa.Table:
+def manifests(store: Store, metas: Iterable[ManifestFileMeta]) -> pa.Table:
     """A row a manifest, with the bounds of its partitions."""
-    return made(MANIFESTS, (_manifest_row(store, m) for m in found))
+    return made(MANIFESTS, (_manifest_row(store, m) for m in metas))
 
 
 def _manifest_row(store: Store, m: ManifestFileMeta) -> tuple[Any, ...]:
@@ -167,9 +167,9 @@ def _manifest_row(store: Store, m: ManifestFileMeta) -> tuple[Any, ...]:
     return m.file_name, *counts, *_bounds(store, m.partition_stats), None, None
 
 
-def _bounds(store: Store, known: SimpleStats) -> tuple[str, str]:
+def _bounds(store: Store, partition_stats: SimpleStats) -> tuple[str, str]:
     types = [t.as_nullable() for t in store.partition_types]
-    columns = stats.decode(known, types, 0) if types else []
+    columns = stats.decode(partition_stats, types, 0) if types else []
     return braced([c.min for c in columns], types), braced([c.max for c in columns], types)
 
 

@@ -56,9 +56,9 @@ def planned(number: int, bucket: SimBucket, *, full: bool, weight: float) -> Pic
     return Pick("", number, decision, Forecast(_metas(read, weight), _metas(lifted, weight), output, drops))
 
 
-def _output(read: list[Any], made: list[Any], contents: Contents) -> Estimate:
+def _output(read: list[Any], files: list[Any], contents: Contents) -> Estimate:
     """What a merge gives: exact where each row is drawn."""
-    rows, size = sum(f.row_count for f in made), sum(f.file_size for f in made)
+    rows, size = sum(f.row_count for f in files), sum(f.file_size for f in files)
     if not read:
         return Estimate(0, 0, True, "no rows are written", *(0,) * 4)
     if contents.exact:

@@ -57,7 +57,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterSpec:
     """What comes in, how fresh it must be, and what the cluster is made of.
 
     `rows_per_second` arrive evenly and are visible within `freshness` ("1 min"); a commit is made every
@@ -107,14 +107,14 @@ class Cluster:
         return _seconds(self.commit_every, "commit_every")
 
 
-def cluster_of(asked: Cluster | Mapping[str, Any]) -> Cluster:
+def cluster_of(asked: ClusterSpec | Mapping[str, Any]) -> ClusterSpec:
     """A cluster in either form. Raises InvalidRequest for what is none, and for unknown fields."""
-    if isinstance(asked, Cluster):
+    if isinstance(asked, ClusterSpec):
         return asked
     if not isinstance(asked, Mapping):
         raise InvalidRequest(f"cluster {asked!r} must be a mapping such as {{'rows_per_second': 50_000}}")
     try:
-        return Cluster(**asked)
+        return ClusterSpec(**asked)
     except TypeError as wrong:
         raise InvalidRequest(f"cluster {dict(asked)!r}: {wrong}") from wrong
 
@@ -154,7 +154,7 @@ class ClusterPlan:
 
     `aside` is the plan where a job compacts and no row waits for it (None: this is that one)."""
 
-    cluster: Cluster
+    cluster: ClusterSpec
     keys: int
     row_bytes: float
     loads: tuple[Load, ...]
@@ -209,29 +209,31 @@ class ClusterPlan:
         return "\n".join(lines)
 
 
-def planned(asked: Cluster, options: CompactionOptions, *, keys: int, row_bytes: float) -> ClusterPlan:
+def planned(asked: ClusterSpec, options: CompactionOptions, *, keys: int, row_bytes: float) -> ClusterPlan:
     """The plan for a table of so many keys, whose rows have so many bytes in files."""
     loads: dict[bool, list[Load]] = {True: [], False: []}
     buckets = 1
-    while buckets <= MOST_BUCKETS and not all(found and _least(found[-1], asked) for found in loads.values()):
+    while buckets <= MOST_BUCKETS and not all(
+        loads_so_far and _least(loads_so_far[-1], asked) for loads_so_far in loads.values()
+    ):
         many = buckets * asked.partitions
         rows = asked.rows_per_second * asked.interval / many
         tasks = _steady(rows, keys / many, row_bytes, options, min(many, _SAMPLED))
-        for compacts, found in loads.items():
-            if not found or not _least(found[-1], asked):
-                found.append(_load(asked, buckets, rows, row_bytes, tasks, compacts=compacts))
+        for compacts, loads_so_far in loads.items():
+            if not loads_so_far or not _least(loads_so_far[-1], asked):
+                loads_so_far.append(_load(asked, buckets, rows, row_bytes, tasks, compacts=compacts))
         buckets *= 2
     aside = ClusterPlan(asked, keys, row_bytes, tuple(loads[False]))
     return ClusterPlan(asked, keys, row_bytes, tuple(loads[True]), aside)
 
 
-def _least(load: Load, asked: Cluster) -> bool:
+def _least(load: Load, asked: ClusterSpec) -> bool:
     """Whether no other number of buckets needs fewer workers."""
     return not load.short_of and load.workers == max(1, ceil(load.cpu / asked.busy / asked.cores))
 
 
 def _load(
-    asked: Cluster,
+    asked: ClusterSpec,
     buckets: int,
     rows: float,
     row_bytes: float,
@@ -306,7 +308,7 @@ class BucketTask:
     def merging(self, costs: Costs) -> float:
         return costs.merged(self.input_rows, self.input_bytes, self.inputs, self.outputs)
 
-    def seconds(self, asked: Cluster, *, compacts: bool) -> float:
+    def seconds(self, asked: ClusterSpec, *, compacts: bool) -> float:
         """How long the task runs: CPU, and waiting for the store."""
         latency = _seconds(asked.latency, "latency")
         moved, requests, cpu = self.written_bytes, 1.0, self.writing(asked.costs)

@@ -160,18 +160,18 @@ def _stacked(low: float, high: float, newest_first: Sequence[Piece], law: Law) -
     return (low, high, draws, dead / there, gone / there) if there else (low, high, 0.0, 0.0, 0.0)
 
 
-def _append(found: list[Piece], piece: Piece, alike: float) -> None:
+def _append(pieces: list[Piece], piece: Piece, alike: float) -> None:
     """Add a piece behind the last one, or widen that if both are alike."""
-    if found:
-        low, end, draws, dead, gone = found[-1]
+    if pieces:
+        low, end, draws, dead, gone = pieces[-1]
         same = end == piece[0] and abs(dead - piece[3]) <= alike and abs(gone - piece[4]) <= alike
         if same and (draws == piece[2] or _near(draws, piece[2], alike)):
             left, right = end - low, piece[1] - piece[0]
             whole = left + right
-            mean = [(a * left + b * right) / whole for a, b in zip(found[-1][2:], piece[2:], strict=True)]
-            found[-1] = (low, piece[1], draws if draws == piece[2] else mean[0], mean[1], mean[2])
+            mean = [(a * left + b * right) / whole for a, b in zip(pieces[-1][2:], piece[2:], strict=True)]
+            pieces[-1] = (low, piece[1], draws if draws == piece[2] else mean[0], mean[1], mean[2])
             return
-    found.append(piece)
+    pieces.append(piece)
 
 
 def _near(one: float, other: float, alike: float) -> bool:

@@ -156,23 +156,27 @@ class ReplayedHistory:
             options, self.types, self.model, measured, estimates=estimates, marked=self._marked
         )
 
-    def _understand(self, place: Place, found: Sequence[BucketCommit]) -> None:
+    def _understand(self, place: Place, occasions: Sequence[BucketCommit]) -> None:
         """Find how each commit to a bucket compacted, and learn what its merges gave."""
         learned = self._known[place] = Known(target_bytes=self.options.target_bytes)
         bucket = ReplayBucket(
             self.options, self.types, self.model, learned, marked=self._marked, prefix=BETWEEN
         )
         real = bucket.levels
-        for occasion in found:
+        for occasion in occasions:
             start, real = real, _after(real, occasion)
             bucket.options = self.in_force(occasion)
             occasion.everything = len(occasion.overwritten) == len(start.files)
             occasion.mode = self._mode(bucket, learned, occasion, start, real)
             if occasion.mode is CompactionMode.AS_RECORDED:
-                half = occasion is not found[0] and found[0].base and occasion.snapshot == found[0].snapshot
+                half = (
+                    occasion is not occasions[0]
+                    and occasions[0].base
+                    and occasion.snapshot == occasions[0].snapshot
+                )
                 missed = self.halves if half else self.unexplained
                 missed.append((occasion.last_snapshot, place))
-        _settle_doubts(found, self._default)
+        _settle_doubts(occasions, self._default)
         self.real[place] = real
 
     def _mode(
@@ -271,10 +275,10 @@ def _after(real: Levels, occasion: BucketCommit) -> Levels:
     return levels if event is None else levels.apply(event.before, event.after)
 
 
-def _settle_doubts(found: Sequence[BucketCommit], default: CompactionMode) -> None:
+def _settle_doubts(occasions: Sequence[BucketCommit], default: CompactionMode) -> None:
     """A commit that had nothing to compact is like the commits before it, else like those after."""
-    habit = next((h for h in map(_habit, found) if h is not None), default)
-    for occasion in found:
+    habit = next((h for h in map(_habit, occasions) if h is not None), default)
+    for occasion in occasions:
         if occasion.mode is None:
             left = occasion.left_alone and habit is not CompactionMode.EARLIER
             occasion.mode = CompactionMode.NEVER if left else habit

@@ -96,7 +96,7 @@ class SimulationJournal:
     def enter(
         self,
         bucket: int,
-        found: SimBucket,
+        sim_bucket: SimBucket,
         *,
         identifier: int,
         sample: Any = None,
@@ -107,20 +107,20 @@ class SimulationJournal:
         commit."""
         with self.lock:
             live = self._live.setdefault(bucket, {})
-            gone = tuple(live[f.level, f.file_name] for f in found.changed[0])
-            come: tuple[DataFileMeta, ...] = tuple(f.meta(self._weight) for f in found.changed[1])
+            gone = tuple(live[f.level, f.file_name] for f in sim_bucket.changed[0])
+            come: tuple[DataFileMeta, ...] = tuple(f.meta(self._weight) for f in sim_bucket.changed[1])
             self.last += 1
             parts: dict[str, Any] = {"flushed": come}
             flow, level = Flow(ingested=sum(f.file_size for f in come)), 0
             if sample is not None:
-                if isinstance(found.contents, Drawn):
+                if isinstance(sim_bucket.contents, Drawn):
                     self._keys.setdefault(bucket, LiveKeys()).put(sample)
                 self._widen(bucket, come)
             else:
                 assert decision is not None, "what is no flush was decided"
                 record = record_of(
                     decision,
-                    strategy=found.options.strategy.value,
+                    strategy=sim_bucket.options.strategy.value,
                     bucket=bucket,
                     before=gone,
                     after=come,
@@ -128,18 +128,18 @@ class SimulationJournal:
                     stalled=stalled,
                 )
                 parts = {"before": gone, "after": come, "records": (record,)}
-                read, written, moved = found.last
+                read, written, moved = sim_bucket.last
                 flow, level = (
                     Flow(compacted=written, read=read, moved=moved, compactions=1),
                     record.output_level,
                 )
             kind = APPEND if decision is None else COMPACT
             event = BucketEvent(
-                self.last, found.now_ms, kind, "", bucket, user=USER, identifier=identifier, **parts
+                self.last, sim_bucket.now_ms, kind, "", bucket, user=USER, identifier=identifier, **parts
             )
             _carry(live, event)
-            self.num_levels = max(self.num_levels, found.levels.num_levels)
-            self._add(bucket, found, event, flow, level)
+            self.num_levels = max(self.num_levels, sim_bucket.levels.num_levels)
+            self._add(bucket, sim_bucket, event, flow, level)
             return self.last
 
     def _widen(self, bucket: int, files: tuple[DataFileMeta, ...]) -> None:
@@ -147,7 +147,7 @@ class SimulationJournal:
         old = self.ends.get(bucket, (low, high))
         self.ends[bucket] = min(low, old[0], key=_ORDER), max(high, old[1], key=_ORDER)
 
-    def _add(self, bucket: int, found: SimBucket, event: BucketEvent, flow: Flow, level: int) -> None:
+    def _add(self, bucket: int, sim_bucket: SimBucket, event: BucketEvent, flow: Flow, level: int) -> None:
         """Add a commit to all sums, and keep it."""
         of_bucket, of_level = (
             self.by_bucket.setdefault(bucket, Flow()),
@@ -156,10 +156,10 @@ class SimulationJournal:
         for sums in (self.total, of_bucket, of_level):
             sums.add(flow)
         self._state.add(self._states.get(bucket, State()), -1)
-        self._states[bucket] = state_of(found.account)
+        self._states[bucket] = state_of(sim_bucket.account)
         self._state.add(self._states[bucket])
-        self.accounts[bucket] = found.account
-        self.spaces["", bucket] = self._space(bucket, found)
+        self.accounts[bucket] = sim_bucket.account
+        self.spaces["", bucket] = self._space(bucket, sim_bucket)
         written = self.total.row(self.total.ingested)[6]
         numbers = (*flow.row(1)[:6], written, flow.exact, *self._state.row(), *self.space())
         self.commits.append(SimulatedCommit(event, numbers, self._state.rows))
@@ -169,19 +169,19 @@ class SimulationJournal:
                 self._walk(first)
             self.commits.popleft()
 
-    def _space(self, bucket: int, found: SimBucket) -> Space:
+    def _space(self, bucket: int, sim_bucket: SimBucket) -> Space:
         """Live bytes beside those of the keys that are left, each once."""
-        account = found.account
-        if not isinstance(found.contents, Drawn):
-            copy = found.compacted_bytes()
-            return Space(account.live_bytes, copy, copy, copy, False, found.contents.why)
+        account = sim_bucket.account
+        if not isinstance(sim_bucket.contents, Drawn):
+            copy = sim_bucket.compacted_bytes()
+            return Space(account.live_bytes, copy, copy, copy, False, sim_bucket.contents.why)
         count = self._keys[bucket].count
-        files: Sequence[Any] = found.levels.files
+        files: Sequence[Any] = sim_bucket.levels.files
         sampled = sum(len(f.keys) for f in files)
         rows = round(account.live_rows * (count or 0) / sampled) if sampled else 0
         exact = count is not None and sampled == account.live_rows
         why = "each key that is left once" if exact else f"each key of a sample of {sampled:,} once"
-        copy = found.bytes_of(rows)
+        copy = sim_bucket.bytes_of(rows)
         return Space(account.live_bytes, copy, copy, copy, exact, why)
 
     def space(self, bucket: int | None = None) -> tuple[Any, ...]:

@@ -47,7 +47,7 @@ def simulator(
             )
         files, space = start_files(start_rows(start), asked.key_space)
         asked, samples = replace(asked, keys=space) if asked.spread else asked, 0
-    made = Simulator(
+    simulation = Simulator(
         asked,
         options,
         buckets=buckets,
@@ -56,8 +56,8 @@ def simulator(
         schedule=Schedule(write_only=write_only),
     )
     if files is not None:
-        made.begin(files)
-    return made
+        simulation.begin(files)
+    return simulation
 
 
 def workload_of(asked: Workload | Mapping[str, Any] | str) -> Workload:

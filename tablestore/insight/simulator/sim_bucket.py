@@ -175,9 +175,9 @@ class SimBucket:
         for f in files:
             self.account.put(f.level, f.file_size, f.row_count, f.delete_count)
             self.account.ingested += f.file_size
-        made = Levels.of(files, self.options.num_levels)  # type: ignore[arg-type]  # files of a simulation
-        upper = tuple(SimRun(run.files, run.level) for run in made.upper)
-        self.loop.levels = Levels(made.level0, upper, byte_order)
+        levels = Levels.of(files, self.options.num_levels)  # type: ignore[arg-type]  # files of a simulation
+        upper = tuple(SimRun(run.files, run.level) for run in levels.upper)
+        self.loop.levels = Levels(levels.level0, upper, byte_order)
         self._sequence = max((f.max_sequence + 1 for f in files), default=0)
         self.changed, self.most_runs = ((), files), self.levels.run_count
 

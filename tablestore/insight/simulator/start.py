@@ -61,25 +61,25 @@ def start_files(rows: Sequence[StartRow], keys: int) -> tuple[list[SimFile], int
     def rank(place: float) -> int:
         return round(stretch * below[bisect_left(cuts, place)])
 
-    found: list[SimFile] = []
+    files: list[SimFile] = []
     last = (-1, -1)  # run of the file before, and its greatest key
     for row, (left, right) in zip(rows, spans, strict=True):
         low = max(rank(left), last[1] + 1 if last[0] == row["run"] else 0)
         high = max(rank(right) - 1, low)
         last = row["run"], high
-        found.append(_file(row, low, high))
-    return found, max(keys, *(f.max_key + 1 for f in found)) if found else keys
+        files.append(_file(row, low, high))
+    return files, max(keys, *(f.max_key + 1 for f in files)) if files else keys
 
 
 def _spans(rows: Iterable[StartRow]) -> list[Span]:
     """From where to where on the axis of places each file reaches; those of a run do not overlap."""
-    found: list[Span] = []
+    spans: list[Span] = []
     run, end = -1, 0.0
     for row in rows:
         left = max(row["min_key_pos"], end) if row["run"] == run else row["min_key_pos"]
         run, end = row["run"], max(row["max_key_pos"], left) + _THIN
-        found.append((left, end))
-    return found
+        spans.append((left, end))
+    return spans
 
 
 def _ranks(rows: Sequence[StartRow], spans: Sequence[Span]) -> tuple[list[float], list[float]]:

@@ -157,13 +157,13 @@ class WhatIf:
         return rich.card("what-if", self)
 
 
-def _instead(found: Difference, form: str, noun: str) -> str:
+def _instead(difference: Difference, form: str, noun: str) -> str:
     """`11 times instead of 33`, `33 times as before`."""
-    before, after = (form.format(value or 0) for value in (found.before, found.after))
+    before, after = (form.format(value or 0) for value in (difference.before, difference.after))
     return f"{after}{noun} as before" if before == after else f"{after}{noun} instead of {before}"
 
 
-def _more(found: Difference) -> str:
+def _more(difference: Difference) -> str:
     """`1.36 GiB less`, `as much`."""
-    by = round((found.after or 0) - (found.before or 0))
+    by = round((difference.after or 0) - (difference.before or 0))
     return f"{quantities.size(abs(by))} {'more' if by > 0 else 'less'}" if by else "as much"

@@ -134,14 +134,14 @@ def compare(
 
 
 def _of_simulation(
-    found: Run | Simulator,
+    simulated: Run | Simulator,
     options: Options,
     baseline: Options,
     flushes: int | None,
     progress: ProgressCallback | None,
 ) -> WorkloadWhatIf:
     """The same rows again, in the same buckets, on the same schedule."""
-    at = found.simulator if isinstance(found, Run) else found
+    at = simulated.simulator if isinstance(simulated, Run) else simulated
     return compare(
         at.workload,
         options,

@@ -376,15 +376,15 @@ def _chosen(messages: Messages, chosen: pa.BooleanArray) -> Messages:
     return replace(messages, offsets=offsets, keys=keys, values=messages.values.filter(chosen))
 
 
-def _columns(topic: str, bucket: int, found: list[Any]) -> tuple[Messages, np.ndarray]:
+def _columns(topic: str, bucket: int, messages: list[Any]) -> tuple[Messages, np.ndarray]:
     """(messages as columns, their times in milliseconds). Keys are there where a value is not."""
-    kind = type(found[0])  # its methods, called from C, cost half of what a loop does
-    first, last = found[0].offset(), found[-1].offset()
-    if last - first + 1 == len(found):
+    kind = type(messages[0])  # its methods, called from C, cost half of what a loop does
+    first, last = messages[0].offset(), messages[-1].offset()
+    if last - first + 1 == len(messages):
         offsets = np.arange(first, last + 1)
     else:
-        offsets = np.fromiter(map(kind.offset, found), np.int64, len(found))
-    times = np.fromiter(map(itemgetter(1), map(kind.timestamp, found)), np.int64, len(found))
-    values = pa.array(map(kind.value, found), pa.binary(), size=len(found))
-    keys = pa.array(map(kind.key, found), pa.binary()) if values.null_count else values.slice(0, 0)
+        offsets = np.fromiter(map(kind.offset, messages), np.int64, len(messages))
+    times = np.fromiter(map(itemgetter(1), map(kind.timestamp, messages)), np.int64, len(messages))
+    values = pa.array(map(kind.value, messages), pa.binary(), size=len(messages))
+    keys = pa.array(map(kind.key, messages), pa.binary()) if values.null_count else values.slice(0, 0)
     return Messages(topic, bucket, offsets, keys, values), times

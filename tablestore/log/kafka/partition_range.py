@@ -87,10 +87,10 @@ class PartitionRange:
             elif not over and SYSTEM.monotonic() - heard > _SILENT_SECONDS:
                 raise Unavailable(f"{self}: nothing came for {_SILENT_SECONDS:.0f} seconds")
 
-    def _until_end(self, found: list[Any], errors: Any) -> tuple[list[Any], bool]:
+    def _until_end(self, messages: list[Any], errors: Any) -> tuple[list[Any], bool]:
         """(the messages before the end, whether the end was reached)."""
         before = []
-        for message in found:
+        for message in messages:
             error = message.error()
             if error is None:
                 if message.offset() < self.end:
@@ -107,22 +107,22 @@ class PartitionRange:
                 raise Unavailable(f"{self}: {hidden(error.str(), self.properties)}")
         return before, False
 
-    def _messages(self, found: list[Any]) -> Messages:
-        offsets = np.fromiter((m.offset() for m in found), np.int64, len(found))
-        keys = pa.array([m.key() for m in found], pa.binary())
-        values = pa.array([m.value() for m in found], pa.binary())
-        metadata = _metadata(found) if self.metadata else None
+    def _messages(self, messages: list[Any]) -> Messages:
+        offsets = np.fromiter((m.offset() for m in messages), np.int64, len(messages))
+        keys = pa.array([m.key() for m in messages], pa.binary())
+        values = pa.array([m.value() for m in messages], pa.binary())
+        metadata = _metadata(messages) if self.metadata else None
         return Messages(self.topic, self.partition, offsets, keys, values, metadata)
 
     def __str__(self) -> str:
         return f"topic {self.topic!r}, partition {self.partition}"
 
 
-def _metadata(found: list[Any]) -> pa.StructArray:
+def _metadata(messages: list[Any]) -> pa.StructArray:
     """What else is known of messages."""
-    kinds, times = zip(*(m.timestamp() for m in found), strict=True)
+    kinds, times = zip(*(m.timestamp() for m in messages), strict=True)
     millis = pa.array([time if kind else None for kind, time in zip(kinds, times, strict=True)], pa.int64())
-    headers = pa.array([m.headers() or [] for m in found], pa.map_(pa.string(), pa.binary()))
+    headers = pa.array([m.headers() or [] for m in messages], pa.map_(pa.string(), pa.binary()))
     names = pa.array([_TIMES[kind] for kind in kinds], pa.string())
     arrays = [millis.cast(pa.timestamp("ms", "UTC")), names, headers]
     return pa.StructArray.from_arrays(arrays, names=["timestamp", "timestamp-type", "headers"])

@@ -205,15 +205,15 @@ def _pick_differs(case: Mapping[str, Any], name: str) -> str | None:
     return "\n".join([*lines, decision.explain()])
 
 
-def _recorded_unit(found: Any) -> tuple[int, list[int]] | None:
-    if found is None:
+def _recorded_unit(unit: Any) -> tuple[int, list[int]] | None:
+    if unit is None:
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("files"), list):
+    if not isinstance(unit, dict) or not isinstance(unit.get("files"), list):
         raise InvalidRequest("pick is neither null nor an object with output_level and files")
-    if found.get("discarded"):
+    if unit.get("discarded"):
         return None
-    level = _number(found.get("output_level"), "output_level", 0)
-    return level, sorted(_number(n, "file", 0) for n in found["files"])
+    level = _number(unit.get("output_level"), "output_level", 0)
+    return level, sorted(_number(n, "file", 0) for n in unit["files"])
 
 
 def _sections_differ(case: Mapping[str, Any], name: str) -> str | None:

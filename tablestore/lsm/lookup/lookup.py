@@ -87,16 +87,16 @@ class LevelLookup:
             left = left[~gone]
         return self._hits(located)
 
-    def _hits(self, found: Sequence[Found]) -> Hits:
+    def _hits(self, hits: Sequence[Found]) -> Hits:
         none = np.zeros(0, dtype=np.int64)
-        if not found:
+        if not hits:
             return Hits(none, (), none, none, None)
-        files = tuple(dict.fromkeys(file for _, file, _, _ in found))
-        asked = np.concatenate([a for a, _, _, _ in found])
-        numbers = np.repeat([files.index(f) for _, f, _, _ in found], [len(a) for a, _, _, _ in found])
-        positions = np.concatenate([p for _, _, p, _ in found])
+        files = tuple(dict.fromkeys(file for _, file, _, _ in hits))
+        asked = np.concatenate([a for a, _, _, _ in hits])
+        numbers = np.repeat([files.index(f) for _, f, _, _ in hits], [len(a) for a, _, _, _ in hits])
+        positions = np.concatenate([p for _, _, p, _ in hits])
         order = np.argsort(asked)
-        parts = [r for _, _, _, r in found if r is not None]
+        parts = [r for _, _, _, r in hits if r is not None]
         rows = joined(parts).take(pa.array(order)) if self._rows else None
         return Hits(asked[order], files, numbers[order], positions[order], rows)
 

@@ -19,7 +19,7 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
-from tablestore.lsm.merge.result import MergedGroups, Outcome
+from tablestore.lsm.merge.result import MergedGroups, MergeOutcome
 from tablestore.lsm.merge.walk import ADD, RETRACT, SET
 
 
@@ -64,15 +64,15 @@ class Aggregation:
         """One row a key."""
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)
 
-    def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
+    def outcome(self, rows: pa.RecordBatch, groups: Groups) -> MergeOutcome:
         """The final value of each column of each key, before rows are made of them."""
         merged = MergedGroups.of(groups)
-        outcome = Outcome.last_rows(rows, merged)
+        outcome = MergeOutcome.last_rows(rows, merged)
         if len(merged.which):
             self._fold(rows, merged, outcome)
         return outcome
 
-    def _fold(self, rows: pa.RecordBatch, merged: MergedGroups, outcome: Outcome) -> None:
+    def _fold(self, rows: pa.RecordBatch, merged: MergedGroups, outcome: MergeOutcome) -> None:
         walk = merged.walk
         kinds = kinds_of(rows)[walk.rows]
         taken = rowkind.retracts(kinds)

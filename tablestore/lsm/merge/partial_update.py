@@ -31,7 +31,7 @@ from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.aggregators.choose import LastNonNullValue, LastValue, present
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
-from tablestore.lsm.merge.result import MergedGroups, Outcome
+from tablestore.lsm.merge.result import MergedGroups, MergeOutcome
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 
 RETRACT_CHOICES = (
@@ -130,17 +130,17 @@ class PartialUpdate:
         """One row a key."""
         return self.outcome(rows, groups).batch(self.schema, tolerant=self.tolerant)
 
-    def outcome(self, rows: pa.RecordBatch, groups: Groups) -> Outcome:
+    def outcome(self, rows: pa.RecordBatch, groups: Groups) -> MergeOutcome:
         """The final value of each column of each key, before rows are made of them."""
         merged = MergedGroups.of(groups)
         if len(merged.which):
             merged = _starting_rows_twice(merged, kinds_of(rows)) if self.groups else merged
-        outcome = Outcome.last_rows(rows, merged)
+        outcome = MergeOutcome.last_rows(rows, merged)
         if len(merged.which):
             self._fold(rows, merged, outcome)
         return outcome
 
-    def _fold(self, rows: pa.RecordBatch, merged: MergedGroups, outcome: Outcome) -> None:
+    def _fold(self, rows: pa.RecordBatch, merged: MergedGroups, outcome: MergeOutcome) -> None:
         walk = merged.walk
         kinds = kinds_of(rows)[walk.rows]
         taken = rowkind.retracts(kinds)
@@ -162,7 +162,7 @@ class PartialUpdate:
         self._require_values(rows, walk, plain, outcome)
         self._finish(rows, walk, taken, removed, outcome)
 
-    def _outside(self, rows: pa.RecordBatch, walk: Walk, outcome: Outcome) -> None:
+    def _outside(self, rows: pa.RecordBatch, walk: Walk, outcome: MergeOutcome) -> None:
         """Fold the columns outside every group: each keeps its newest value that is not NULL."""
         for name in self.last_non_null():
             if name in rows.schema.names:
@@ -175,7 +175,7 @@ class PartialUpdate:
         guards: _Guards,
         number: int,
         group: SequenceGroup,
-        outcome: Outcome,
+        outcome: MergeOutcome,
     ) -> None:
         """Fold the columns of one group, and its sequence."""
         sequence = walk.acting(guards.sequence_actions(number))
@@ -196,7 +196,9 @@ class PartialUpdate:
                     outcome.failures.add_all(np.flatnonzero(refused), name, function.remedy)
                 outcome.apply(function, column, functions)
 
-    def _require_values(self, rows: pa.RecordBatch, walk: Walk, plain: np.ndarray, outcome: Outcome) -> None:
+    def _require_values(
+        self, rows: pa.RecordBatch, walk: Walk, plain: np.ndarray, outcome: MergeOutcome
+    ) -> None:
         """Note an error for a NULL in a NOT NULL column, from a writer that did not check."""
         for field in self.schema.fields:
             if field.type.nullable or field.name not in rows.schema.names:
@@ -210,7 +212,7 @@ class PartialUpdate:
             outcome.failures.add_all(groups, field.name, f"NULL in a column of type {field.type}")
 
     def _finish(
-        self, rows: pa.RecordBatch, walk: Walk, taken: np.ndarray, removed: np.ndarray, outcome: Outcome
+        self, rows: pa.RecordBatch, walk: Walk, taken: np.ndarray, removed: np.ndarray, outcome: MergeOutcome
     ) -> None:
         """Row kinds and sequence numbers."""
         last = walk.ends - 1

@@ -46,7 +46,7 @@ class MergedGroups:
 
 
 @dataclass(slots=True)
-class Outcome:
+class MergeOutcome:
     """The final values of the groups of more than one row; columns not named keep their last row's value.
 
     `walks` is what each row did to each column, for explanations of a merge.
@@ -62,7 +62,7 @@ class Outcome:
     walks: dict[str, Walk] = field(default_factory=dict)
 
     @classmethod
-    def last_rows(cls, rows: pa.RecordBatch, merged: MergedGroups) -> Outcome:
+    def last_rows(cls, rows: pa.RecordBatch, merged: MergedGroups) -> MergeOutcome:
         """The outcome in which each group ends with its last row."""
         last = merged.walk.rows[merged.walk.ends - 1] if len(merged.which) else merged.which
         kinds = rows.column(KIND).to_numpy(zero_copy_only=False)[last]
@@ -125,10 +125,10 @@ class Outcome:
             return pa.concat_arrays([column, self.folded[name]]).take(pa.array(index))
         return column.take(pa.array(last))
 
-    def _error(self, schema: TableSchema, made: pa.RecordBatch) -> CannotMerge:
+    def _error(self, schema: TableSchema, result: pa.RecordBatch) -> CannotMerge:
         group = int(self.failures.groups[0])
         column, reason = self.failures.of(group)
-        row = take(made, self.merged.which[group : group + 1])
+        row = take(result, self.merged.which[group : group + 1])
         key = {f.name: row.column(f.name)[0].as_py() for f in schema.key_fields if f.name in row.schema.names}
         field = schema.by_name.get(column)
         return CannotMerge(column, key, reason, None if field is None else str(field.type))

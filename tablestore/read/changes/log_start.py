@@ -83,14 +83,14 @@ def log_start(
     return _of_snapshots(store, stream_start(store, start, consumer=None, until=until))
 
 
-def _of_snapshots(store: Store, found: StreamStart) -> Snapshot | LogPlace:
+def _of_snapshots(store: Store, start: StreamStart) -> Snapshot | LogPlace:
     """A start among snapshots as one in the log."""
-    if found.full is not None:
-        return found.full
-    if found.next_snapshot is None:
+    if start.full is not None:
+        return start.full
+    if start.next_snapshot is None:
         return LogPlace({})
-    before = found.next_snapshot - 1
-    if was_rolled_back(store.snapshots, before, found.after):
+    before = start.next_snapshot - 1
+    if was_rolled_back(store.snapshots, before, start.after):
         text = f"snapshot {before}, which this stream had delivered, was rolled back"
         raise StreamLost(text)
     return _after(store, before)

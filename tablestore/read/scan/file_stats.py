@@ -46,19 +46,19 @@ def _nullable_types(schema: TableSchema, names: tuple[str, ...]) -> tuple[DataTy
 
 
 def unpadded(
-    file: DataFileMeta, types: Sequence[DataType], found: Sequence[ColumnStats]
+    file: DataFileMeta, types: Sequence[DataType], columns: Sequence[ColumnStats]
 ) -> list[ColumnStats]:
     """Bounds without the blanks with which Java's ORC files pad CHAR values; rows are read without them,
     too."""
     if file_format(file.file_name) != "orc":
-        return list(found)
-    pairs = zip(types, found, strict=True)
+        return list(columns)
+    pairs = zip(types, columns, strict=True)
     return [_stripped(bounds) if t.root == "CHAR" else bounds for t, bounds in pairs]
 
 
-def _stripped(known: ColumnStats) -> ColumnStats:
-    low, high = (v.rstrip(" ") if isinstance(v, str) else v for v in (known.min, known.max))
-    return replace(known, min=low, max=high)
+def _stripped(stats: ColumnStats) -> ColumnStats:
+    low, high = (v.rstrip(" ") if isinstance(v, str) else v for v in (stats.min, stats.max))
+    return replace(stats, min=low, max=high)
 
 
 def stats_by_name(

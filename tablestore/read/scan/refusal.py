@@ -48,40 +48,40 @@ class Refusal:
         return _compared(self.part, {c: bounds for c, bounds in self.stats if bounds is not None})
 
 
-def refusal(where: Predicate, known: Known) -> Refusal | None:
+def refusal(where: Predicate, statistics: Known) -> Refusal | None:
     """Why no row within these statistics can be selected; None if one may be."""
     for part in predicate.conjuncts(where):
-        if not evaluate.may_match(part, known):
-            return Refusal(part, tuple((c, known.get(c)) for c in sorted(part.columns)))
+        if not evaluate.may_match(part, statistics):
+            return Refusal(part, tuple((c, statistics.get(c)) for c in sorted(part.columns)))
     return None
 
 
-def bounds_text(known: ColumnStats | None, column: str, schema: TableSchema) -> tuple[str | None, str | None]:
+def bounds_text(stats: ColumnStats | None, column: str, schema: TableSchema) -> tuple[str | None, str | None]:
     """Minimum and maximum as text, None where they are not known."""
-    if known is None:
+    if stats is None:
         return None, None
     kind = schema.by_name[column].type
-    low, high = (None if v is None else cast_text(v, kind) for v in (known.min, known.max))
+    low, high = (None if v is None else cast_text(v, kind) for v in (stats.min, stats.max))
     return low, high
 
 
-def _range_text(column: str, known: ColumnStats | None, schema: TableSchema) -> str:
-    if known is None:
+def _range_text(column: str, stats: ColumnStats | None, schema: TableSchema) -> str:
+    if stats is None:
         return f"{column} may be anything"
-    if known.all_null:
+    if stats.all_null:
         return f"{column} is NULL in all rows"
-    low, high = ("…" if v is None else v for v in bounds_text(known, column, schema))
+    low, high = ("…" if v is None else v for v in bounds_text(stats, column, schema))
     return f"{column} is {low}..{high}" if low != high else f"{column} is {low}"
 
 
-def _compared(part: Predicate, known: Known) -> str:
+def _compared(part: Predicate, statistics: Known) -> str:
     if isinstance(part, Or):
-        return " and ".join(_compared(t, known) for t in part.terms)
+        return " and ".join(_compared(t, statistics) for t in part.terms)
     if isinstance(part, And):
-        return next(_compared(t, known) for t in part.terms if not evaluate.may_match(t, known))
+        return next(_compared(t, statistics) for t in part.terms if not evaluate.may_match(t, statistics))
     if not isinstance(part, Leaf):
         return "nothing is asked for"
-    bounds = known.get(part.column)
+    bounds = statistics.get(part.column)
     if bounds is None:
         return "no value is asked for"
     if isinstance(part, IsNull):

@@ -94,12 +94,12 @@ def connect_first(arguments: list[str]) -> None:
     port, secret = (os.environ.get(f"PYTHON_WORKER_FACTORY_{name}") for name in ("PORT", "SECRET"))
     if PLANNER not in arguments or not port or not secret:
         return
-    made = connected(int(port), secret)
+    connection = connected(int(port), secret)
     users = importlib.import_module("pyspark.worker_util")
     usual = users.local_connect_and_auth
 
     def first(asked: object, *more: object) -> object:
-        return made if str(asked) == port else usual(asked, *more)
+        return connection if str(asked) == port else usual(asked, *more)
 
     setattr(users, "local_connect_and_auth", first)  # noqa: B010  # a module's name
 

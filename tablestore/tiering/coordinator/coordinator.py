@@ -19,7 +19,7 @@ from tablestore.io.paths import join
 from tablestore.table.lake import Lake
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
-from tablestore.tiering.coordinator.requests import Requests
+from tablestore.tiering.coordinator.requests import CoordinatorRequests
 from tablestore.tiering.coordinator.served_tables import ServedTables
 from tablestore.tiering.coordinator.server import HOST, Server
 from tablestore.tiering.coordinator.table_states import TableStatus
@@ -52,7 +52,9 @@ class Coordinator:
             epochs, lakes = FileEpochs(io, directory), LakeSnapshots(io, directory, env)
             self.epoch = epochs.coordinator
             tables = ServedTables(lake, env)
-            self._requests = Requests(tables, epochs, lakes, env, host=HOST, port=self._server.port)
+            self._requests = CoordinatorRequests(
+                tables, epochs, lakes, env, host=HOST, port=self._server.port
+            )
             self._requests.tick()
             password = make_token(io, lake.warehouse, self._server.port, env)
         except BaseException:

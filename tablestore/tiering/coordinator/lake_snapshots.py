@@ -54,9 +54,9 @@ class _Registered:
     def to_json(self) -> bytes:
         both = {"tiered": self.tiered, "readable": self.readable}
         listed = {
-            name: [known.snapshot_id, list(known.offsets.items())]
-            for name, known in both.items()
-            if known is not None
+            name: [snapshot.snapshot_id, list(snapshot.offsets.items())]
+            for name, snapshot in both.items()
+            if snapshot is not None
         }
         return json.dumps(listed).encode()
 
@@ -64,8 +64,8 @@ class _Registered:
     def from_json(cls, data: bytes) -> _Registered:
         """Raises ValueError, TypeError, KeyError for anything else."""
         items = json.loads(data).items()
-        found = {name: KnownSnapshot(int(id), dict(offsets)) for name, (id, offsets) in items}
-        return cls(found["tiered"], found.get("readable"))
+        snapshots = {name: KnownSnapshot(int(id), dict(offsets)) for name, (id, offsets) in items}
+        return cls(snapshots["tiered"], snapshots.get("readable"))
 
 
 class LakeSnapshots:
@@ -82,15 +82,15 @@ class LakeSnapshots:
         """The newest snapshot, of `readable` ones where asked. Raises FlussError 53 where there is none, or
         it is not `snapshot_id`."""
         registered = self._known(table)
-        known = None if registered is None else registered.tiered
+        snapshot = None if registered is None else registered.tiered
         if registered is not None and readable:
-            known = registered.readable
-        if known is None or snapshot_id not in (None, known.snapshot_id):
+            snapshot = registered.readable
+        if snapshot is None or snapshot_id not in (None, snapshot.snapshot_id):
             which = "readable snapshot" if readable else "snapshot"
             number = "" if snapshot_id is None else f" {snapshot_id}"
             text = f"{table.path} has no {which}{number} in the lake that this coordinator knows"
             raise FlussError(ErrorCode.LAKE_SNAPSHOT_NOT_EXIST, text)
-        return known
+        return snapshot
 
     def prepare(
         self, table: ServedTable, offsets: Mapping[int, int], *, ignores_previous: bool = False
@@ -118,15 +118,15 @@ class LakeSnapshots:
         self._keep(table, snapshot_id, {**self._offsets(table), **offsets}, None)
 
     def _offsets(self, table: ServedTable) -> Mapping[int, int]:
-        known = self._known(table)
-        return {} if known is None else known.tiered.offsets
+        registered = self._known(table)
+        return {} if registered is None else registered.tiered.offsets
 
     def _known(self, table: ServedTable) -> _Registered | None:
         """What the table's own files have, where its lake is itself; else what was registered."""
         own = table.in_files() if table.has_files() else None
         if own is not None:
-            known = KnownSnapshot(*own)
-            return _Registered(known, None if hides_level_0(table.table.store) else known)
+            tiered = KnownSnapshot(*own)
+            return _Registered(tiered, None if hides_level_0(table.table.store) else tiered)
         with self._lock:
             return self._of(table)
 
@@ -149,14 +149,14 @@ class LakeSnapshots:
     def _of(self, table: ServedTable) -> _Registered | None:
         """What was registered, also with a coordinator before. With the lock."""
         if table.table_id not in self._registered:
-            path, found = join(self._place(table), _REGISTERED), None
+            path, registered = join(self._place(table), _REGISTERED), None
             try:
-                found = _Registered.from_json(self._io.read(path))
+                registered = _Registered.from_json(self._io.read(path))
             except FileNotFoundError:
                 pass
             except (ValueError, TypeError, KeyError, AttributeError):
                 log.warning("%s holds no snapshot of a lake: services say theirs again", path)
-            self._registered[table.table_id] = found
+            self._registered[table.table_id] = registered
         return self._registered[table.table_id]
 
     def _read(self, table: ServedTable, path: str) -> dict[int, int]:
@@ -172,10 +172,10 @@ class LakeSnapshots:
             raise FlussError(ErrorCode.LAKE_SNAPSHOT_NOT_EXIST, text) from None
 
     def _remove_old(self, table: ServedTable) -> None:
-        files = [one for one in self._io.list(self._place(table)) if _NAME.fullmatch(one.name)]
-        for one in sorted(files, key=lambda one: one.modified_ms)[:-_KEPT]:
+        files = [file for file in self._io.list(self._place(table)) if _NAME.fullmatch(file.name)]
+        for file in sorted(files, key=lambda file: file.modified_ms)[:-_KEPT]:
             with contextlib.suppress(FileNotFoundError):
-                self._io.delete(join(self._place(table), one.name))
+                self._io.delete(join(self._place(table), file.name))
 
     def _place(self, table: ServedTable) -> str:
         database, _, name = table.path.partition(".")

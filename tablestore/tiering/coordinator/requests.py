@@ -38,7 +38,7 @@ _MOST_WAIT_MS, _STEP_SECONDS = 500, 0.01
 _MOST_BYTES, _MOST_BUCKETS = 16 << 20, 10_000
 
 
-class Requests:
+class CoordinatorRequests:
     """The calls over the tables of a lake. `host` and `port`: where clients find the server."""
 
     def __init__(
@@ -120,14 +120,14 @@ class Requests:
 
     def tick(self) -> None:
         """Look at the lake's tables and at the clock."""
-        tiered = {one.table_id: one for one in self._tables.all().values()}
+        tiered = {served.table_id: served for served in self._tables.all().values()}
         with self._lock:
-            known = {s.table.table_id for s in self._states.tables()}
-        ages = {id: one.age_ms(self._env.now_ms()) for id, one in tiered.items() if id not in known}
+            scheduled = {s.table.table_id for s in self._states.tables()}
+        ages = {id: served.age_ms(self._env.now_ms()) for id, served in tiered.items() if id not in scheduled}
         with self._lock:
             now = self.now_ms
-            for table_id, one in tiered.items():
-                fresh = TableFreshness(table_id, one.path, one.freshness_ms)
+            for table_id, served in tiered.items():
+                fresh = TableFreshness(table_id, served.path, served.freshness_ms)
                 self._states.add(fresh, now, initialized=not self._began, age_ms=ages.get(table_id))
             self._states.keep_only(tiered)
             self._began = True
@@ -151,23 +151,23 @@ class Requests:
         )
         withheld = self._own_tables(client) if request.request_table and client != CLIENT else ()
         with self._lock:
-            found = self._states.heartbeat(asked, self.now_ms, withheld=withheld)
+            response = self._states.heartbeat(asked, self.now_ms, withheld=withheld)
         answer = pb.LakeTieringHeartbeatResponse(
-            coordinator_epoch=found.coordinator_epoch,
-            tiering_results=[_result(one) for one in found.tiering],
-            finished_results=[_result(one) for one in found.finished],
-            failed_results=[_result(one) for one in found.failed],
+            coordinator_epoch=response.coordinator_epoch,
+            tiering_results=[_result(table_response) for table_response in response.tiering],
+            finished_results=[_result(table_response) for table_response in response.finished],
+            failed_results=[_result(table_response) for table_response in response.failed],
         )
-        if found.table is not None:
-            answer.tiering_table.table_id = found.table.table_id
-            answer.tiering_table.table_path.CopyFrom(_message_of(found.table.table_path))
-            answer.tiering_table.tiering_epoch = found.table.tiering_epoch
+        if response.table is not None:
+            answer.tiering_table.table_id = response.table.table_id
+            answer.tiering_table.table_path.CopyFrom(_message_of(response.table.table_path))
+            answer.tiering_table.tiering_epoch = response.table.tiering_epoch
         return answer
 
     def _own_tables(self, client: str) -> set[int]:
         """The tables whose lake is itself: another service would find columns there that it does not write,
         and none of its own."""
-        own = {one.table_id: one.path for one in self._tables.all().values() if one.has_files()}
+        own = {served.table_id: served.path for served in self._tables.all().values() if served.has_files()}
         for table_id in own.keys() - self._withheld:
             log.warning(
                 "%s is not handed to %r: its rows are in files of this lake, where lake.tier brings them",
@@ -180,11 +180,11 @@ class Requests:
         """Put offsets into files, before a commit to a lake."""
         answer = pb.PrepareLakeTableSnapshotResponse()
         for asked in request.tables:
-            one = answer.tables.add(table_id=asked.table_id)
-            with _refusals(one):
-                found = self._tables.by_id(asked.table_id)
-                one.offsets_path = self._lakes.prepare(
-                    found, _ends(found, asked), ignores_previous=request.ignore_previous_offsets
+            table_answer = answer.tables.add(table_id=asked.table_id)
+            with _refusals(table_answer):
+                served = self._tables.by_id(asked.table_id)
+                table_answer.offsets_path = self._lakes.prepare(
+                    served, _ends(served, asked), ignores_previous=request.ignore_previous_offsets
                 )
         return answer
 
@@ -193,26 +193,32 @@ class Requests:
         on have prepared it, and get an answer of other numbers."""
         if request.prepared_tables:
             newer = pb.CommitLakeTableSnapshotResponseV9()
-            for told in request.prepared_tables:
-                with _refusals(newer.tables.add(table_id=told.table_id)):
-                    readable = told.readable_offsets_path if told.HasField("readable_offsets_path") else None
-                    found = self._tables.by_id(told.table_id)
-                    self._lakes.commit_prepared(found, told.snapshot_id, told.tiered_offsets_path, readable)
+            for prepared in request.prepared_tables:
+                with _refusals(newer.tables.add(table_id=prepared.table_id)):
+                    readable = (
+                        prepared.readable_offsets_path if prepared.HasField("readable_offsets_path") else None
+                    )
+                    served = self._tables.by_id(prepared.table_id)
+                    self._lakes.commit_prepared(
+                        served, prepared.snapshot_id, prepared.tiered_offsets_path, readable
+                    )
             return newer
         answer = pb.CommitLakeTableSnapshotResponse()
         for lake in request.tables:
             with _refusals(answer.tables.add(table_id=lake.table_id)):
-                found = self._tables.by_id(lake.table_id)
-                self._lakes.commit(found, lake.snapshot_id, _ends(found, lake))
+                served = self._tables.by_id(lake.table_id)
+                self._lakes.commit(served, lake.snapshot_id, _ends(served, lake))
         return answer
 
     def _lake_snapshot(self, request: Any) -> Any:
-        found = self._of(request.table_path)
+        served = self._of(request.table_path)
         asked = request.snapshot_id if request.HasField("snapshot_id") else None
-        known = self._lakes.newest(found, snapshot_id=asked, readable=request.readable)
-        buckets = [pb.LakeSnapshotBucket(bucket_id=b, log_offset=o) for b, o in sorted(known.offsets.items())]
+        snapshot = self._lakes.newest(served, snapshot_id=asked, readable=request.readable)
+        buckets = [
+            pb.LakeSnapshotBucket(bucket_id=b, log_offset=o) for b, o in sorted(snapshot.offsets.items())
+        ]
         return pb.GetLakeSnapshotResponse(
-            table_id=found.table_id, snapshot_id=known.snapshot_id, buckets=buckets
+            table_id=served.table_id, snapshot_id=snapshot.snapshot_id, buckets=buckets
         )
 
     def _security_token(self, _: Any) -> Any:
@@ -222,10 +228,10 @@ class Requests:
     # what there is
 
     def _api_versions(self, _: Any) -> Any:
-        found = pb.ApiVersionsResponse()
+        answer = pb.ApiVersionsResponse()
         for key in sorted({*self._calls, apis.AUTHENTICATE.key}):  # which the server answers
-            found.api_versions.add(api_key=key, min_version=0, max_version=0)
-        return found
+            answer.api_versions.add(api_key=key, min_version=0, max_version=0)
+        return answer
 
     def _list_databases(self, _: Any) -> Any:
         return pb.ListDatabasesResponse(database_names=self._tables.databases())
@@ -256,48 +262,48 @@ class Requests:
         return pb.TableExistsResponse(exists=True)
 
     def _table_info(self, request: Any) -> Any:
-        found = self._of(request.table_path)
+        served = self._of(request.table_path)
         return pb.GetTableInfoResponse(
-            table_id=found.table_id,
-            schema_id=found.schema_id,
-            table_json=found.descriptor.to_json(),
-            created_ms=found.created_ms,
-            modified_ms=found.created_ms,
+            table_id=served.table_id,
+            schema_id=served.schema_id,
+            table_json=served.descriptor.to_json(),
+            created_ms=served.created_ms,
+            modified_ms=served.created_ms,
         )
 
     def _table_schema(self, request: Any) -> Any:
-        found = self._of(request.table_path)
-        if request.HasField("schema_id") and request.schema_id not in (-1, found.schema_id):
-            raise FlussError(ErrorCode.SCHEMA_NOT_EXIST, f"{found.path} has schema {found.schema_id} now")
-        schema = schema_json(found.descriptor.columns, found.descriptor.primary_key)
-        return pb.GetTableSchemaResponse(schema_id=found.schema_id, schema_json=json.dumps(schema).encode())
+        served = self._of(request.table_path)
+        if request.HasField("schema_id") and request.schema_id not in (-1, served.schema_id):
+            raise FlussError(ErrorCode.SCHEMA_NOT_EXIST, f"{served.path} has schema {served.schema_id} now")
+        schema = schema_json(served.descriptor.columns, served.descriptor.primary_key)
+        return pb.GetTableSchemaResponse(schema_id=served.schema_id, schema_json=json.dumps(schema).encode())
 
     def _list_partitions(self, request: Any) -> Any:
-        found = self._of(request.table_path)
-        raise FlussError(ErrorCode.TABLE_NOT_PARTITIONED, f"{found.path} is served without partitions")
+        served = self._of(request.table_path)
+        raise FlussError(ErrorCode.TABLE_NOT_PARTITIONED, f"{served.path} is served without partitions")
 
     def _metadata(self, request: Any) -> Any:
         answer = pb.MetadataResponse(coordinator=self._node, tablet_servers=[self._node])
         for path in request.table_paths:
-            found = self._of(path)
-            one = answer.tables.add(
+            served = self._of(path)
+            table_answer = answer.tables.add(
                 table_path=path,
-                table_id=found.table_id,
-                schema_id=found.schema_id,
-                table_json=found.descriptor.to_json(),
-                created_ms=found.created_ms,
-                modified_ms=found.created_ms,
+                table_id=served.table_id,
+                schema_id=served.schema_id,
+                table_json=served.descriptor.to_json(),
+                created_ms=served.created_ms,
+                modified_ms=served.created_ms,
             )
-            for bucket in range(found.buckets):
-                one.buckets.add(bucket_id=bucket, leader_id=NODE, replica_ids=[NODE], leader_epoch=0)
+            for bucket in range(served.buckets):
+                table_answer.buckets.add(bucket_id=bucket, leader_id=NODE, replica_ids=[NODE], leader_epoch=0)
         return answer
 
     def _kv_snapshots(self, request: Any) -> Any:
-        found = self._of(request.table_path)
-        if not found.keyed:
-            raise FlussError(ErrorCode.NON_PRIMARY_KEY_TABLE, f"{found.path} has no primary key")
-        buckets = [pb.KvSnapshot(bucket_id=bucket) for bucket in range(found.buckets)]
-        return pb.GetLatestKvSnapshotsResponse(table_id=found.table_id, snapshots=buckets)
+        served = self._of(request.table_path)
+        if not served.keyed:
+            raise FlussError(ErrorCode.NON_PRIMARY_KEY_TABLE, f"{served.path} has no primary key")
+        buckets = [pb.KvSnapshot(bucket_id=bucket) for bucket in range(served.buckets)]
+        return pb.GetLatestKvSnapshotsResponse(table_id=served.table_id, snapshots=buckets)
 
     # rows that clients write
 
@@ -307,56 +313,56 @@ class Requests:
     def _produce_log(self, request: Any) -> Any:
         answer = pb.ProduceLogResponse()
         for asked in request.buckets:
-            one = answer.buckets.add(bucket_id=asked.bucket_id)
-            with _refusals(one, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
-                found = self._written(request, asked)
-                one.base_offset = self._writes.append(found, asked.bucket_id, asked.records)
+            bucket_answer = answer.buckets.add(bucket_id=asked.bucket_id)
+            with _refusals(bucket_answer, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
+                served = self._written(request, asked)
+                bucket_answer.base_offset = self._writes.append(served, asked.bucket_id, asked.records)
         return answer
 
     def _put_kv(self, request: Any) -> Any:
         answer = pb.PutKvResponse()
         for asked in request.buckets:
-            one = answer.buckets.add(bucket_id=asked.bucket_id)
-            with _refusals(one, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
-                found = self._written(request, asked)
+            bucket_answer = answer.buckets.add(bucket_id=asked.bucket_id)
+            with _refusals(bucket_answer, ErrorCode.UNKNOWN_TABLE_OR_BUCKET):
+                served = self._written(request, asked)
                 columns = sorted(request.target_columns)
-                if columns and columns != list(range(len(found.types))):
-                    text = f"upserts of columns {columns} alone: {found.path} takes rows with all columns"
+                if columns and columns != list(range(len(served.types))):
+                    text = f"upserts of columns {columns} alone: {served.path} takes rows with all columns"
                     raise FlussError(ErrorCode.INVALID_TARGET_COLUMN, text)
-                self._writes.change(found, asked.bucket_id, asked.records)
+                self._writes.change(served, asked.bucket_id, asked.records)
         return answer
 
     def _written(self, request: Any, asked: Any) -> ServedTable:
         """The table of a bucket that rows are for."""
-        found = self._tables.by_id(request.table_id)
-        if asked.HasField("partition_id") or not 0 <= asked.bucket_id < found.buckets:
-            text = f"no bucket {asked.bucket_id} of table {found.table_id}"
+        served = self._tables.by_id(request.table_id)
+        if asked.HasField("partition_id") or not 0 <= asked.bucket_id < served.buckets:
+            text = f"no bucket {asked.bucket_id} of table {served.table_id}"
             raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
-        return found
+        return served
 
     # logs
 
     def _list_offsets(self, request: Any) -> Any:
         answer = pb.ListOffsetsResponse()
         try:
-            found: ServedTable | None = self._tables.by_id(request.table_id)
-            known = {} if found is None else self._offsets(found, request)
+            served: ServedTable | None = self._tables.by_id(request.table_id)
+            offsets = {} if served is None else self._offsets(served, request)
         except NotFound:
-            found, known = None, {}
+            served, offsets = None, {}
         for bucket in list(request.bucket_ids)[:_MOST_BUCKETS]:
-            if found is None or not 0 <= bucket < found.buckets or request.HasField("partition_id"):
+            if served is None or not 0 <= bucket < served.buckets or request.HasField("partition_id"):
                 text = f"no bucket {bucket} of table {request.table_id}"
                 answer.buckets.add(
                     bucket_id=bucket, error_code=ErrorCode.UNKNOWN_TABLE_OR_BUCKET, error_message=text
                 )
             else:
-                answer.buckets.add(bucket_id=bucket, offset=known.get(bucket, 0))
+                answer.buckets.add(bucket_id=bucket, offset=offsets.get(bucket, 0))
         return answer
 
-    def _offsets(self, found: ServedTable, request: Any) -> dict[int, int]:
+    def _offsets(self, served: ServedTable, request: Any) -> dict[int, int]:
         if request.offset_type == EARLIEST:
-            return dict(found.start())
-        end = found.end()
+            return dict(served.start())
+        end = served.end()
         if request.offset_type == LATEST:
             return dict(end)
         if request.offset_type != OF_TIMESTAMP:
@@ -364,7 +370,7 @@ class Requests:
         if request.start_timestamp > self._env.now_ms():
             text = f"timestamp {request.start_timestamp} is in the future"
             raise FlussError(ErrorCode.INVALID_TIMESTAMP, text)
-        at = found.log.log.at(request.start_timestamp)
+        at = served.log.log.at(request.start_timestamp)
         return {bucket: min(offset, end.get(bucket, 0)) for bucket, offset in at.items()}
 
     def _fetch_log(self, request: Any) -> Any:
@@ -383,8 +389,8 @@ class Requests:
         for asked in request.tables:
             table = answer.tables.add(table_id=asked.table_id)
             try:
-                found = self._tables.by_id(asked.table_id)
-                start, end = found.start(), found.end()
+                served = self._tables.by_id(asked.table_id)
+                start, end = served.start(), served.end()
             except (TablestoreError, OSError) as e:
                 gone = isinstance(e, NotFound)
                 code = ErrorCode.UNKNOWN_TABLE_OR_BUCKET if gone else ErrorCode.LOG_STORAGE
@@ -394,63 +400,66 @@ class Requests:
                 continue
             columns = list(asked.projected_fields) if asked.projection_enabled else None
             for bucket in asked.buckets:
-                one = table.buckets.add(bucket_id=bucket.bucket_id)
+                bucket_answer = table.buckets.add(bucket_id=bucket.bucket_id)
                 try:
-                    one.high_watermark = end.get(bucket.bucket_id, 0)
-                    one.log_start_offset = start.get(bucket.bucket_id, 0)
-                    one.records = b""
+                    bucket_answer.high_watermark = end.get(bucket.bucket_id, 0)
+                    bucket_answer.log_start_offset = start.get(bucket.bucket_id, 0)
+                    bucket_answer.records = b""
                     if room > 0:
-                        one.records = _records(found, bucket, one, columns, room)
+                        bucket_answer.records = _records(served, bucket, bucket_answer, columns, room)
                 except FlussError as e:
-                    one.error_code, one.error_message = e.code, e.message
+                    bucket_answer.error_code, bucket_answer.error_message = e.code, e.message
                 except LogExpired as e:
-                    one.error_code, one.error_message = ErrorCode.LOG_OFFSET_OUT_OF_RANGE, str(e)
+                    bucket_answer.error_code, bucket_answer.error_message = (
+                        ErrorCode.LOG_OFFSET_OUT_OF_RANGE,
+                        str(e),
+                    )
                 except (TablestoreError, OSError) as e:
-                    one.error_code, one.error_message = ErrorCode.LOG_STORAGE, str(e)
-                room -= len(one.records)
-                has_any = has_any or bool(one.records) or one.HasField("error_code")
+                    bucket_answer.error_code, bucket_answer.error_message = ErrorCode.LOG_STORAGE, str(e)
+                room -= len(bucket_answer.records)
+                has_any = has_any or bool(bucket_answer.records) or bucket_answer.HasField("error_code")
         return answer, has_any
 
     def _of(self, path: Any) -> ServedTable:
         return self._tables.by_path(f"{path.database_name}.{path.table_name}")
 
 
-def _records(found: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:
+def _records(served: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:
     """The batches of one bucket, whose bounds `at` says."""
-    if asked.HasField("partition_id") or not 0 <= asked.bucket_id < found.buckets:
-        text = f"no bucket {asked.bucket_id} of table {found.table_id}"
+    if asked.HasField("partition_id") or not 0 <= asked.bucket_id < served.buckets:
+        text = f"no bucket {asked.bucket_id} of table {served.table_id}"
         raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
     start = at.log_start_offset if asked.fetch_offset == _FROM_EARLIEST else asked.fetch_offset
     if not at.log_start_offset <= start <= at.high_watermark:
         text = f"offset {start} is not in [{at.log_start_offset}, {at.high_watermark}]"
         raise FlussError(ErrorCode.LOG_OFFSET_OUT_OF_RANGE, text)
     if columns is not None:
-        count = len(found.descriptor.columns)
+        count = len(served.descriptor.columns)
         if columns != sorted(set(columns)) or not columns or not 0 <= columns[0] <= columns[-1] < count:
             text = f"columns {columns}: they must ascend and be of the {count} there are"
             raise FlussError(ErrorCode.INVALID_COLUMN_PROJECTION, text)
     if start == at.high_watermark:
         return b""
     most = min(max(asked.max_fetch_bytes, 1), room)
-    return found.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
+    return served.batches(asked.bucket_id, start, at.high_watermark, most_bytes=most, columns=columns)
 
 
 @contextmanager
-def _refusals(one: Any, gone: ErrorCode = ErrorCode.TABLE_NOT_EXIST) -> Iterator[None]:
+def _refusals(part: Any, gone: ErrorCode = ErrorCode.TABLE_NOT_EXIST) -> Iterator[None]:
     """A context whose refusals stand in the part of the answer that is of one table or bucket."""
     try:
         yield
     except NotFound as e:
-        one.error_code, one.error_message = gone, str(e)
+        part.error_code, part.error_message = gone, str(e)
     except FlussError as e:
-        one.error_code, one.error_message = e.code, e.message
+        part.error_code, part.error_message = e.code, e.message
 
 
-def _ends(found: ServedTable, lake: Any) -> dict[int, int]:
+def _ends(served: ServedTable, lake: Any) -> dict[int, int]:
     """Per bucket the offset up to which a snapshot has the rows, as a request says."""
     for bucket in lake.buckets:
-        if bucket.HasField("partition_id") or not 0 <= bucket.bucket_id < found.buckets:
-            text = f"no bucket {bucket.bucket_id} of table {found.table_id}"
+        if bucket.HasField("partition_id") or not 0 <= bucket.bucket_id < served.buckets:
+            text = f"no bucket {bucket.bucket_id} of table {served.table_id}"
             raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
     return {b.bucket_id: b.log_end_offset for b in lake.buckets if b.HasField("log_end_offset")}
 
@@ -459,10 +468,10 @@ def _epochs(tables: Any) -> tuple[TableEpoch, ...]:
     return tuple(TableEpoch(t.table_id, t.coordinator_epoch, t.tiering_epoch) for t in tables)
 
 
-def _result(one: TableResponse) -> Any:
-    result = pb.TieringTableResult(table_id=one.table_id)
-    if one.error_code is not None:
-        result.error.error_code, result.error.error_message = one.error_code, one.message
+def _result(response: TableResponse) -> Any:
+    result = pb.TieringTableResult(table_id=response.table_id)
+    if response.error_code is not None:
+        result.error.error_code, result.error.error_message = response.error_code, response.message
     return result
 
 

@@ -92,8 +92,8 @@ class ServedTable:
 
     def has_files(self) -> bool:
         """Whether rows of the log are in files of the lake itself, which then is where it is tiered to."""
-        known = self.in_files()
-        return known is not None and any(known[1].values())
+        files_state = self.in_files()
+        return files_state is not None and any(files_state[1].values())
 
     def require_in_log(self, ends: Mapping[int, int]) -> None:
         """Raise FlussError unless the log has the rows below these offsets."""
@@ -107,12 +107,12 @@ class ServedTable:
         """Raise FlussError unless a snapshot can have the rows below these offsets: one of this lake by what
         its own files say, one of another lake by what the log has."""
         self.require_in_log(ends)
-        known = self.in_files() if self.has_files() else None
+        files_state = self.in_files() if self.has_files() else None
         text = f"snapshot {snapshot_id} cannot have the rows below {dict(ends)}"
-        if known is None:
+        if files_state is None:
             is_possible = snapshot_id >= 0
         else:
-            newest, there = known
+            newest, there = files_state
             is_possible = 0 < snapshot_id <= newest and all(at <= there.get(b, 0) for b, at in ends.items())
             text += f": the files of the lake are at snapshot {newest} and have those below {dict(there)}"
         if not is_possible:
@@ -131,17 +131,17 @@ class ServedTable:
         names = [c.name for c in self.descriptor.columns]
         wanted = names if columns is None else [names[i] for i in columns]
         schema = pa.schema([self.descriptor.columns[names.index(name)].arrow for name in wanted])
-        found, size, at = [], 0, start
+        pieces, size, at = [], 0, start
         for batch in self.log.log.read({bucket: start}, {bucket: stop}, wanted):
             for piece in self._pieces(batch, at, schema):
-                found.append(piece)
+                pieces.append(piece)
                 size += len(piece)
                 if size >= most_bytes:
-                    return b"".join(found)
+                    return b"".join(pieces)
             at = batch.end
         if at < stop:  # offsets without rows
-            found.append(log_records.empty(at, stop, 0, schema_id=self.schema_id))
-        return b"".join(found)
+            pieces.append(log_records.empty(at, stop, 0, schema_id=self.schema_id))
+        return b"".join(pieces)
 
     def _pieces(self, batch: LogBatch, at: int, schema: pa.Schema) -> Iterator[bytes]:
         """Rows of the log as batches, cut where offsets have gaps, which are batches without rows, where the
@@ -200,53 +200,53 @@ class ServedTables:
 
     def by_path(self, path: str) -> ServedTable:
         """A table as it is now; raises NotFound for one that is not tiered, too."""
-        found = self.all().get(path)
-        if found is not None and self._is_current(found):
-            return found
+        table = self.all().get(path)
+        if table is not None and self._is_current(table):
+            return table
         with self._lock:
             self._looked = None
-        found = self.all().get(path)
-        if found is None:
+        table = self.all().get(path)
+        if table is None:
             raise NotFound(f"no table {path} that is tiered")
-        return found
+        return table
 
     def by_id(self, table_id: int) -> ServedTable:
         """A table; raises NotFound for one that is gone."""
         self.all()
-        found = self._by_id.get(table_id)
-        if found is None or not self._is_current(found):
+        table = self._by_id.get(table_id)
+        if table is None or not self._is_current(table):
             with self._lock:
                 self._looked = None
             self.all()
-            found = self._by_id.get(table_id)
-        if found is None:
+            table = self._by_id.get(table_id)
+        if table is None:
             raise NotFound(f"no table {table_id} that is tiered")
-        return found
+        return table
 
-    def _is_current(self, found: ServedTable) -> bool:
+    def _is_current(self, served: ServedTable) -> bool:
         try:
-            found.table.store.require_same()
+            served.table.store.require_same()
         except TablestoreError:
             return False
-        return found.table.store.schemas.ids()[-1] == found.schema_id
+        return served.table.store.schemas.ids()[-1] == served.schema_id
 
     def _look(self) -> None:
-        found: dict[str, ServedTable] = {}
+        tables: dict[str, ServedTable] = {}
         for path in self._lake.tables():
-            known = self._by_path.get(path)
-            if known is not None and self._is_current(known):
-                found[path] = known
+            earlier = self._by_path.get(path)
+            if earlier is not None and self._is_current(earlier):
+                tables[path] = earlier
                 continue
             try:
-                made = served(self._lake.table(path), path)
+                table = served(self._lake.table(path), path)
             except (TablestoreError, OSError) as e:
                 if path not in self._left_out:
                     log.warning("%s is not served: %s", path, brief(e))
                 self._left_out.add(path)
                 continue
-            if made is not None:
-                found[path] = made
-        self._by_path, self._by_id = found, {one.table_id: one for one in found.values()}
+            if table is not None:
+                tables[path] = table
+        self._by_path, self._by_id = tables, {each.table_id: each for each in tables.values()}
 
 
 def served(table: Table, path: str) -> ServedTable | None:

@@ -28,7 +28,7 @@ from tablestore.core.errors import (
 )
 from tablestore.fluss import log_records
 from tablestore.fluss.errors import ErrorCode, FlussError
-from tablestore.fluss.kv_records import Changes, decode_changes, key_columns
+from tablestore.fluss.kv_records import KvChanges, decode_changes, key_columns
 from tablestore.fluss.types import engine_column
 from tablestore.tiering.coordinator.served_tables import ServedTable
 
@@ -143,7 +143,7 @@ def _engine_rows(table: ServedTable, rows: pa.RecordBatch) -> pa.Table:
     return pa.table(columns, names=rows.schema.names)
 
 
-def _engine_keys(table: ServedTable, changes: Changes, where: str) -> pa.Table | None:
+def _engine_keys(table: ServedTable, changes: KvChanges, where: str) -> pa.Table | None:
     """The keys of the deletes, None without any."""
     if not changes.deletes.any():
         return None

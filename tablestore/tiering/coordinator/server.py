@@ -102,15 +102,15 @@ class Server:
             peer.thread = threading.Thread(target=self._serve, args=(peer,), daemon=True)
             with self._lock:
                 closed = self._closed
-                strangers = [one for one in self._peers if not one.signed_in]
+                strangers = [other for other in self._peers if not other.signed_in]
                 if not closed:
                     self._peers.append(peer)
                     peer.thread.start()
             if closed:
                 connection.close()
                 continue
-            for one in strangers[: len(strangers) + 1 - _MOST_STRANGERS]:
-                one.end()
+            for other in strangers[: len(strangers) + 1 - _MOST_STRANGERS]:
+                other.end()
 
     def _serve(self, peer: _Peer) -> None:
         try:
@@ -178,7 +178,7 @@ class Server:
             text = "this is not the password of the coordinator that runs now: each start makes another one"
             raise FlussError(ErrorCode.AUTHENTICATE, text)
         with self._lock:
-            clients = sum(one.signed_in for one in self._peers if one is not peer)
+            clients = sum(other.signed_in for other in self._peers if other is not peer)
             if clients >= _MOST_CLIENTS:
                 raise FlussError(ErrorCode.RETRIABLE_AUTHENTICATE, f"{clients} connections are open already")
             peer.signed_in = True

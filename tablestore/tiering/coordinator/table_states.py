@@ -154,9 +154,9 @@ class TableStates:
 
         `initialized`: it was there before this coordinator. A table that is known takes the new definition.
         """
-        known = self._entries.get(table.table_id)
-        if known is not None:
-            self._redefine(known, table, now_ms)
+        existing = self._entries.get(table.table_id)
+        if existing is not None:
+            self._redefine(existing, table, now_ms)
             return
         state = TieringState.INITIALIZED if initialized else TieringState.NEW
         entry = _Entry(table, state, now_ms, tiered_ms=None if age_ms is None else now_ms - age_ms)

@@ -65,7 +65,7 @@ class IcebergLakeCommitter:
 
     def to_committable(self, results: Sequence[IcebergWriteResult]) -> IcebergCommittable:
         """The files of all writers."""
-        return IcebergCommittable(tuple(file for one in results for file in one.files))
+        return IcebergCommittable(tuple(file for result in results for file in result.files))
 
     def commit(self, committable: IcebergCommittable, commit: LakeCommit) -> int:
         """Commit a round; the id of its snapshot. Raises CommitConflict if the table has another newest
@@ -93,8 +93,8 @@ class IcebergLakeCommitter:
             raise CommitConflict(f"{self._source.path} was changed since this round began: {e}") from None
         except errors.CommitStateUnknownException as e:
             raise CommitUnknown(f"whether {self._source.path} has the rows is not known: {e}") from e
-        made = table.current_snapshot()
-        return int(made.snapshot_id)
+        snapshot = table.current_snapshot()
+        return int(snapshot.snapshot_id)
 
     def _replace(self, changes: Any, basis: LakeState) -> None:
         """Delete the rows of a former table; older snapshots have them until they expire."""
@@ -105,10 +105,10 @@ class IcebergLakeCommitter:
     def _partition(self, name: str) -> Any:
         """The rows of a partition, by its name in the cluster."""
         expressions = required("pyiceberg.expressions", by=_BY)
-        found: Any = expressions.AlwaysTrue()
+        condition: Any = expressions.AlwaysTrue()
         for key, value in zip(self._source.partition_keys, name.split("$"), strict=True):
-            found = expressions.And(found, expressions.EqualTo(key, value))
-        return found
+            condition = expressions.And(condition, expressions.EqualTo(key, value))
+        return condition
 
     def abort(self, committable: IcebergCommittable) -> None:
         """Delete the files of a round that is not committed."""

@@ -105,32 +105,34 @@ def prepared(catalog: Any, table: ClusterTable, columns: pa.Schema) -> Any:
     identifier = tuple(table.path.split(".", 1))
     catalog.create_namespace_if_not_exists(identifier[0])
     try:
-        found = catalog.load_table(identifier)
+        lake_table = catalog.load_table(identifier)
     except errors.NoSuchTableError:
-        found = _created(catalog, identifier, table, columns)
-    there = {f.name for f in found.schema().fields}
+        lake_table = _created(catalog, identifier, table, columns)
+    there = {f.name for f in lake_table.schema().fields}
     missing = [f for f in columns if f.name not in there]
     problems = [f"column {f.name!r} is missing and NOT NULL" for f in missing if not f.nullable]
-    problems += _problems(found, table, columns)
+    problems += _problems(lake_table, table, columns)
     if problems:
         text = f"Iceberg table {table.path} is not that of the cluster: {'; '.join(problems)}"
         raise SchemaMismatch(f"{text}; rename or drop it, and the next round makes it anew")
     if missing:
-        with found.update_schema() as update:
+        with lake_table.update_schema() as update:
             update.union_by_name(pa.schema(missing))
-    if found.properties.get("commit.retry.num-retries") != "0":
-        with found.transaction() as changed:
+    if lake_table.properties.get("commit.retry.num-retries") != "0":
+        with lake_table.transaction() as changed:
             changed.set_properties(NO_RETRIES)
-    return found
+    return lake_table
 
 
 def _created(catalog: Any, identifier: tuple[str, ...], table: ClusterTable, columns: pa.Schema) -> Any:
     errors = required("pyiceberg.exceptions", by=_BY)
     properties = {**NO_RETRIES, "format-version": "2"}
     try:
-        with catalog.create_table_transaction(identifier, schema=columns, properties=properties) as made:
+        with catalog.create_table_transaction(
+            identifier, schema=columns, properties=properties
+        ) as transaction:
             if table.partition_keys:
-                with made.update_spec() as spec:
+                with transaction.update_spec() as spec:
                     for key in table.partition_keys:
                         spec.add_identity(key)
     except errors.TableAlreadyExistsError:
@@ -138,8 +140,8 @@ def _created(catalog: Any, identifier: tuple[str, ...], table: ClusterTable, col
     return catalog.load_table(identifier)
 
 
-def _problems(found: Any, table: ClusterTable, columns: pa.Schema) -> list[str]:
-    types = {field.name: field.type for field in found.schema().as_arrow()}
+def _problems(lake_table: Any, table: ClusterTable, columns: pa.Schema) -> list[str]:
+    types = {field.name: field.type for field in lake_table.schema().as_arrow()}
     wanted = {field.name: field.type for field in columns}
     problems = [
         f"its column {name!r} is {types[name]}, the cluster's is {t}"
@@ -147,7 +149,7 @@ def _problems(found: Any, table: ClusterTable, columns: pa.Schema) -> list[str]:
         if name in types and not _alike(types[name], t)
     ]
     problems += [f"the cluster's table has no column {name!r}" for name in types if name not in wanted]
-    spec, schema = found.spec(), found.schema()
+    spec, schema = lake_table.spec(), lake_table.schema()
     by = [schema.find_column_name(f.source_id) for f in spec.fields]
     if by != list(table.partition_keys) or any(str(f.transform) != "identity" for f in spec.fields):
         problems.append(f"it is partitioned by {spec}, the cluster's table by {list(table.partition_keys)}")

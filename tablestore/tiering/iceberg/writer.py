@@ -53,12 +53,12 @@ class IcebergLakeWriter:
     def _as_columns(self, batch: RowBatch) -> pa.RecordBatch:
         first, count = batch.first_offset, batch.rows.num_rows
         there = set(batch.rows.schema.names)
-        known = {}
+        log_columns = {}
         if not there.issuperset(self._columns.names):
-            known = places_in_log(self._split.bucket, first, batch.timestamp_ms, count)
+            log_columns = places_in_log(self._split.bucket, first, batch.timestamp_ms, count)
         arrays = []
         for field in self._columns:
-            values = batch.rows.column(field.name) if field.name in there else known[field.name]
+            values = batch.rows.column(field.name) if field.name in there else log_columns[field.name]
             arrays.append(values if values.type == field.type else values.cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self._columns)
 

@@ -102,7 +102,7 @@ class PaimonLakeCommitter:
 
     def to_committable(self, results: Sequence[PaimonWriteResult]) -> PaimonCommittable:
         """The messages of all writers."""
-        return PaimonCommittable(tuple(message for one in results for message in one.messages))
+        return PaimonCommittable(tuple(message for result in results for message in result.messages))
 
     def commit(self, committable: PaimonCommittable, commit: LakeCommit) -> int:
         """Commit a round; the id of the newest snapshot that it made. Raises CommitConflict if the lake has
@@ -139,13 +139,13 @@ class PaimonLakeCommitter:
         if store.options.log_system is LogSystem.NONE:
             return None
         end = {number(place.partition_id, place.bucket): at for place, at in commit.offsets.items()}
-        known = log_offsets.known(before, store.snapshots.get)
+        offsets_before = log_offsets.known(before, store.snapshots.get)
         if commit.replaces:  # the log of another table, which is read from its start
-            return LogRange({}, {**dict.fromkeys(known, 0), **end})
+            return LogRange({}, {**dict.fromkeys(offsets_before, 0), **end})
         # a log that was cut below the lake's offset begins there again: the offsets of snapshots stay
         return LogRange(
-            {place: known.get(place, 0) for place in end},
-            {place: max(at, known.get(place, 0)) for place, at in end.items()},
+            {place: offsets_before.get(place, 0) for place in end},
+            {place: max(at, offsets_before.get(place, 0)) for place, at in end.items()},
         )
 
     def _replaced(
@@ -187,7 +187,7 @@ def readable_offsets(store: Store, offsets: Offsets, names: dict[int, str]) -> d
     readers see all. `names` are those of partitions."""
     if not store.schema.primary_keys or not hides_level_0(store):
         return None
-    found: dict[TieredBucket, int] = {}
+    readable: dict[TieredBucket, int] = {}
     snapshot, left = store.snapshots.latest(), set(offsets)
     for _ in range(_SNAPSHOTS):
         if snapshot is None or not left:
@@ -196,13 +196,13 @@ def readable_offsets(store: Store, offsets: Offsets, names: dict[int, str]) -> d
         reached = _offsets(store, snapshot)
         for place in left - hidden:
             if place in reached:
-                found[place] = reached[place]
+                readable[place] = reached[place]
         left &= hidden
         try:
             snapshot = store.snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
         except NotFound:
             break
-    return found
+    return readable
 
 
 def _hidden(store: Store, snapshot: Snapshot, names: dict[int, str]) -> set[TieredBucket]:
@@ -211,12 +211,12 @@ def _hidden(store: Store, snapshot: Snapshot, names: dict[int, str]) -> set[Tier
     if not store.schema.partition_keys:
         ids = {"": None}
     places = {(e.partition, e.bucket) for e in store.manifests.live_entries(snapshot) if e.file.level == 0}
-    found = set()
+    hidden = set()
     for partition, bucket in places:
         name = name_of(store, partition)
         if name in ids:
-            found.add(TieredBucket(ids[name], bucket))
-    return found
+            hidden.add(TieredBucket(ids[name], bucket))
+    return hidden
 
 
 def name_of(store: Store, partition: bytes) -> str:

@@ -29,10 +29,10 @@ def lake_table(lake: Lake, table: ClusterTable, *, log_columns: bool, options: M
     """The lake table, made if it is not there, and with the columns that the cluster's table has got since.
     Raises SchemaMismatch where the one that is there does not fit."""
     try:
-        found = lake.table(table.path)
+        in_lake = lake.table(table.path)
     except NotFound:
-        found = _created(lake, table, log_columns, options)
-    return _fitted(found, table)
+        in_lake = _created(lake, table, log_columns, options)
+    return _fitted(in_lake, table)
 
 
 def has_log_columns(table: Table) -> bool:
@@ -45,7 +45,7 @@ def _created(lake: Lake, table: ClusterTable, log_columns: bool, options: Mappin
     if log_columns and not table.primary_keys:
         added = ((BUCKET, INT), (OFFSET, BIGINT), (TIMESTAMP, TIMESTAMP_LTZ(3)))
         fields += [DataField(0, name, kind) for name, kind in added]
-    made = lake.create_table(
+    created = lake.create_table(
         table.path,
         schema=fields,
         primary_key=table.primary_keys or None,
@@ -54,8 +54,8 @@ def _created(lake: Lake, table: ClusterTable, log_columns: bool, options: Mappin
         comment=table.comment,
         if_not_exists=True,
     )
-    log.info("made the lake table of %s at %s", table.path, made.location)
-    return made
+    log.info("made the lake table of %s at %s", table.path, created.location)
+    return created
 
 
 def _bucket_options(table: ClusterTable) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def _own_options(table: ClusterTable) -> dict[str, str]:
     }
 
 
-def _fitted(found: Table, table: ClusterTable) -> Table:
+def _fitted(in_lake: Table, table: ClusterTable) -> Table:
     """The lake table with all columns of the cluster's; raises SchemaMismatch if it is another table."""
-    schema = found.store.schema
+    schema = in_lake.store.schema
     named = {f.name: f for f in schema.fields}
     problems = [
         f"its column {f.name!r} is {named[f.name].type}, the cluster's is {f.type}"
@@ -91,17 +91,17 @@ def _fitted(found: Table, table: ClusterTable) -> Table:
         if set(has) != set(wants):
             problems.append(f"its {what} are {list(has)}, the cluster's {list(wants)}")
     wanted = int(_bucket_options(table)["bucket"])
-    if found.store.options.bucket != wanted:
-        problems.append(f"it has bucket = {found.store.options.bucket}, the cluster's table {wanted}")
+    if in_lake.store.options.bucket != wanted:
+        problems.append(f"it has bucket = {in_lake.store.options.bucket}, the cluster's table {wanted}")
     missing = [f for f in table.fields if f.name not in named]
     problems += [f"column {f.name!r} is missing and NOT NULL" for f in missing if not f.type.nullable]
     if problems:
         text = f"lake table {table.path} is not that of the cluster: {'; '.join(problems)}"
         raise SchemaMismatch(f"{text}; rename or drop it, and the next round makes it anew")
     if not missing:
-        return found
+        return in_lake
     log.info("%s: new columns %s", table.path, ", ".join(f.name for f in missing))
-    return found.alter(*(schema_change.add(f.name, f.type, comment=f.description) for f in missing))
+    return in_lake.alter(*(schema_change.add(f.name, f.type, comment=f.description) for f in missing))
 
 
 def _same_type(one: DataField, other: DataField) -> bool:

@@ -53,14 +53,14 @@ class PaimonTieringFactory:
             self._places[table.path] = TablePlace.of(own)
             return
         options = {**_log_options(table, self._read_from), **self._options}
-        found = lake_table(self._lake, table, log_columns=self._log_columns, options=options)
-        self._places[table.path] = TablePlace.of(found)
+        in_lake = lake_table(self._lake, table, log_columns=self._log_columns, options=options)
+        self._places[table.path] = TablePlace.of(in_lake)
 
     def _own(self, table: ClusterTable) -> Table | None:
         """The lake table, if it is the very table of the cluster, whose log is tiered into its own files."""
         assert self._lake is not None, "where the lake is"
-        found = self._lake.table(table.path) if table.path in self._lake else None
-        return found if found is not None and is_own(found, table) else None
+        in_lake = self._lake.table(table.path) if table.path in self._lake else None
+        return in_lake if in_lake is not None and is_own(in_lake, table) else None
 
     def opened(self, table: ClusterTable) -> Table:
         """The lake table as it is now."""

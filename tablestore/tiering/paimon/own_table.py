@@ -71,13 +71,13 @@ class OwnTableCommitter:
         basis = PaimonBasis(latest, 0)
         if latest is None:
             return LakeState(basis=basis)
-        known = log_offsets.known(latest, store.snapshots.get)
-        offsets = {TieredBucket(None, bucket): offset for bucket, offset in known.items()}
+        log_ends = log_offsets.known(latest, store.snapshots.get)
+        offsets = {TieredBucket(None, bucket): offset for bucket, offset in log_ends.items()}
         return LakeState(latest.id, id_of(store.schema.options[UUID]), offsets, basis=basis)
 
     def to_committable(self, results: Sequence[PaimonWriteResult]) -> PaimonCommittable:
         """The messages of all writers."""
-        return PaimonCommittable(tuple(message for one in results for message in one.messages))
+        return PaimonCommittable(tuple(message for result in results for message in result.messages))
 
     def commit(self, committable: PaimonCommittable, commit: LakeCommit) -> int:
         """Commit a round; the id of the newest snapshot that it made. Raises CommitConflict if the files have
@@ -89,21 +89,21 @@ class OwnTableCommitter:
         end = {place.bucket: offset for place, offset in commit.offsets.items()}
         at = {} if basis.snapshot is None else to.position(basis.snapshot)
         passed = {place.bucket: offset for place, offset in commit.passed.items()}
-        found = to.round(basis.snapshot, end, passed)
+        log_round = to.round(basis.snapshot, end, passed)
         at = log_offsets.advanced(at, passed)
         keyed = bool(store.schema.shown.primary_keys)
-        if found.repeated or (not keyed and removes_rows(to.log, store.schema, at, end)):
+        if log_round.repeated or (not keyed and removes_rows(to.log, store.schema, at, end)):
             discard(store, messages)
-            made: tuple[int, ...] = to.finish()
+            snapshot_ids: tuple[int, ...] = to.finish()
         else:
             compacted = [m.compacted_from for m in messages if m.compacted_from is not None]
-            request = found.request(COMMIT_USER)
+            request = log_round.request(COMMIT_USER)
             request = replace(request, compacted_from=min(compacted, default=None))
-            made = finishing.commit(store, messages, request).snapshots
-        if not made:
+            snapshot_ids = finishing.commit(store, messages, request).snapshots
+        if not snapshot_ids:
             raise CommitConflict("others brought the rows of this round into files first")
-        history.after_commit(store, self._table.name, made)
-        return made[-1]
+        history.after_commit(store, self._table.name, snapshot_ids)
+        return snapshot_ids[-1]
 
     def abort(self, committable: PaimonCommittable) -> None:
         """Delete the files of a round that is not committed."""
@@ -115,21 +115,21 @@ class OwnTableCommitter:
         store = self._table.store
         if not store.schema.primary_keys or not hides_level_0(store):
             return None
-        found: dict[TieredBucket, int] = {}
+        readable: dict[TieredBucket, int] = {}
         snapshot, left = store.snapshots.latest(), {place.bucket for place in tiered}
         for _ in range(_SNAPSHOTS):
             if snapshot is None or not left:
                 break
             hidden = {e.bucket for e in store.manifests.live_entries(snapshot) if e.file.level == 0}
-            known = log_offsets.known(snapshot, store.snapshots.get)
-            found |= {
-                TieredBucket(None, bucket): known[bucket] for bucket in left - hidden if bucket in known
+            log_ends = log_offsets.known(snapshot, store.snapshots.get)
+            readable |= {
+                TieredBucket(None, bucket): log_ends[bucket] for bucket in left - hidden if bucket in log_ends
             }
             left &= hidden
             snapshot = store.snapshots.find(snapshot.id - 1)
-        return found
+        return readable
 
     def _to(self) -> LogCommitter:
-        found = writes.logged(Handle(self._table.store, self._table.name))
-        assert found is not None, "the table has a log"
-        return found
+        committer = writes.logged(Handle(self._table.store, self._table.name))
+        assert committer is not None, "the table has a log"
+        return committer

@@ -91,9 +91,9 @@ class PaimonLakeWriter:
         fields = self._schema.columns(self._schema.bucket_keys)
         keys = [rows.slice(0, _SAMPLE).column(f.name) for f in fields]
         function = self._options.bucket_function
-        found = hashing.bucket_of(keys, [f.type for f in fields], self._options.bucket, function)
-        if (found != self._bucket).any():
-            text = f"{self._split.table_path}: bucket {self._bucket} has rows of bucket {int(found.max())}"
+        by_lake = hashing.bucket_of(keys, [f.type for f in fields], self._options.bucket, function)
+        if (by_lake != self._bucket).any():
+            text = f"{self._split.table_path}: bucket {self._bucket} has rows of bucket {int(by_lake.max())}"
             why = "the cluster hashes for another lake: make the table with datalake.format = paimon"
             raise Unsupported(text, why)
         self._checked = True

@@ -117,12 +117,12 @@ def _index(
 
 
 def numbered(
-    found: Sequence[ManifestEntry], *, snapshot_id: int, first_row_id: int
+    entries: Sequence[ManifestEntry], *, snapshot_id: int, first_row_id: int
 ) -> tuple[list[ManifestEntry], int]:
     """Row tracking (FORMAT.md 9.6): entries whose new files have their first row id and the snapshot as
     sequence number, and the next free row id. Files that carry their row ids (compacted ones) keep them."""
     done, next_id = [], first_row_id
-    for e in found:
+    for e in entries:
         f = e.file
         fresh = f.file_source == APPEND_SOURCE and f.first_row_id is None and e.kind == ADD
         if fresh and ROW_ID not in (f.write_cols or ()):

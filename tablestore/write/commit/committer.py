@@ -202,7 +202,7 @@ class Committer:
         rebuild: bool = False,
     ) -> int:
         """Publish one snapshot of `kind`; its id. `rebuild`: the changes depend on the snapshot before."""
-        started, tries, options = self._store.env.monotonic(), 0, self._store.options
+        started, tries = self._store.env.monotonic(), 0
         following = NextSnapshot(self._store, self._writer, kind, request, operation)
         changes: SnapshotChanges | None = None
         try:
@@ -215,15 +215,7 @@ class Committer:
                     )
                 if rebuild or changes is None:
                     changes = provide(latest)
-                if kind != COMPACT and request.basis is not None:
-                    conflict_check.require_basis(self._store, latest, request.basis, changes)
-                if kind != COMPACT and request.log is not None:
-                    conflict_check.require_log_range(self._store, latest, request.log)
-                if kind == COMPACT and request.compacted_from is not None:
-                    conflict_check.require_compaction_basis(
-                        self._store, latest, request.compacted_from, changes
-                    )
-                self._require_strict_mode(kind, latest, changes, request.user)
+                self._require_basis(kind, latest, changes, request)
                 snapshot = self._attempt(kind, latest, changes, following)
                 if not (self._store.is_named_by(latest) and self._is_fresh(newest)):
                     self._store.require_same()
@@ -235,13 +227,7 @@ class Committer:
                     self._withdraw(snapshot)
                 tries += 1
                 following.discard_try(rebuild=rebuild)
-                millis, limit = self._millis_since(started), options.commit_timeout_ms
-                if tries > options.commit_max_retries or (limit is not None and millis > limit):
-                    after = latest.id if latest else 0
-                    text = f"others were first {tries} times in {millis} ms, last after snapshot {after}"
-                    raise CommitConflict(f"{text}; retry later", snapshot=after)
-                wait = min(options.commit_max_wait_ms, options.commit_min_wait_ms * 2**tries) / 1000
-                self._store.env.sleep(wait * (0.5 + self._store.env.jitter() / 2))
+                self._wait_for_a_try(tries, started, latest)
         except CommitUnknown:
             raise
         except TablestoreError:
@@ -254,6 +240,29 @@ class Committer:
         positions.keep(self._store, snapshot)
         _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
         return snapshot.id
+
+    def _require_basis(
+        self, kind: str, latest: Snapshot | None, changes: SnapshotChanges, request: CommitRequest
+    ) -> None:
+        """Raise CommitConflict if what these changes were made from does not hold on `latest`."""
+        if kind != COMPACT and request.basis is not None:
+            conflict_check.require_basis(self._store, latest, request.basis, changes)
+        if kind != COMPACT and request.log is not None:
+            conflict_check.require_log_range(self._store, latest, request.log)
+        if kind == COMPACT and request.compacted_from is not None:
+            conflict_check.require_compaction_basis(self._store, latest, request.compacted_from, changes)
+        self._require_strict_mode(kind, latest, changes, request.user)
+
+    def _wait_for_a_try(self, tries: int, started: float, latest: Snapshot | None) -> None:
+        """Wait until it is worth trying again; raise CommitConflict after too many tries, or too long."""
+        options, env = self._store.options, self._store.env
+        millis, limit = self._millis_since(started), options.commit_timeout_ms
+        if tries > options.commit_max_retries or (limit is not None and millis > limit):
+            after = latest.id if latest else 0
+            text = f"others were first {tries} times in {millis} ms, last after snapshot {after}"
+            raise CommitConflict(f"{text}; retry later", snapshot=after)
+        wait = min(options.commit_max_wait_ms, options.commit_min_wait_ms * 2**tries) / 1000
+        env.sleep(wait * (0.5 + env.jitter() / 2))
 
     def _newest(self, request: CommitRequest | None) -> Newest:
         """The newest snapshot, looked for after the one that this commit published or is made from. Raises

@@ -81,8 +81,8 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
     stays = Expiry(protected_by=extent.protected_by, bounds=extent.bounds, dry_run=dry_run)
     if extent.end <= earliest:
         return replace(stays, remaining=(earliest, latest))
-    found = (store.snapshots.find(i) for i in range(earliest, extent.end))
-    expired = [snapshot for snapshot in found if snapshot is not None]
+    snapshots = (store.snapshots.find(i) for i in range(earliest, extent.end))
+    expired = [snapshot for snapshot in snapshots if snapshot is not None]
     ids = [snapshot.id for snapshot in expired]
     if not ids:
         raise NotFound(f"the snapshots below {extent.end} are gone: another process expired them")

@@ -83,22 +83,22 @@ class PartitionPolicy:
         return cls(age, strategy == UPDATE_TIME, *how, *numbers)
 
 
-def is_due(store: Store, made: Collection[int]) -> bool:
+def is_due(store: Store, snapshot_ids: Collection[int]) -> bool:
     """Whether the commit that made these snapshots looks for old partitions afterwards.
 
     Each does where `partition.expiration-check-interval` is 0; else a batch commit with
     `end-input.check-partition-expire`, and the first commit of a stream in each interval.
     """
     options = store.options
-    if options.partition_expiration_ms is None or not store.schema.partition_keys or not made:
+    if options.partition_expiration_ms is None or not store.schema.partition_keys or not snapshot_ids:
         return False
     interval = options.partition_expiration_interval_ms
     if interval == 0:
         return True
-    last = store.snapshots.get(max(made))
+    last = store.snapshots.get(max(snapshot_ids))
     if last.commit_identifier == BATCH_IDENTIFIER:
         return options.end_input_expires
-    before = store.snapshots.find(min(made) - 1)
+    before = store.snapshots.find(min(snapshot_ids) - 1)
     return (before.time_millis if before else 0) // interval != last.time_millis // interval
 
 

@@ -269,8 +269,8 @@ def unpinned(store: Store, gone: Files, removed: Callable[[int], bool]) -> Files
     To be called once those snapshots are removed. Who makes a tag looks after that whether its snapshot is
     there, so one of the two sees the other.
     """
-    made = refs.pinned(store, removed)
-    return gone.without(used(store, made, among=gone)) if made else gone
+    pins = refs.pinned(store, removed)
+    return gone.without(used(store, pins, among=gone)) if pins else gone
 
 
 def looked_at(store: Store, look: Callable[[], T]) -> T:

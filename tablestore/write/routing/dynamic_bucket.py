@@ -52,11 +52,11 @@ class PartitionIndex:
     changed: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, limits: BucketLimits, found: Mapping[int, np.ndarray]) -> PartitionIndex:
+    def of(cls, limits: BucketLimits, hashes_of_buckets: Mapping[int, np.ndarray]) -> PartitionIndex:
         """The index of buckets whose hashes were read."""
-        hashes = [*found.values(), np.zeros(0, dtype=np.int32)]
-        buckets = [np.full(len(h), b, dtype=np.int16) for b, h in found.items()]
-        index = cls(limits, counts={b: len(h) for b, h in sorted(found.items())})
+        hashes = [*hashes_of_buckets.values(), np.zeros(0, dtype=np.int32)]
+        buckets = [np.full(len(h), b, dtype=np.int16) for b, h in hashes_of_buckets.items()]
+        index = cls(limits, counts={b: len(h) for b, h in sorted(hashes_of_buckets.items())})
         index._put(np.concatenate(hashes), np.concatenate([*buckets, index.buckets]))
         return index
 

@@ -151,11 +151,11 @@ class KeyIndex:
         self._segments.append(segment)
 
     def move(
-        self, found: KeyLocations, which: np.ndarray, partitions: np.ndarray, buckets: np.ndarray
+        self, locations: KeyLocations, which: np.ndarray, partitions: np.ndarray, buckets: np.ndarray
     ) -> None:
         """Set new places of found keys; `which` are their numbers."""
-        for number in np.unique(found.segment[which]).tolist():
-            own = found.segment[which] == number
-            rows = found.row[which[own]]
+        for number in np.unique(locations.segment[which]).tolist():
+            own = locations.segment[which] == number
+            rows = locations.row[which[own]]
             self._segments[number].partitions[rows] = partitions[own]
             self._segments[number].buckets[rows] = buckets[own]

@@ -13,7 +13,7 @@ import tablestore as ts
 from tablestore.core.errors import CannotMerge, InvalidOption, InvalidRequest, TablestoreError
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.parquet.schema import KIND, SEQUENCE
-from tablestore.insight.explain.merge_steps import Run, merged_steps
+from tablestore.insight.explain.merge_steps import RunRows, merged_steps
 from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.merge_function import grouped, merge_function
 from tests.lsm.merge.test_merge_engines import kv_rows, random_records, random_table
@@ -46,7 +46,7 @@ def test_steps_give_the_rows_of_the_merge_function_on_random_records(engine: str
         for number in range(4):  # a key once a run
             some = rng.sample(range(12), rng.randrange(1, 11))
             rows = kv_rows(schema, [(k, records[10 * number + i]) for i, k in enumerate(sorted(some))])
-            runs.append(Run(f"L0 #{9 - number}", 0, rows, 9 - number))
+            runs.append(RunRows(f"L0 #{9 - number}", 0, rows, 9 - number))
         found = merged_steps(runs, schema, options, limit=100, drops_deletes=False)
         function = merge_function(schema, options)
         rows = pa.Table.from_batches([r.rows for r in runs[::-1]]).combine_chunks().to_batches()[0]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.insight.simulator.cluster import Cluster, Costs, Load, planned, simulated, snapshots
+from tablestore.insight.simulator.cluster import ClusterSpec, Costs, Load, planned, simulated, snapshots
 from tablestore.insight.simulator.simulator import compaction_options
 
 RULES = compaction_options({})
@@ -19,7 +19,7 @@ SLOW = Costs(row=20e-6, merged_row=10e-6)
 
 
 def test_a_minute_for_50_000_rows_a_second() -> None:
-    plan = planned(Cluster(50_000), RULES, keys=10_000_000, row_bytes=60.0)
+    plan = planned(ClusterSpec(50_000), RULES, keys=10_000_000, row_bytes=60.0)
     text = repr(plan).splitlines()
     assert text[0] == f"50,000 rows a second, visible within 1 min: {plan.answer}"
     assert plan.answer.startswith(f"{plan.buckets} bucket")
@@ -32,7 +32,7 @@ def test_a_minute_for_50_000_rows_a_second() -> None:
 def test_the_chosen_number_is_the_cheapest_that_does(seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         chance = random.Random(seed)
-        asked = Cluster(
+        asked = ClusterSpec(
             chance.choice([100.0, 5_000.0, 40_000.0]),
             freshness=chance.choice(["10 s", "1 min", "10 min"]),
             cores=chance.choice([2, 8]),
@@ -53,7 +53,7 @@ def test_the_chosen_number_is_the_cheapest_that_does(seeds: tuple[int, ...]) -> 
             )
 
 
-def _does(load: Load, asked: Cluster) -> bool:
+def _does(load: Load, asked: ClusterSpec) -> bool:
     many = load.buckets * asked.partitions
     slots = min(many, load.workers * asked.cores)
     fresh = load.worst <= asked.freshness_seconds and load.usual <= load.worst
@@ -63,7 +63,7 @@ def _does(load: Load, asked: Cluster) -> bool:
 
 
 def test_where_cpu_decides_twice_the_rows_take_twice_the_writing() -> None:
-    asked = Cluster(20_000, costs=SLOW, freshness="10 min", latency="1 ms")
+    asked = ClusterSpec(20_000, costs=SLOW, freshness="10 min", latency="1 ms")
     one = planned(asked, RULES, keys=5_000_000, row_bytes=50.0)
     two = planned(replace(asked, rows_per_second=40_000), RULES, keys=5_000_000, row_bytes=50.0)
     assert two.chosen.writing == pytest.approx(2 * one.chosen.writing, rel=0.05)
@@ -72,9 +72,9 @@ def test_where_cpu_decides_twice_the_rows_take_twice_the_writing() -> None:
 
 
 def test_no_number_of_buckets_does_where_the_store_is_too_slow() -> None:
-    plan = planned(Cluster(1_000, freshness="1 s", latency="100 ms"), RULES, keys=10_000, row_bytes=50.0)
+    plan = planned(ClusterSpec(1_000, freshness="1 s", latency="100 ms"), RULES, keys=10_000, row_bytes=50.0)
     assert "no number of buckets up to 1,024 does: the slowest commit takes" in plan.answer
-    few = planned(Cluster(1_000, puts_per_second=0.01), RULES, keys=10_000, row_bytes=50.0)
+    few = planned(ClusterSpec(1_000, puts_per_second=0.01), RULES, keys=10_000, row_bytes=50.0)
     assert "the store takes fewer requests a second" in few.answer
 
 

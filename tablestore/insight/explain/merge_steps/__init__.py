@@ -4,10 +4,10 @@ from tablestore.insight.explain.merge_steps.steps import (
     DROPPED,
     REFUSED,
     Merging,
-    Run,
+    RunRows,
     StepPlace,
     event_steps,
     merged_steps,
 )
 
-__all__ = ["DROPPED", "REFUSED", "Merging", "Run", "StepPlace", "event_steps", "merged_steps"]
+__all__ = ["DROPPED", "REFUSED", "Merging", "RunRows", "StepPlace", "event_steps", "merged_steps"]

@@ -22,7 +22,7 @@ from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, from_arrow
-from tablestore.insight.explain.merge_steps import Merging, Run, event_steps, merged_steps
+from tablestore.insight.explain.merge_steps import Merging, RunRows, event_steps, merged_steps
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.validate import validate
 from tablestore.write.arrow_input import as_batches
@@ -64,7 +64,7 @@ def merging(
         )
     named, next_number = [], 0
     for age, run in enumerate(reversed(tables)):  # older runs have smaller sequence numbers
-        named.append(Run(f"L0 #{age + 1}", 0, _kv(run, schema, next_number, len(tables) - age), age + 1))
+        named.append(RunRows(f"L0 #{age + 1}", 0, _kv(run, schema, next_number, len(tables) - age), age + 1))
         next_number += run.num_rows
     return merged_steps(named[::-1], schema, parsed, limit=limit, drops_deletes=drops_deletes)
 
@@ -103,7 +103,9 @@ def merging_events(
         at = rows.column_names.index(ROW_KIND)
         rows = rows.set_column(at, ROW_KIND, pc.fill_null(rows[ROW_KIND].cast(pa.string()), "+I"))
     schema, parsed = _engine([rows], engine, primary_key, options)
-    runs = [Run(f"event {n + 1}", 0, _kv(rows.slice(n, 1), schema, n, n + 1)) for n in range(rows.num_rows)]
+    runs = [
+        RunRows(f"event {n + 1}", 0, _kv(rows.slice(n, 1), schema, n, n + 1)) for n in range(rows.num_rows)
+    ]
     return event_steps(runs[::-1], schema, parsed, last=last)
 
 

@@ -61,7 +61,7 @@ COLUMNS = pa.schema(
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRows:
     """What one sorted run has in the window: kv rows, and how to call it."""
 
     name: str
@@ -141,7 +141,7 @@ class Merging:
 
 
 def merged_steps(
-    runs: Sequence[Run],
+    runs: Sequence[RunRows],
     schema: TableSchema,
     options: TableOptions,
     *,
@@ -164,7 +164,7 @@ def merged_steps(
 
 
 def event_steps(
-    events: Sequence[Run], schema: TableSchema, options: TableOptions, *, last: int | None = None
+    events: Sequence[RunRows], schema: TableSchema, options: TableOptions, *, last: int | None = None
 ) -> Merging:
     """The state of a key after each of these events (newest first, one row each): a step an event, the merge
     of all rows its key has had so far. What is refused changes nothing. `last`: the steps of the last events
@@ -184,7 +184,7 @@ def event_steps(
     return replace(merging, by_event=True)
 
 
-def _old_to_new(runs: Sequence[Run], schema: TableSchema) -> tuple[pa.RecordBatch, np.ndarray]:
+def _old_to_new(runs: Sequence[RunRows], schema: TableSchema) -> tuple[pa.RecordBatch, np.ndarray]:
     """All rows, those of older runs first, and the run of each."""
     some = [(n, run.rows) for n, run in reversed(list(enumerate(runs)))]
     if not some:
@@ -208,7 +208,7 @@ def _step(
     places: np.ndarray,
     rows: pa.RecordBatch,
     run_of: np.ndarray,
-    runs: Sequence[Run],
+    runs: Sequence[RunRows],
     function: MergeFunction,
     ending: tuple[bool, str],
 ) -> _MergeOfKey:
@@ -237,7 +237,7 @@ def _fate(trace: Trace, drops: bool, output: str) -> tuple[str, str]:
 
 def _assembled(
     steps: Sequence[_MergeOfKey],
-    runs: Sequence[Run],
+    runs: Sequence[RunRows],
     schema: TableSchema,
     options: TableOptions,
     function: MergeFunction,

@@ -23,7 +23,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.explain.key_axis import key_axis
-from tablestore.insight.explain.merge_steps import Merging, Run, StepPlace, merged_steps
+from tablestore.insight.explain.merge_steps import Merging, RunRows, StepPlace, merged_steps
 from tablestore.insight.inspect.files import by_bucket
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
@@ -85,7 +85,7 @@ def merging(
     named = _names(runs, origins({f.file_name for run in runs if run.level == 0 for f in run.files}))
     with expiring(store, 0 if snapshot is None else snapshot.id), in_table(store.paths.root):
         some = [
-            Run(name, run.level, reader.rows(run), snapshot_id)
+            RunRows(name, run.level, reader.rows(run), snapshot_id)
             for run, (name, snapshot_id) in zip(runs, named, strict=True)
         ]
         place = StepPlace(
@@ -223,7 +223,7 @@ class _WindowReader:
         empty = kv_schema(self.store.schema)
         return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in empty], schema=empty)
 
-    def spanned(self, place: StepPlace, runs: Sequence[Run]) -> StepPlace:
+    def spanned(self, place: StepPlace, runs: Sequence[RunRows]) -> StepPlace:
         """`place` with where the window's keys lie, and whether there are more behind it."""
         ends = [p for run in runs for p in self._positions(run.rows)]
         distinct = sorted(set(ends))[: self.window.limit]

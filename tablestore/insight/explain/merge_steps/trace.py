@@ -27,7 +27,7 @@ from tablestore.lsm.merge.changelog import NewestLevels, newest_levels
 from tablestore.lsm.merge.counted import Counting
 from tablestore.lsm.merge.merge_function import Choosing, Groups, MergeFunction, grouped, kinds_of, take
 from tablestore.lsm.merge.partial_update import PartialUpdate
-from tablestore.lsm.merge.result import Outcome
+from tablestore.lsm.merge.result import MergeOutcome
 from tablestore.lsm.merge.walk import RETRACT, SKIP, Walk
 
 KEPT, SUPERSEDED, NULL, ADDED = "kept", "superseded", "null", "added"
@@ -102,7 +102,7 @@ def _chosen(function: Choosing, rows: pa.RecordBatch, groups: Groups, names: lis
 
 
 def _computed(
-    outcome: Outcome, rows: pa.RecordBatch, row: pa.RecordBatch, groups: Groups, names: list[str]
+    outcome: MergeOutcome, rows: pa.RecordBatch, row: pa.RecordBatch, groups: Groups, names: list[str]
 ) -> Trace:
     """Each column is its own matter; those that nothing was done to keep the last row's value."""
     last = int(groups.order[-1])
