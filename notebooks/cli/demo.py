@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 def _again(source: str | None) -> str:
     """What to do after a run that did not end."""
-    private = source == PRIVATE
+    private = source in PRIVATE
     return "its server is gone: --fresh begins anew" if private else "the same command goes on from here"
 
 

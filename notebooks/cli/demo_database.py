@@ -1,4 +1,4 @@
-"""`demo --source`: the demo over a database server, a private MariaDB or one's own.
+"""`demo --source`: the demo over a database server, a private MariaDB or PostgreSQL, or one's own MariaDB.
 
 The private one is made, filled with TPC-H, changed while it is read, compared with the lake and gone at the
 end. One's own is read and followed; it is changed only where that is asked for.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -18,21 +18,35 @@ import tablestore as ts
 from datasets.tpch import SCHEMAS, Scale
 from notebooks.cli.demo_options import PRIVATE
 from notebooks.cli.step_bars import step_bars
-from notebooks.demo import database_run, database_scorecard, tables, tpch_database
-from notebooks.demo.database_run import TPCH_RULES, DatabasePlan, DatabaseRun
+from notebooks.demo import (
+    database_run,
+    database_scorecard,
+    mariadb,
+    postgres,
+    tables,
+    tpch_database,
+    tpch_postgres,
+)
+from notebooks.demo.database_run import POSTGRES_RULES, TPCH_RULES, DatabasePlan, DatabaseRun
 from notebooks.demo.database_scorecard import Outcome
 from notebooks.demo.demo_session import demo_session
 from notebooks.demo.journal import Journal, Places
-from notebooks.demo.mariadb import MariaDb, missing
+from notebooks.demo.mariadb import MariaDb
+from notebooks.demo.pipeline import ShowProgress
+from notebooks.demo.postgres import Postgres
 from notebooks.demo.resources import MemoryWatch
+from notebooks.demo.source_databases import MysqlSource, PostgresSource, SourceDatabase
 from notebooks.demo.tpch_database import RefreshWriter, load
 from tablestore.cdc.capture.names import Patterns, SourceName
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.postgres.server import SCHEMES, parse_address
 from tablestore.core.extras import required
 from tablestore.spark.compaction import compact
 
 _SERVER_MEMORY = "256M"
+MARIADB, POSTGRES = PRIVATE
+_SERVERS = {MARIADB: ("MariaDB", mariadb.missing), POSTGRES: ("PostgreSQL", postgres.missing)}
 _PAIRS, _SCALE = 10, "0.1"
 _LEAST_ROWS, _MOST_ROWS = 5_000, 200_000  # of a chunk, so that a small snapshot has some batches, too
 
@@ -41,7 +55,7 @@ def demo(options: argparse.Namespace, places: Places, screen: Console) -> tuple[
     """Run it; gives the run, which has ended, and its figures."""
     began = time.monotonic()
     with MemoryWatch() as memory:
-        if options.source == PRIVATE:
+        if options.source in PRIVATE:
             run, facts = _private(options, places, screen)
         else:
             run, facts = _own(options, places, screen)
@@ -53,9 +67,10 @@ def require_possible(options: argparse.Namespace) -> None:
     """Refuse what cannot be, before anything is noted or removed."""
     if options.pace < 0:
         raise ts.InvalidRequest(f"--pace {options.pace}: use at least 0")
-    if options.source == PRIVATE:
-        if absent := missing():
-            raise ts.Unsupported("a private MariaDB", absent)
+    if options.source in PRIVATE:
+        name, absent = _SERVERS[options.source]
+        if what := absent():
+            raise ts.Unsupported(f"a private {name}", what)
         return
     address = _address(options)
     if not address.database:
@@ -65,9 +80,15 @@ def require_possible(options: argparse.Namespace) -> None:
 
 
 def _address(options: argparse.Namespace) -> Address:
+    private = " or ".join(PRIVATE)
     if "://" not in options.source:
         raise ts.InvalidRequest(
-            f"--source {options.source}: write mariadb for a private one, or mysql://user@host/database"
+            f"--source {options.source}: write {private} for a private one, or mysql://user@host/database"
+        )
+    if options.source.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
+        raise ts.InvalidRequest(
+            f"--source of your own PostgreSQL: `workbench cdc --from` captures it; write {private} for a "
+            "private one"
         )
     return Address.parse(options.source, password_file=options.password_file)
 
@@ -82,19 +103,77 @@ def _private(
         )
     scale, pairs = Scale.of(options.scale_factor or _SCALE), _or(options.pairs, _PAIRS)
     made = [f"{tables.DATABASE}.dwd_{name}" for name in tpch_database.TABLES]
-    journal.add("plan", source=PRIVATE, scale_factor=str(scale), pairs=pairs, tables=made)
-    with MariaDb(memory=_SERVER_MEMORY) as server:
-        screen.print(f"TPC-H at scale factor {scale}, {pairs} refresh pairs, from a private MariaDB,")
-        screen.print(f"{server.url}, which ends with this run, into {places.warehouse}", soft_wrap=True)
+    journal.add("plan", source=options.source, scale_factor=str(scale), pairs=pairs, tables=made)
+    with ExitStack() as stack:
+        filled = _from_mariadb if options.source == MARIADB else _from_postgres
+        screen.print(f"TPC-H at scale factor {scale}, {pairs} refresh pairs, from a private server,")
+
+        def tell(url: str) -> None:
+            screen.print(f"{url}, which ends with this run, into {places.warehouse}", soft_wrap=True)
+
         with step_bars(screen) as show:
-            rows = load(server.connect, scale, show=lambda done: show("fill", done, 0, ""))
-        address = Address.parse(
-            f"{server.url}/{tpch_database.DATABASE}", password_file=str(server.password_file)
-        )
-        rules = _rules(options, {**TPCH_RULES, "chunk_rows": min(_MOST_ROWS, max(_LEAST_ROWS, rows // 12))})
-        plan = DatabasePlan(address, tables.DATABASE, rules, True, rows, _interval(options))
-        writer = RefreshWriter(server.connect, scale, pairs=pairs, seconds_a_pair=options.pace)
+            plan, writer = filled(stack, scale, pairs, options, tell, show)
         return _work(options, places, screen, plan, writer)
+
+
+def _from_mariadb(
+    stack: ExitStack,
+    scale: Scale,
+    pairs: int,
+    options: argparse.Namespace,
+    tell: Callable[[str], None],
+    show: ShowProgress,
+) -> tuple[DatabasePlan, RefreshWriter]:
+    """A MariaDB with TPC-H, which ends with the stack, and who changes it."""
+    server = stack.enter_context(MariaDb(memory=_SERVER_MEMORY))
+    tell(server.url)
+    rows = load(server.connect, scale, show=lambda done: show("fill", done, 0, ""))
+    address = Address.parse(f"{server.url}/{tpch_database.DATABASE}", password_file=str(server.password_file))
+    writer = RefreshWriter(server.connect, scale, pairs=pairs, seconds_a_pair=options.pace)
+    return _plan(MysqlSource(address), TPCH_RULES, rows, options), writer
+
+
+def _from_postgres(
+    stack: ExitStack,
+    scale: Scale,
+    pairs: int,
+    options: argparse.Namespace,
+    tell: Callable[[str], None],
+    show: ShowProgress,
+) -> tuple[DatabasePlan, RefreshWriter]:
+    """A PostgreSQL with TPC-H, which ends with the stack, and who changes it; the slot of the capture and its
+    publication are taken away before."""
+    database = tpch_database.DATABASE
+    server = stack.enter_context(Postgres(memory=f"{_SERVER_MEMORY}B"))
+    tell(server.url)
+    rows = tpch_postgres.load(server.connect, scale, show=lambda done: show("fill", done, 0, ""))
+    server.publish(database)
+    stack.callback(server.withdraw, database)
+    address = parse_address(f"{server.url}/{database}", password_file=str(server.password_file))
+    writer = RefreshWriter(
+        lambda: server.connect(database),
+        scale,
+        pairs=pairs,
+        seconds_a_pair=options.pace,
+        database=tpch_postgres.SCHEMA,
+        keep=tpch_postgres.KEEP,
+    )
+
+    def mark() -> None:
+        """A transaction as those of the pairs are, which changes nothing."""
+        server.run("UPDATE region SET r_name = r_name WHERE r_regionkey = 0", database=database)
+        writer.commits.append(time.time())
+
+    return _plan(PostgresSource(address, mark), POSTGRES_RULES, rows, options), writer
+
+
+def _plan(
+    source: SourceDatabase, rules: Mapping[str, Any], rows: int, options: argparse.Namespace
+) -> DatabasePlan:
+    """All tables of a private server that has so many rows."""
+    chunk_rows = min(_MOST_ROWS, max(_LEAST_ROWS, rows // 12))
+    rules = _rules(options, {**rules, "chunk_rows": chunk_rows})
+    return DatabasePlan(source, tables.DATABASE, rules, True, rows, _interval(options))
 
 
 def _own(options: argparse.Namespace, places: Places, screen: Console) -> tuple[DatabaseRun, dict[str, Any]]:
@@ -115,7 +194,7 @@ def _own(options: argparse.Namespace, places: Places, screen: Console) -> tuple[
     if not before:
         journal.add("plan", source=str(address), into=into, tables=[f"{into}.{t}" for t in found])
     rules = _rules(options, {"tables": options.tables} if options.tables else {})
-    plan = DatabasePlan(address, into, rules, False, rows, _interval(options))
+    plan = DatabasePlan(MysqlSource(address), into, rules, False, rows, _interval(options))
     return _work(options, places, screen, plan, writer)
 
 

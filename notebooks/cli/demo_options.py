@@ -17,8 +17,8 @@ from tablestore.cli.parsing import command_parser
 
 CHUNKS = 8
 """Chunks of the full load in one commit."""
-PRIVATE = "mariadb"
-"""The source that is a server of the demo's own."""
+PRIVATE = ("mariadb", "postgres")
+"""The sources that are a server of the demo's own."""
 _PACE = 1.0
 
 
@@ -76,8 +76,9 @@ def _add_source(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--source",
         metavar="SOURCE",
-        help="mariadb: a private server, changed while it is read; or mysql://user@host/database, your own,"
-        " with its password in TABLESTORE_SOURCE_PASSWORD or a file (default: a change stream of files)",
+        help="mariadb or postgres: a private server, changed while it is read; or mysql://user@host/database,"
+        " your own, with its password in TABLESTORE_SOURCE_PASSWORD or a file"
+        " (default: a change stream of files)",
     )
     p.add_argument("--password-file", metavar="FILE", help="with --source mysql://…: holds the password")
     p.add_argument(

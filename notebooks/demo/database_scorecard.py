@@ -41,7 +41,7 @@ def figures(run: DatabaseRun, reports: Sequence[BatchReport], outcome: Outcome) 
     return {
         "verified": not outcome.problems,
         "problems": list(outcome.problems),
-        "source": str(run.plan.address),
+        "source": run.plan.source.url,
         "rows": rows,
         "rows_final": sum(comparison.rows for comparison in outcome.comparisons),
         "load_seconds": round(seconds, 3),

@@ -1,7 +1,7 @@
 """Is a table of the lake what its table in the source is? Checksums of both sides, range of keys by range.
 
 The server renders each row as text in which no two rows look alike (texts with their length, NULL as such),
-and adds up 64 bits of the MD5 of each; DuckDB does the same with the rows of the lake. So nothing that
+and adds up 60 bits of the MD5 of each; DuckDB does the same with the rows of the lake. So nothing that
 captured the rows has a part in the comparison, and rows stay where they are. Where a range differs, the
 hashes of its rows are fetched, and the keys that differ are named.
 """
@@ -17,13 +17,19 @@ from operator import and_
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as kinds
 
 import tablestore as ts
+from notebooks.demo.source_tables import (
+    Cell,
+    MysqlTableInServer,
+    PostgresTableInServer,
+    TableInServer,
+    in_lake,
+)
 from tablestore import col
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.mysql.columns import DATES, SourceColumn, SourceTable, quoted
-from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql import server as mysql_server
+from tablestore.cdc.postgres import server as postgres_server
 from tablestore.core.extras import required
 from tablestore.format.predicates.predicate import Predicate
 
@@ -32,10 +38,6 @@ Show = Callable[[int], None]
 Sums = dict[int, tuple[int, int]]
 """Rows and the sum of their hashes, by range."""
 _RANGES, _NAMED = 16, 3
-_TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json"}
-_AS_TEXT = {"decimal", "time", "uuid", "inet4", "inet6"}  # where the lake keeps text
-_BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
-_WHOLE = {"tinyint", "smallint", "mediumint", "int", "bigint", "year"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,99 +57,69 @@ class TableComparison:
 def compare(
     address: Address, source: str, target: ts.Table, show: Show = lambda rows: None
 ) -> TableComparison:
-    """Compare all rows of `source`, a table of the address's database, with those of `target`; both should be
-    at rest. Raises NotFound without a table of that name, and InvalidRequest for one without a key."""
-    with Connection.open(address) as connection:
-        table = SourceTable.read(connection, address.database, source)
-        if not table.primary_key:
-            raise ts.InvalidRequest(f"{table} has no primary key to tell its rows by")
-        text = _RowText.of(table, target.schema)
-        both = _Sides(connection, table, target, text, _Ranges.of(connection, table), show)
-        with ThreadPoolExecutor(1) as pool:
-            lake = pool.submit(both.in_lake)
-            there, here = both.in_server(), lake.result()
-        wrong = [n for n in range(both.ranges.count) if there.get(n) != here.get(n)]
-        differences = tuple(line for number in wrong for line in both.differences(number))
+    """Compare all rows of `source`, a table of the address's database of MariaDB or MySQL, with those of
+    `target`; both should be at rest. Raises NotFound without a table of that name, and InvalidRequest for one
+    without a key."""
+    with mysql_server.Connection.open(address) as connection:
+        return compare_sides(MysqlTableInServer(connection, address.database, source), target, show)
+
+
+def compare_postgres(
+    address: Address, schema: str, source: str, target: ts.Table, show: Show = lambda rows: None
+) -> TableComparison:
+    """The same for `source`, a table of a schema of the address's database of PostgreSQL."""
+    with postgres_server.Connection.open(address) as connection:
+        return compare_sides(PostgresTableInServer(connection, schema, source), target, show)
+
+
+def compare_sides(table: TableInServer, target: ts.Table, show: Show) -> TableComparison:
+    """The same for a table of any server."""
+    if not table.primary_key:
+        raise ts.InvalidRequest(f"{table} has no primary key to tell its rows by")
+    text = _RowText.of(table, target.schema)
+    both = _Sides(table, target, text, _Ranges.of(table), show)
+    with ThreadPoolExecutor(1) as pool:
+        lake = pool.submit(both.in_lake)
+        there, here = both.in_server(), lake.result()
+    wrong = [n for n in range(both.ranges.count) if there.get(n) != here.get(n)]
+    differences = tuple(line for number in wrong for line in both.differences(number))
     rows = sum(count for count, _ in there.values())
-    compared = len(table.columns) - len(text.left_out)
+    compared = len(table.names) - len(text.left_out)
     return TableComparison(
         str(table), target.name, rows, compared, both.ranges.count, text.left_out, differences
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
-    """A column's text as expressions; `sized`: the text may hold anything, so its length goes before it."""
-
-    server: str
-    lake: str
-    sized: bool = False
-
-    def in_server(self) -> str:
-        parts = f"LENGTH({self.server}), ':', {self.server}" if self.sized else f"{self.server}, '|'"
-        return f"COALESCE(CONCAT({parts}), 'N')"
-
-    def in_lake(self) -> str:
-        sized = f"strlen({self.lake})::VARCHAR || ':' || {self.lake}"
-        plain = f"({self.lake})::VARCHAR || '|'"
-        return f"COALESCE({sized if self.sized else plain}, 'N')"
-
-
-@dataclass(frozen=True, slots=True)
 class _RowText:
     """The text of a row, and of its key, on both sides."""
 
-    cells: dict[str, _Cell]
+    cells: dict[str, Cell]
     key: tuple[str, ...]
     left_out: tuple[str, ...]
 
     @classmethod
-    def of(cls, table: SourceTable, lake: pa.Schema) -> _RowText:
+    def of(cls, table: TableInServer, lake: pa.Schema) -> _RowText:
         cells = {}
-        for column in table.columns:
-            place = lake.get_field_index(column.name)
-            found = None if place < 0 else _cell(column, lake.field(place).type)
-            if found is not None:
-                cells[column.name] = found
-        left_out = tuple(c.name for c in table.columns if c.name not in cells)
+        for name in table.names:
+            place = lake.get_field_index(name)
+            cell = None if place < 0 else table.cell(name, lake.field(place).type)
+            if cell is not None:
+                cells[name] = cell
+        left_out = tuple(name for name in table.names if name not in cells)
         if hidden := [name for name in table.primary_key if name in left_out]:
             raise ts.InvalidRequest(f"{table}: key column {hidden[0]!r} cannot be compared with the lake")
-        return cls(cells, table.primary_key, left_out)
+        return cls(cells, tuple(table.primary_key), left_out)
 
-    def in_server(self) -> tuple[str, str]:
+    def in_server(self, table: TableInServer) -> tuple[str, str]:
         """Expressions of the key's text and of the row's hash."""
-        key = f"CONCAT({', '.join(self.cells[name].in_server() for name in self.key)})"
-        row = f"CONCAT({', '.join(cell.in_server() for cell in self.cells.values())})"
-        return key, f"CAST(CONV(LEFT(MD5({row}), 16), 16, 10) AS UNSIGNED)"
+        key = table.text([self.cells[name] for name in self.key])
+        return key, table.hash(table.text([*self.cells.values()]))
 
     def in_lake(self) -> tuple[str, str]:
         key = f"concat({', '.join(self.cells[name].in_lake() for name in self.key)})"
         row = f"concat({', '.join(cell.in_lake() for cell in self.cells.values())})"
-        return key, f"('0x' || left(md5({row}), 16))::UBIGINT"
-
-
-def _cell(column: SourceColumn, kind: pa.DataType) -> _Cell | None:
-    """How a column of the source that has this type in the lake is compared; None: it cannot be."""
-    there, here = quoted(column.name), _name(column.name)
-    if kinds.is_string(kind) and column.kind in _TEXTS:
-        return _Cell(f"CONVERT({there} USING utf8mb4)", here, sized=True)
-    if kinds.is_string(kind) and column.kind in _AS_TEXT:
-        return _Cell(f"CAST({there} AS CHAR)", here, sized=True)
-    if kinds.is_binary(kind) and column.kind in _BYTES:
-        return _Cell(f"HEX({there})", f"hex({here})")
-    if kinds.is_binary(kind) and column.kind == "bit":
-        return _Cell(f"LPAD(HEX({there}), {(column.size + 7) // 8 * 2}, '0')", f"hex({here})")
-    if kinds.is_boolean(kind) and column.kind in _WHOLE | {"bit"}:
-        return _Cell(f"({there} <> 0)", f"{here}::INT")
-    if (kinds.is_integer(kind) or kinds.is_decimal(kind)) and column.kind in _WHOLE | {"decimal"}:
-        padded = column.kind == "year" or "zerofill" in column.spelled
-        return _Cell(f"{there} + 0" if padded else there, here)
-    if kinds.is_date32(kind) and column.kind == "date":
-        return _Cell(f"NULLIF(CAST({there} AS CHAR), '0000-00-00')", here)
-    if kinds.is_timestamp(kind) and column.kind in DATES:
-        text = f"IF({there} = 0, NULL, DATE_FORMAT({there}, '%Y-%m-%d %H:%i:%s.%f'))"
-        return _Cell(text, f"strftime({here}, '%Y-%m-%d %H:%M:%S.%f')")
-    return None
+        return key, f"('0x' || left(md5({row}), 15))::UBIGINT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +133,12 @@ class _Ranges:
     count: int = 1
 
     @classmethod
-    def of(cls, connection: Connection, table: SourceTable) -> _Ranges:
+    def of(cls, table: TableInServer) -> _Ranges:
         key = table.primary_key[0]
-        if table.column(key).kind not in _WHOLE:
+        if not table.is_whole(key):
             return cls(None)
-        name = quoted(key)
-        least, most = connection.rows(f"SELECT MIN({name}), MAX({name}) FROM {table.spelled}")[0]
+        name = table.quoted(key)
+        least, most = table.rows(f"SELECT MIN({name}), MAX({name}) FROM {table.spelled}")[0]
         if least is None:
             return cls(None)
         width = (int(most) - int(least)) // _RANGES + 1
@@ -177,10 +149,11 @@ class _Ranges:
         first = None if number == 0 else self.least + number * self.width
         return first, None if number == self.count - 1 else self.least + (number + 1) * self.width
 
-    def in_server(self, number: int) -> str:
+    def in_server(self, number: int, table: TableInServer) -> str:
         first, end = self.bounds(number)
-        terms = [] if first is None else [f"{quoted(self.key or '')} >= {first}"]
-        terms += [] if end is None else [f"{quoted(self.key or '')} < {end}"]
+        key = table.quoted(self.key or "")
+        terms = [] if first is None else [f"{key} >= {first}"]
+        terms += [] if end is None else [f"{key} < {end}"]
         return f" WHERE {' AND '.join(terms)}" if terms else ""
 
     def in_scan(self, number: int) -> Predicate | None:
@@ -195,7 +168,7 @@ class _Ranges:
         """The range of a row."""
         if self.key is None:
             return "0"
-        above = f"({_name(self.key)}::HUGEINT - ({self.least})) // {self.width}"
+        above = f"({in_lake(self.key)}::HUGEINT - ({self.least})) // {self.width}"
         return f"greatest(0, least({self.count - 1}, {above}))"
 
 
@@ -204,14 +177,13 @@ class _Sides:
 
     def __init__(
         self,
-        connection: Connection,
-        table: SourceTable,
+        table: TableInServer,
         target: ts.Table,
         text: _RowText,
         ranges: _Ranges,
         show: Show,
     ) -> None:
-        self._connection, self._table, self._target = connection, table, target
+        self._table, self._target = table, target
         self._text, self.ranges, self._show = text, ranges, show
         self._rows, self._lock = 0, threading.Lock()
 
@@ -222,10 +194,11 @@ class _Sides:
 
     def in_server(self) -> Sums:
         sums: Sums = {}
-        _, row_hash = self._text.in_server()
+        _, row_hash = self._text.in_server(self._table)
         for number in range(self.ranges.count):
             statement = f"SELECT COUNT(*), SUM({row_hash}) FROM {self._table.spelled}"
-            rows, total = self._connection.rows(statement + self.ranges.in_server(number))[0]
+            where = self.ranges.in_server(number, self._table)
+            rows, total = self._table.rows(statement + where)[0]
             if rows:
                 sums[number] = (rows, int(total if total is not None else -1))
             self._count(rows)
@@ -238,9 +211,10 @@ class _Sides:
 
     def differences(self, number: int) -> Iterator[str]:
         """What differs in a range, in words that name a few keys."""
-        key, row_hash = self._text.in_server()
-        statement = f"SELECT {key}, {row_hash} FROM {self._table.spelled}{self.ranges.in_server(number)}"
-        there = {str(k): int(h) for k, h in self._connection.rows(statement)}
+        key, row_hash = self._text.in_server(self._table)
+        statement = f"SELECT {key}, {row_hash} FROM {self._table.spelled}"
+        statement += self.ranges.in_server(number, self._table)
+        there = {str(k): int(h) for k, h in self._table.rows(statement)}
         key, row_hash = self._text.in_lake()
         here = dict(self._query(f"SELECT {key}, {row_hash} FROM rows", number))
         names = f"{self._table} and {self._target.name}"
@@ -273,8 +247,3 @@ class _Sides:
             yield batch
             if not quiet:
                 self._count(batch.num_rows)
-
-
-def _name(column: str) -> str:
-    """The name of a column in DuckDB."""
-    return '"' + column.replace('"', '""') + '"'

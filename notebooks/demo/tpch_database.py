@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -30,14 +30,21 @@ from datasets.tpch.rows import OrderRows
 
 DATABASE = "tpch"
 Connect = Callable[[], Any]
-"""Opens a connection of PyMySQL by somebody who may write, with LOAD DATA LOCAL allowed."""
+"""Opens a connection of PyMySQL by somebody who may write, with LOAD DATA LOCAL allowed; for refresh pairs
+one of psycopg that commits each statement is as good."""
 Sizes = Literal["dbgen", "spec"]
-_DEFINITIONS = (Path(__file__).parent / "tpch.sql").read_text(encoding="utf-8")
-TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", _DEFINITIONS))
-"""The tables, those that others refer to first."""
-_TEXT = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+DEFINITIONS: Mapping[str, str] = {
+    definition.split()[2]: definition
+    for definition in re.findall(
+        r"CREATE TABLE \w+ [^;]+", (Path(__file__).parent / "tpch.sql").read_text(encoding="utf-8")
+    )
+}
+"""The statement that makes each table, those that others refer to first."""
+TABLES = tuple(DEFINITIONS)
+TEXT = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
 _LOADERS = 2
-_TWICE = "partsupp"  # below scale factor 0.02 the generator gives some of its keys twice; one row stays
+TWICE = "partsupp"
+"""Below scale factor 0.02 the generator gives some of its keys twice; one row stays."""
 
 
 def load(
@@ -58,9 +65,25 @@ def load(
         cursor.execute("SET sql_log_bin = 0")
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
         cursor.execute(f"USE {database}")
-        for definition in re.findall(r"CREATE TABLE \w+ [^;]+", _DEFINITIONS):
-            if definition.split()[2] in tables:
-                cursor.execute(definition)
+        for table in TABLES:
+            if table in tables:
+                cursor.execute(DEFINITIONS[table])
+    return load_files(
+        scale,
+        tables,
+        lambda table, path, count: _load_file(connect, f"{database}.{table}", path, count),
+        show,
+    )
+
+
+def load_files(
+    scale: tpch.Scale,
+    tables: Sequence[str],
+    load_file: Callable[[str, Path, Callable[[int], None]], int],
+    show: Callable[[int], None],
+) -> int:
+    """Load the files of tables, some at once: `load_file(table, file, count)` gives the rows that are there
+    then, and calls `count` with those that it sent. Gives all of them."""
     files = sorted(_files(scale, tables), key=lambda one: one[0] != "lineitem")  # the largest first
     sent, rows, lock = 0, 0, threading.Lock()
 
@@ -71,7 +94,7 @@ def load(
             show(sent)
 
     with ThreadPoolExecutor(_LOADERS) as pool:
-        for loaded in pool.map(lambda one: _load_file(connect, f"{database}.{one[0]}", one[1], count), files):
+        for loaded in pool.map(lambda one: load_file(one[0], one[1], count), files):
             rows += loaded
     return rows
 
@@ -102,7 +125,7 @@ def _load_file(connect: Connect, table: str, path: Path, count: Callable[[int], 
         finally:
             _release(pipe)
             feeder.join()
-        if loaded != (whole := pq.read_metadata(path).num_rows) and not table.endswith(_TWICE):
+        if loaded != (whole := pq.read_metadata(path).num_rows) and not table.endswith(TWICE):
             raise DatasetError(f"{table}: the server took {loaded:,} of {whole:,} rows")
         return loaded
 
@@ -111,7 +134,7 @@ def _feed(pipe: str, path: Path, count: Callable[[int], None]) -> None:
     try:
         with open(pipe, "wb", buffering=1 << 20) as out:
             for batch in tpch.read(path, batch_rows=1 << 16):
-                csv.write_csv(batch, out, _TEXT)
+                csv.write_csv(batch, out, TEXT)
                 count(batch.num_rows)
     except BrokenPipeError:
         return  # the server refused; its error is on its way
@@ -132,8 +155,8 @@ class RefreshWriter:
     then their lines (RF1), then the deletes of orders and then their lines (RF2), an order and its lines in
     one transaction. What was done before is not done again.
 
-    `seconds_a_pair` 0: without a pause. `error` is what ended it early. In a `with` block it is stopped at
-    the end.
+    `keep` ends an INSERT so that a row that is there stays, in the words of the server. `seconds_a_pair` 0:
+    without a pause. `error` is what ended it early. In a `with` block it is stopped at the end.
     """
 
     def __init__(
@@ -146,7 +169,9 @@ class RefreshWriter:
         seconds_a_pair: float = 1.0,
         database: str = DATABASE,
         tables: Sequence[str] = ("orders", "lineitem"),
+        keep: str = "ON DUPLICATE KEY UPDATE {0} = {0}",
     ) -> None:
+        self._keep = keep
         self._connect, self._scale = connect, tpch.Scale.of(scale_factor)
         self._pairs, self._seed, self._pause = pairs, seed, seconds_a_pair
         self._database, self._tables = database, tuple(tables)
@@ -191,7 +216,6 @@ class RefreshWriter:
     def _run(self) -> None:
         try:
             with self._connect() as connection:
-                connection.autocommit(False)
                 for pair in range(1, self._pairs + 1):
                     if not self._write_pair(connection, pair):
                         return
@@ -215,6 +239,7 @@ class RefreshWriter:
                 if self._stopped.wait(max(0.0, due - time.monotonic())):
                     return False
                 with connection.cursor() as cursor:
+                    cursor.execute("BEGIN")
                     if half == plan.INSERTS:
                         self.rows += self._insert(cursor, changes.inserted, first, last)
                     else:
@@ -238,13 +263,14 @@ class RefreshWriter:
         marks = ", ".join(["%s"] * len(names))
         values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
         statement = f"INSERT INTO {self._database}.{table} ({', '.join(names)}) VALUES ({marks})"
-        cursor.executemany(f"{statement} ON DUPLICATE KEY UPDATE {names[0]} = {names[0]}", list(values))
+        cursor.executemany(f"{statement} {self._keep.format(names[0])}", list(values))
         return rows.num_rows
 
     def _delete(self, cursor: Any, keys: Iterable[int]) -> int:
         key_list = ", ".join(map(str, keys))
         statements = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
-        return sum(
-            cursor.execute(f"DELETE FROM {self._database}.{t} WHERE {statements[t]} IN ({key_list})")
-            for t in self._tables
-        )
+        rows = 0
+        for table in self._tables:
+            cursor.execute(f"DELETE FROM {self._database}.{table} WHERE {statements[table]} IN ({key_list})")
+            rows += cursor.rowcount
+        return rows

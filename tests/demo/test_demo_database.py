@@ -16,6 +16,7 @@ import pytest
 
 import tablestore as ts
 from notebooks.cli import demo as verb
+from notebooks.demo import postgres
 from notebooks.demo.journal import Journal, Places
 from notebooks.demo.ports import listens
 from tests.servers.mariadb import MariaDb
@@ -27,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--source", "shop"], "write mariadb for a private one, or mysql://user@host/database"),
+        (["--source", "shop"], "write mariadb or postgres for a private one, or mysql://user@host/database"),
+        (["--source", "postgresql://me:secret@localhost/shop"], "`workbench cdc --from` captures it"),
         (["--source", "mysql://me@localhost"], "name a database, as mysql://me@localhost:3306/shop"),
         (["--source", "mysql://me:secret@localhost/shop"], "holds a password"),
         (["--source", "mysql://me@localhost/shop", "--refresh"], "--refresh needs --scale-factor"),
@@ -44,12 +46,20 @@ def test_what_cannot_be_is_refused_and_leaves_no_mark(
     assert not (tmp_path / ".demo" / "journal.jsonl").exists()
 
 
-def test_without_mariadb_it_says_what_to_install(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("source", "package"), [("mariadb", "mariadb-server-core"), ("postgres", "postgresql")]
+)
+def test_without_the_server_it_says_what_to_install(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    package: str,
 ):
     monkeypatch.setenv("PATH", os.devnull)
-    assert verb.main(["--source", "mariadb", "--warehouse", str(tmp_path)]) == verb.REFUSED
-    assert "apt-get install" in capsys.readouterr().err
+    monkeypatch.setattr(postgres, "_programs", lambda: None)  # it is beside the PATH
+    assert verb.main(["--source", source, "--warehouse", str(tmp_path)]) == verb.REFUSED
+    assert re.search(rf"apt-get install .*{package}", " ".join(capsys.readouterr().err.split()))
 
 
 def test_one_demo_never_goes_on_in_the_warehouse_of_another(
@@ -80,15 +90,18 @@ def test_tables_that_are_not_there_or_taken_are_named(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(("source", "counterpart"), [("mariadb", "MariaDB"), ("postgres", "PostgreSQL")])
 @pytest.mark.large
-def test_no_server_outlives_a_demo_that_is_ended(tmp_path: Path, ending: signal.Signals):
-    counterparts.need("MariaDB")
-    command = [sys.executable, "-m", "notebooks.cli", "demo", "--source", "mariadb", "--scale-factor", "0.1"]
+def test_no_server_outlives_a_demo_that_is_ended(
+    tmp_path: Path, ending: signal.Signals, source: str, counterpart: str
+):
+    counterparts.need(counterpart)
+    command = [sys.executable, "-m", "notebooks.cli", "demo", "--source", source, "--scale-factor", "0.1"]
     with tempfile.TemporaryDirectory(prefix="workbench-places-") as places:
         os.chmod(places, 0o755)  # the server is another user's where we are root
         port = started_and_ended([*command, "--warehouse", str(tmp_path / "lake")], places, ending)
         until = time.monotonic() + 240
-        while listens(port) or list(Path(places).glob("workbench-mariadb-*")):
+        while listens(port) or list(Path(places).glob(f"workbench-{source}-*")):
             assert time.monotonic() < until, "the server or its directory is still there"
             time.sleep(0.05)
 
@@ -108,7 +121,7 @@ def started_and_ended(command: list[str], temporary: str, ending: signal.Signals
     while not port:
         line = process.stderr.readline()
         assert line, "it ended before the server was there"
-        found = re.search(r"mysql://reader@127.0.0.1:(\d+)", line)
+        found = re.search(r"sql://reader@127.0.0.1:(\d+)", line)
         port = int(found[1]) if found else 0
     assert listens(port)
     process.send_signal(ending)
@@ -118,10 +131,16 @@ def started_and_ended(command: list[str], temporary: str, ending: signal.Signals
 
 @pytest.mark.spark
 @pytest.mark.large
-def test_a_private_mariadb_is_captured_while_it_changes_and_both_sides_agree(tmp_path: Path):
-    counterparts.need("MariaDB")
+@pytest.mark.parametrize(
+    ("source", "counterpart", "partitions"),
+    [("mariadb", "MariaDB", ("l_year", "l_month")), ("postgres", "PostgreSQL", ())],
+)
+def test_a_private_server_is_captured_while_it_changes_and_both_sides_agree(
+    tmp_path: Path, source: str, counterpart: str, partitions: tuple[str, ...]
+):
+    counterparts.need(counterpart)
     figures, page, lake = tmp_path / "demo.json", tmp_path / "demo.html", tmp_path / "lake"
-    command = [sys.executable, "-m", "notebooks.cli", "demo", "--source", "mariadb", "--warehouse", str(lake)]
+    command = [sys.executable, "-m", "notebooks.cli", "demo", "--source", source, "--warehouse", str(lake)]
     command += ["--scale-factor", "0.001", "--pairs", "3", "--pace", "0.5", "--interval", "0.1"]
     done = subprocess.run(
         [*command, "--json", str(figures), "--html", str(page)],
@@ -137,8 +156,10 @@ def test_a_private_mariadb_is_captured_while_it_changes_and_both_sides_agree(tmp
     assert found["transactions"] > 0
     assert found["freshness_while_loading"] or found["freshness_following"]
     table = ts.open(str(lake / "tpch.db" / "dwd_lineitem"))
-    assert table.partition_by == ("l_year", "l_month")
-    assert table.primary_key == ("l_orderkey", "l_linenumber", "l_year", "l_month")
+    assert table.partition_by == partitions
+    assert table.primary_key == ("l_orderkey", "l_linenumber", *partitions)
+    assert {"l_year", "l_month"} <= {*table.schema.names}
+    assert ts.open(str(lake / "tpch.db" / "ads_pricing_summary")).scan().to_arrow().num_rows == 4
     assert found["rows_final"] == sum(one["rows"] for one in found["tables"])
     assert "<title>tpch.dwd_lineitem</title>" in page.read_text()
     for place in lake.rglob("*"):

@@ -45,6 +45,10 @@ NEEDED = {
         **{"hostname": "127.0.0.1", "port": "1", "username": "u", "database-name": "d", "table-name": "t"},
         "connect.timeout": "1 s",
     },
+    "postgres-cdc": {
+        **{"hostname": "127.0.0.1", "port": "1", "username": "u", "database-name": "d", "table-name": "t"},
+        **{"schema-name": "s", "slot.name": "s", "connect.timeout": "1 s"},
+    },
     "tpch-cdc": {"pace": "manual"},
 }
 # Every option of a connector whose value is a path.
@@ -52,6 +56,8 @@ PATHS = [
     ("filesystem", "path"),
     ("mysql-cdc", "tablestore.password-file"),
     ("mysql-cdc", "tablestore.tls-ca"),
+    ("postgres-cdc", "tablestore.password-file"),
+    ("postgres-cdc", "tablestore.tls-ca"),
     ("tpch-cdc", "path"),
     *(("kafka", f"properties.{name}") for name in KAFKA_FILES),
 ]

@@ -19,7 +19,7 @@ from tests.servers import s3 as s3_servers
 from tests.servers.fluss import Fluss
 from tests.servers.java_catalog import JavaCatalog
 from tests.servers.kafka import Broker
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import Postgres
 from tests.servers.s3 import S3Server
 from tests.suite import counterparts
 
@@ -43,14 +43,14 @@ def s3(request: pytest.FixtureRequest) -> S3Server:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server() -> Iterator[Postgres]:
     with postgres_servers.postgres() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def postgres(postgres_server: PostgresServer) -> str:
-    return postgres_server.url
+def postgres(postgres_server: Postgres) -> str:
+    return postgres_server.owner_url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import tablestore as ts
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import Postgres
 
 USER = "job"
 KEYS = 400
@@ -23,9 +23,9 @@ KEYS = 400
 class Database:
     """A database of its own, with a publication of all its tables."""
 
-    def __init__(self, server: PostgresServer, name: str) -> None:
+    def __init__(self, server: Postgres, name: str) -> None:
         self.server, self.name = server, name
-        self.url = server.url.rpartition("/")[0] + f"/{name}"
+        self.url = server.owner_url.rpartition("/")[0] + f"/{name}"
         self.connect()
 
     def connect(self) -> None:
@@ -54,16 +54,16 @@ class Database:
 
 
 @pytest.fixture
-def database(postgres_server: PostgresServer) -> Iterator[Database]:
+def database(postgres_server: Postgres) -> Iterator[Database]:
     name = f"capture_{random.SystemRandom().randrange(1 << 40):x}"
-    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+    with psycopg.connect(postgres_server.owner_url, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}")
     found = Database(postgres_server, name)
     try:
         found.run("CREATE PUBLICATION tablestore FOR ALL TABLES")
         yield found
     finally:
-        with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+        with psycopg.connect(postgres_server.owner_url, autocommit=True) as admin:
             for slot in found.slots():
                 admin.execute(f"SELECT pg_drop_replication_slot('{slot}')")
             found.connection.close()

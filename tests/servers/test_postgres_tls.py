@@ -16,14 +16,14 @@ import pytest
 from tablestore.cdc.postgres.server import Connection, parse_address
 from tablestore.core.errors import InvalidRequest
 from tests.cdc.mysql.test_tls import certificates
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import Postgres
 
 __all__ = ["certificates"]
 SETTINGS = ("ssl", "ssl_cert_file", "ssl_key_file")
 
 
 @pytest.fixture
-def encrypted(postgres_server: PostgresServer, certificates: Path) -> Iterator[str]:
+def encrypted(postgres_server: Postgres, certificates: Path) -> Iterator[str]:
     """The URI of a server that takes both kinds of connections."""
     for name in ("server.pem", "server.key"):
         file = shutil.copy(certificates / name, postgres_server.folder)
@@ -31,7 +31,7 @@ def encrypted(postgres_server: PostgresServer, certificates: Path) -> Iterator[s
             shutil.chown(file, "nobody")
         os.chmod(file, 0o600)
     places = [postgres_server.folder / name for name in ("server.pem", "server.key")]
-    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+    with psycopg.connect(postgres_server.owner_url, autocommit=True) as admin:
         try:
             for name, value in zip(SETTINGS, ("on", *places), strict=True):
                 admin.execute(f"ALTER SYSTEM SET {name} = '{value}'")
@@ -40,7 +40,7 @@ def encrypted(postgres_server: PostgresServer, certificates: Path) -> Iterator[s
             while admin.execute("SHOW ssl").fetchone() != ("on",):
                 assert time.monotonic() < until
                 time.sleep(0.01)
-            yield postgres_server.url
+            yield postgres_server.owner_url
         finally:
             for name in SETTINGS:
                 admin.execute(f"ALTER SYSTEM RESET {name}")

@@ -10,20 +10,20 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Unavailable
-from tests.servers.postgres import PostgresServer
+from tests.servers.postgres import Postgres
 
 
-def options(server: PostgresServer, folder: Path, **more: str) -> dict[str, Any]:
+def options(server: Postgres, folder: Path, **more: str) -> dict[str, Any]:
     return {
         "metastore": "jdbc",
-        "uri": server.url,
+        "uri": server.owner_url,
         "warehouse": str(folder),
         "catalog_key": folder.name,
     } | more
 
 
 @pytest.mark.large
-def test_a_catalog_goes_on_when_its_server_was_away(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_a_catalog_goes_on_when_its_server_was_away(postgres_server: Postgres, tmp_path: Path) -> None:
     lake = ts.connect(**options(postgres_server, tmp_path))
     lake.create_database("d")
     postgres_server.kill()
@@ -38,12 +38,12 @@ def test_a_catalog_goes_on_when_its_server_was_away(postgres_server: PostgresSer
     assert lake.databases() == ["d"]
 
 
-def test_a_connection_is_kept_for_one_user(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_a_connection_is_kept_for_one_user(postgres_server: Postgres, tmp_path: Path) -> None:
     ts.connect(**options(postgres_server, tmp_path)).create_database("d")
-    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+    with psycopg.connect(postgres_server.owner_url, autocommit=True) as admin:
         admin.execute("CREATE ROLE nobody LOGIN")
         try:
-            url = postgres_server.url.replace("postgres@", "")
+            url = postgres_server.owner_url.replace("postgres@", "")
             as_nobody = options(postgres_server, tmp_path, uri=url) | {"jdbc.user": "nobody"}
             as_owner = options(postgres_server, tmp_path, uri=url) | {"jdbc.user": "postgres"}
             assert ts.connect(**as_owner).databases() == ["d"]

@@ -38,6 +38,7 @@ FAILING = [
     "CREATE TABLE t (k INT) TBLPROPERTIES ('kafka.ssl.keystore.key' = '{secret}')",
     "ALTER TABLE orders SET ('kafka.sasl.password' = '{secret}')",
     "CREATE TEMPORARY TABLE t (k INT) WITH ('connector' = 'mysql-cdc', 'password' = '{secret}')",
+    "CREATE TEMPORARY TABLE t (k INT) WITH ('connector' = 'postgres-cdc', 'password' = '{secret}')",
     "SELECT * FROM orders /*+ OPTIONS('s3.accesskey' = '{secret}') */",
     "SELECT * FROM nowhere /*+ OPTIONS('s3.accesskey' = '{secret}') */",
     "INSERT INTO orders /*+ OPTIONS('s3.sse-c.key' = '{secret}') */ VALUES (9, 'x', 1)",

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.mysql import charsets
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
@@ -182,6 +183,10 @@ class SourceTable:
         wanted = {self.column(name).name for name in names} | {*self.primary_key}
         kept = tuple(column for column in self.columns if column.name in wanted)
         return replace(self, columns=kept, others_ignored=True)
+
+    @property
+    def source(self) -> SourceName:
+        return SourceName(self.database, self.name)
 
     @property
     def spelled(self) -> str:

@@ -24,6 +24,7 @@ from tablestore.cdc.databases.chunks import chunk_plan
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.table_states import READING
+from tablestore.cdc.databases.undo import UndoCounts, UndoImages
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
@@ -40,7 +41,6 @@ from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range, read_range, read_view
 from tablestore.cdc.mysql.table_choice import row_counts
-from tablestore.cdc.mysql.undo import UndoCounts, UndoImages
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_BEFORE
 

@@ -30,10 +30,10 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import TableRows
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
+from tablestore.cdc.databases.declared import DeclaredColumns
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import Dump
 from tablestore.cdc.mysql.events import FIRST_OFFSET

@@ -26,6 +26,7 @@ _PUBLICATION = """
 _SLOT = """
     SELECT plugin, database, coalesce(wal_status, 'lost'), (confirmed_flush_lsn - '0/0'::pg_lsn)::int8,
         (pg_current_wal_lsn() - '0/0'::pg_lsn)::int8 FROM pg_replication_slots WHERE slot_name = %s"""
+_BEGUN = "SELECT (lsn - '0/0'::pg_lsn)::int8 FROM pg_create_logical_replication_slot(%s, 'pgoutput')"
 _SERVER = """
     SELECT s.system_identifier::text || '/' || c.timeline_id
     FROM pg_control_system() s, pg_control_checkpoint() c"""
@@ -67,10 +68,12 @@ def server_of(connection: Connection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot by its name, and the publication that says which tables it gives."""
+    """A slot by its name, and the publication that says which tables it gives. `again` says what helps where
+    changes are gone."""
 
     name: str
     publication: str
+    again: str = AGAIN
 
     def make(self, connection: Connection) -> None:
         """Have the slot: one that is there is taken, one that is lost is made anew. Waits for all writers."""
@@ -86,28 +89,45 @@ class Slot:
                 "name another in slot="
             )
 
+    def begin(self, connection: Connection) -> int:
+        """Make the slot; gives where it begins. Raises InvalidRequest where it is there. Waits for all
+        writers."""
+        if connection.rows(_SLOT, self.name):
+            raise InvalidRequest(
+                f"replication slot {self.name!r} is there already, and one stream alone can read it: name "
+                f"another, or drop it: SELECT pg_drop_replication_slot('{self.name}')"
+            )
+        return int(connection.rows(_BEGUN, self.name)[0][0])
+
+    def committed(self, connection: Connection) -> int:
+        """Up to where who reads the slot has let go of the log. Raises NotFound without it."""
+        there = connection.rows(_SLOT, self.name)
+        if not there or there[0][3] is None:
+            raise NotFound(f"no replication slot {self.name!r} in {title_of(connection.address)}")
+        return int(there[0][3])
+
     def require(self, connection: Connection, position: int) -> None:
         """Raises NotFound where it does not have the log from a place on."""
         there = connection.rows(_SLOT, self.name)
         if not there:
-            raise NotFound(f"replication slot {self.name!r} is gone, and with it changes: {AGAIN}")
+            raise NotFound(f"replication slot {self.name!r} is gone, and with it changes: {self.again}")
         _, _, status, confirmed, log_end = there[0]
         if status == LOST or confirmed is None:
             raise NotFound(
                 f"replication slot {self.name!r} is lost: more log than max_slot_wal_keep_size was written "
-                f"while nobody read it: {AGAIN}"
+                f"while nobody read it: {self.again}"
             )
         if confirmed > position:
             raise NotFound(
                 f"replication slot {self.name!r} is at {lsn_text(confirmed)}, beyond {lsn_text(position)}, "
                 "to which this capture has come: somebody moved it, or made it anew, and changes between are "
-                f"gone: {AGAIN}"
+                f"gone: {self.again}"
             )
         if log_end < position:
             raise NotFound(
                 f"the log of {title_of(connection.address)} ends at {lsn_text(log_end)}, before "
                 f"{lsn_text(position)}, to which this capture has come: the server was set back to an "
-                f"earlier state: {AGAIN}"
+                f"earlier state: {self.again}"
             )
 
     def move(self, connection: Connection, position: int) -> None:

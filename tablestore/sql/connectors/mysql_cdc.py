@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.cdc.capture.metadata import METADATA, METADATA_TYPES
-from tablestore.cdc.databases.address import PASSWORD_VARIABLE, PREFERRED, TLS_MODES, Address
-from tablestore.cdc.mysql.declared import DeclaredColumns
+from tablestore.cdc.databases.declared import DeclaredColumns
 from tablestore.cdc.mysql.stream import (
     INITIAL,
     SNAPSHOT,
@@ -28,74 +27,37 @@ from tablestore.cdc.mysql.stream import (
     StartPoint,
 )
 from tablestore.core.errors import InvalidOption, InvalidRequest
-from tablestore.core.options.environment import ENVIRONMENT
-from tablestore.core.options.values import boolean, duration_ms, one_of
+from tablestore.core.options.values import one_of
 from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.connectors.connector import (
     Connector,
     ConnectorOptions,
     Option,
-    always,
     count,
-    from_environment,
     whole,
 )
+from tablestore.sql.connectors.source_databases import (
+    TIMEOUT,
+    address_of,
+    require_key,
+    where_options,
+    without_effect,
+    yes,
+    zone,
+)
 
-_NO_EFFECT = "taken and without effect: "
 _NO_DEBEZIUM = "changes are read from the binlog itself"
 _OFFSET = "scan.startup.specific-offset"
 
 
-def _port(text: str) -> int:
-    port = whole(text)
-    if not 0 < port < 65536:
-        raise ValueError("a port, 1 to 65535")
-    return port
-
-
-def _zone(text: str) -> str:
-    try:
-        pa.scalar(0, pa.timestamp("s", tz=text.strip())).cast(pa.string())
-        return text.strip()
-    except (pa.ArrowException, ValueError):
-        raise ValueError("a time zone such as 'Europe/Berlin' or '+02:00'") from None
-
-
-def _yes(text: str) -> bool:
-    if not boolean(text):
-        raise ValueError("true: tables are read in chunks, without a lock")
-    return True
-
-
 _OPTIONS = (
-    Option("hostname", "the server's name or address", required=True),
-    Option("port", "the server's port", _port, default=3306),
-    Option("username", "a user with SELECT, REPLICATION SLAVE and REPLICATION CLIENT", required=True),
-    Option(
-        "password",
-        f"${{env:NAME}}; without it, and without a file, what {PASSWORD_VARIABLE} holds",
-        from_environment,
-        late=True,
-    ),
-    Option("tablestore.password-file", "a file that holds the password and nothing else", place=always),
-    Option(
-        "tablestore.tls",
-        "whether connections are encrypted and the server's certificate is verified",
-        one_of(*TLS_MODES),
-        default=PREFERRED,
-    ),
-    Option(
-        "tablestore.tls-ca",
-        "a PEM file of the CAs that are trusted, for the modes verify-ca and -identity",
-        place=always,
-    ),
-    Option("database-name", "the database; no pattern: lake.ingest follows whole databases", required=True),
+    *where_options(3306, "SELECT, REPLICATION SLAVE and REPLICATION CLIENT"),
     Option("table-name", "the table; no pattern", required=True),
     Option(
         "server-time-zone",
         "the zone in which a TIMESTAMP of the source is that is declared without one",
-        _zone,
+        zone,
         default="UTC",
     ),
     Option(
@@ -109,7 +71,7 @@ _OPTIONS = (
     Option(f"{_OFFSET}.pos", "where in it, between two transactions", count, default=4),
     Option(f"{_OFFSET}.gtid-set", "instead of file and pos: the transactions before; of MariaDB"),
     Option("scan.startup.timestamp-millis", "for the mode timestamp: from its first transaction on", whole),
-    Option("scan.incremental.snapshot.enabled", "true", _yes, default=True),
+    Option("scan.incremental.snapshot.enabled", "true", yes, default=True),
     Option("scan.incremental.snapshot.chunk.size", "rows of a chunk", count, default=200_000),
     Option(
         "scan.incremental.snapshot.chunk.key-column",
@@ -118,15 +80,9 @@ _OPTIONS = (
     Option(
         "tablestore.chunks-per-batch", "chunks that a batch reads at most, each in a task", count, default=4
     ),
-    Option(
-        "connect.timeout",
-        "how long a connection may take: `30 s`; the default is in seconds",
-        lambda text: max(1, duration_ms(text) // 1000),
-        default=10,
-    ),
-    *(
-        Option(key, _NO_EFFECT + why)
-        for key, why in {
+    TIMEOUT,
+    *without_effect(
+        {
             "server-id": "each reader takes a number that no server has",
             "heartbeat.interval": "each batch goes to the end of the binlog, whatever table it is of",
             "connect.max-retries": "a server that is away is tried again for 15 minutes",
@@ -140,7 +96,7 @@ _OPTIONS = (
             "scan.incremental.snapshot.backfill.skip": "changes come once either way",
             "scan.newly-added-table.enabled": "a stream is one table",
             "use.legacy.json.format": "JSON comes as the server writes it",
-        }.items()
+        }
     ),
     Option(f"{_OFFSET}.skip-events", refused="a position is between two transactions"),
     Option(f"{_OFFSET}.skip-rows", refused="a position is between two transactions"),
@@ -149,24 +105,6 @@ _OPTIONS = (
     Option("jdbc.properties.*", refused="there is no JDBC"),
     Option("debezium.*", refused=_NO_DEBEZIUM),
 )
-
-
-def _address(values: Mapping[str, Any]) -> Address:
-    written, file = values["password"], values["tablestore.password-file"]
-    if written and file:
-        raise InvalidOption("option 'password' or 'tablestore.password-file', not both")
-    named = written.removeprefix(ENVIRONMENT).removesuffix("}") if written else PASSWORD_VARIABLE
-    return Address(
-        values["username"],
-        values["hostname"],
-        values["port"],
-        values["database-name"],
-        password_file=file,
-        password_variable=named,
-        connect_seconds=values["connect.timeout"],
-        tls=values["tablestore.tls"],
-        tls_ca=values["tablestore.tls-ca"],
-    )
 
 
 def _start(values: Mapping[str, Any]) -> StartPoint:
@@ -188,19 +126,15 @@ def _opened(options: ConnectorOptions, columns: DeclaredColumns | None) -> Mysql
     """The table as the options say. Raises what it and its server refuse, naming it."""
     values = options.values
     source = MysqlTable.open(
-        _address(values),
+        address_of(values),
         values["table-name"],
         columns=columns,
         chunk_rows=values["scan.incremental.snapshot.chunk.size"],
         chunks=values["tablestore.chunks-per-batch"],
         start=_start(values),
     )
-    key, wanted = source.table.primary_key, options.primary_key
-    if wanted and {*wanted} != {*key}:
-        raise InvalidRequest(
-            f"the primary key is declared as ({', '.join(wanted)}), and that of {source.table} is "
-            f"({', '.join(key)}): declare that one, or none"
-        )
+    key = source.table.primary_key
+    require_key(options.primary_key, key, source.table)
     by = values["scan.incremental.snapshot.chunk.key-column"]
     if by is not None and by != key[0]:
         raise InvalidOption(
@@ -211,8 +145,8 @@ def _opened(options: ConnectorOptions, columns: DeclaredColumns | None) -> Mysql
 
 
 def _stream(options: ConnectorOptions) -> MysqlTable:
-    zone = options.values["server-time-zone"]
-    return _opened(options, DeclaredColumns(options.columns, zone, options.metadata))
+    declared = DeclaredColumns(options.columns, options.values["server-time-zone"], options.metadata)
+    return _opened(options, declared)
 
 
 def _columns(options: ConnectorOptions) -> tuple[tuple[DataField, ...], tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tablestore.sql.connectors import datagen, filesystem, kafka, mysql_cdc, printing
+from tablestore.sql.connectors import datagen, filesystem, kafka, mysql_cdc, postgres_cdc, printing
 from tablestore.sql.connectors.connector import Connector
 
 CONNECTORS: Mapping[str, Connector] = MappingProxyType(
@@ -16,6 +16,7 @@ CONNECTORS: Mapping[str, Connector] = MappingProxyType(
             filesystem.CONNECTOR,
             kafka.CONNECTOR,
             mysql_cdc.CONNECTOR,
+            postgres_cdc.CONNECTOR,
             printing.CONNECTOR,
             printing.BLACKHOLE,
         )

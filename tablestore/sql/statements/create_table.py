@@ -414,7 +414,8 @@ FORMS = (
         "CREATE TEMPORARY TABLE",
         f"CREATE TEMPORARY TABLE [IF NOT EXISTS] table [({_COLUMNS})] "
         "WITH ('connector' = 'name', 'key' = 'value', …)",
-        "A table of a connector, for this session. Without columns it has those of its source: of mysql-cdc.",
+        "A table of a connector, for this session. Without columns it has those of its source: of mysql-cdc"
+        " and postgres-cdc.",
         "tables",
         lambda p: _parse(p, temporary=True),
         example="CREATE TEMPORARY TABLE words (word STRING) WITH ('connector' = 'datagen')",

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tablestore.cdc.databases.declared import DeclaredColumns
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
-from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
 from tablestore.format.types.data_type import DataField
 from tablestore.format.types.type_text import parse_type

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.declared import DeclaredColumns
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.declared import DeclaredColumns
 from tablestore.cdc.mysql.stream import MysqlTable, StartPoint
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.source import Offset

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.mysql.undo import UndoImages
+from tablestore.cdc.databases.undo import UndoImages
 
 SCHEMAS = {
     "number": ([("k", pa.int32())], lambda n: (n,)),

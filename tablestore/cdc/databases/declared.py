@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cdc.capture.metadata import METADATA_TYPES, metadata_values
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 from tablestore.format.types import cast_text, casts
 from tablestore.format.types.arrow_types import to_arrow
@@ -28,6 +28,29 @@ from tablestore.format.types.data_type import DataField, DataType
 
 _BYTES = ("BINARY", "VARBINARY")
 _WITH_TEXT = (*casts.NUMBERS, *casts.TEXTS, "BOOLEAN", "DATE", *casts.TIMES)
+
+
+class ColumnInSource(Protocol):
+    """A column of a source: its type here, and how the source spells it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> DataType: ...
+
+    @property
+    def spelled(self) -> str: ...
+
+
+class TableInSource(Protocol):
+    """A table of a source."""
+
+    @property
+    def source(self) -> SourceName: ...
+
+    @property
+    def columns(self) -> Sequence[ColumnInSource]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,45 +68,49 @@ class DeclaredColumns:
         others = dict(self.metadata)
         return [f.name for f in self.fields if f.name not in others]
 
-    def require(self, table: SourceTable) -> None:
+    def require(self, table: TableInSource) -> None:
         """Raise NotFound or SchemaMismatch with all that the table does not have, or not with such a type."""
-        names = [column.name for column in table.columns]
-        absent = [name for name in self.of_table if name not in names]
+        there = {column.name: column for column in table.columns}
+        absent = [name for name in self.of_table if name not in there]
         if absent:
-            raise NotFound.among(f"column of {table}", absent[0], names)
-        types = {name: (table.column(name).type, table.column(name).spelled) for name in self.of_table}
+            raise NotFound.among(f"column of {table.source}", absent[0], [*there])
+        types = {name: (there[name].type, there[name].spelled) for name in self.of_table}
         types |= {name: (METADATA_TYPES[what], str(METADATA_TYPES[what])) for name, what in self.metadata}
         wrong = [f for f in self.fields if not fits(types[f.name][0], f.type)]
         if wrong:
             differences = (f"{f.name!r} is {types[f.name][1]}, not {f.type}" for f in wrong)
-            raise SchemaMismatch(f"columns of {table}: {'; '.join(differences)}")
+            raise SchemaMismatch(f"columns of {table.source}: {'; '.join(differences)}")
 
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
         return pa.schema([f.arrow for f in self.fields])
 
     def of(
-        self, rows: pa.RecordBatch, table: SourceTable, names: Sequence[str], seconds: pa.Array | None = None
+        self,
+        rows: pa.RecordBatch,
+        table: TableInSource,
+        names: Sequence[str],
+        seconds: pa.Array | None = None,
     ) -> pa.RecordBatch:
         """These columns of rows of the table, committed `seconds` after 1970 (None: of a snapshot); raises
         SchemaMismatch for a value that does not fit."""
         fields, metadata = {f.name: f for f in self.fields}, dict(self.metadata)
-        source, arrays = SourceName(table.database, table.name), []
+        of_source, arrays = {column.name: column for column in table.columns}, []
         for name in names:
             declared = fields[name]
             if name in metadata:
                 what = metadata[name]
-                array = metadata_values(what, source, rows.num_rows, seconds)
+                array = metadata_values(what, table.source, rows.num_rows, seconds)
                 arrays.append(converted(array, METADATA_TYPES[what], declared.type, self.zone))
                 continue
-            there = table.column(name)
+            there = of_source[name]
             try:
                 array = converted(rows.column(name), there.type, declared.type, self.zone)
             except (pa.ArrowException, TablestoreError) as e:
-                why = f"column {name!r} of {table}, {there.spelled}, has a value that is not {declared.type}"
-                raise SchemaMismatch(f"{why}: {e}") from e
+                why = f"{there.spelled}, has a value that is not {declared.type}"
+                raise SchemaMismatch(f"column {name!r} of {table.source}, {why}: {e}") from e
             if array.null_count and not declared.type.nullable:
-                raise InvalidRequest(f"column {name!r} of {table} has a NULL and is declared NOT NULL")
+                raise InvalidRequest(f"column {name!r} of {table.source} has a NULL and is declared NOT NULL")
             arrays.append(array)
         if not arrays:
             return rows.select([])
