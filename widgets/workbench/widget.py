@@ -86,9 +86,10 @@ class Workbench(anywidget.AnyWidget):
     ) -> None:
         require_source(table, type(self).__name__)
         self._source, self._shown, self._pages = table, (None, 0), 0
-        self._jobs, self._begun, self._moments = JobRunner("history"), False, moments_of(table)
+        self._begun, self._moments = False, moments_of(table)
         self._scope = {"partition": partition, "bucket": bucket}
         self.shared, self._placing, self._closed = Shared(self), threading.RLock(), False
+        self._jobs = JobRunner("history")
         super().__init__(assets=of_kernel(), watch=watch)
         self._watcher = Watch(self._look, "workbench-watch")
         self.on_msg(self._on_verb)
@@ -309,11 +310,11 @@ class Workbench(anywidget.AnyWidget):
             self._watcher.stop()
         if self._jobs is not None:
             self._jobs.stop()
-        with self._placing:
-            self._closed, views = True, self.views
-        for view in views:
-            view.shared.part(self.shared)
-            view.close()
+            with self._placing:
+                self._closed, views = True, self.views
+            for view in views:
+                view.shared.part(self.shared)
+                view.close()
         super().close()
 
     def picture(self, *, width: float = 1040, footer: bool = True) -> Figure:
