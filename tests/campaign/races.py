@@ -101,27 +101,28 @@ def _run_all(racers: list[Racer], draw: random.Random, most_kills: int) -> tuple
         process.start()
         running[racer.name] = racer, process
 
-    for racer in racers:
-        start(racer)
     until, failures = time.monotonic() + STUCK_SECONDS, list[str]()
-    while running and not failures:
-        if time.monotonic() > until:
-            failures.append(f"no end after {STUCK_SECONDS} s: {sorted(running)}")
-        for name, (racer, process) in list(running.items()):
-            process.join(0.01)
-            if process.exitcode is None:
-                continue
-            del running[name]
-            if process.exitcode == KILLED:
-                kills += 1
-                start(racer)
-            elif process.exitcode:
-                failures.append(
-                    racer.failure.read_text() if racer.failure.exists() else f"{name}: {process.exitcode}"
-                )
-        if not any(racer.role == "writer" for racer, _ in running.values()):
-            racers[0].finish.touch()
-    for _, process in running.values():
-        process.kill()
-        process.join()
+    try:
+        for racer in racers:
+            start(racer)
+        while running and not failures:
+            if time.monotonic() > until:
+                failures.append(f"no end after {STUCK_SECONDS} s: {sorted(running)}")
+            for name, (racer, process) in list(running.items()):
+                process.join(0.01)
+                if process.exitcode is None:
+                    continue
+                del running[name]
+                if process.exitcode == KILLED:
+                    kills += 1
+                    start(racer)
+                elif process.exitcode:
+                    written = racer.failure.read_text() if racer.failure.exists() else ""
+                    failures.append(written or f"{name}: {process.exitcode}")
+            if not any(racer.role == "writer" for racer, _ in running.values()):
+                racers[0].finish.touch()
+    finally:
+        for _, process in running.values():
+            process.kill()
+            process.join()
     return kills, failures

@@ -17,8 +17,9 @@ from tests.suite import schedule, seeds
 
 LINE_SECONDS = 30.0
 """Between two lines; a terminal has one line that changes."""
-PRIOR_SECONDS = 60.0
-"""Of work at the measured pace: what the first files say of the pace counts for little."""
+PRIOR = 0.1
+"""Share of all work that counts as done at the measured pace, so that the first files, which are short, say
+little of the pace."""
 
 
 class Progress:
@@ -67,7 +68,8 @@ class Progress:
 
     def seconds_left(self) -> float:
         spent = self._elapsed * self._processes
-        pace = (spent + PRIOR_SECONDS) / (self._done_seconds + PRIOR_SECONDS)
+        prior = max(PRIOR * self._all_seconds, 1.0)
+        pace = (spent + prior) / (self._done_seconds + prior)
         return max(0.0, self._all_seconds - self._done_seconds) * pace / self._processes
 
     @property

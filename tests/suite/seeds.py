@@ -72,7 +72,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
-    if parts.part(config) == parts.DEFAULT and config.cache and not is_worker(config):
+    if parts.part(config) == parts.DEFAULT and getattr(config, "cache", None) and not is_worker(config):
         config.cache.set(REMEMBERED, config.option.seed)
 
 

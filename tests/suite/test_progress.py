@@ -24,7 +24,7 @@ def test_the_time_left_follows_the_measured_seconds_and_the_pace() -> None:
     progress = Progress(reporter, seconds.__getitem__, processes=2, clock=lambda: now[0])
     progress.expect(["tests/a.py::t1", "tests/a.py::t2", "tests/b.py::t"])
     assert progress.seconds_left() == 900
-    now[0] = 330.0  # twice 330 seconds of work for 300 measured ones: with the prior at double pace
+    now[0] = 330.0  # two processes: 660 seconds for 300 measured ones; a tenth of 1,800 is prior
     progress.finished("tests/a.py::t1")
-    assert progress.seconds_left() == pytest.approx(1500 / 2 * (660 + 60) / (300 + 60))
-    assert reporter.lines == ["5:30 · 1 of 3 tests · no faults · about 25:00 left"]
+    assert progress.seconds_left() == pytest.approx(1500 / 2 * (660 + 180) / (300 + 180))
+    assert reporter.lines == ["5:30 · 1 of 3 tests · no faults · about 21:52 left"]

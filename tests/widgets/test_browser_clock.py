@@ -84,10 +84,11 @@ class Channel:
         self.settle()
 
     def settle(self) -> None:
-        """Carry what the page and the widgets say to each other until both are silent."""
+        """Carry what the page and the widgets say to each other until both are silent: for three of the
+        page's own frames, which come late where the machine is busy."""
         silent = 0
         while silent < 3:
-            self.page.wait_for_timeout(15)
+            self.page.evaluate("() => new Promise((d) => requestAnimationFrame(() => setTimeout(d, 15)))")
             silent = 0 if self._asked or self._changed else silent + 1
             while self._asked:
                 at, kind, content = self._asked.pop(0)
