@@ -27,6 +27,7 @@ READER, OWNER = "reader", "postgres"
 _HOST, _SERVER, _START_SECONDS = "127.0.0.1", "postgres", 120
 _SETTINGS = {
     "listen_addresses": _HOST,
+    "unix_socket_directories": "",  # its path is limited to 107 characters
     "wal_level": "logical",
     "max_replication_slots": "40",
     "dynamic_shared_memory_type": "mmap",  # in its folder, which ends with it
@@ -164,7 +165,7 @@ class Postgres(PrivateServers):
         if done.returncode:
             text = (done.stdout + done.stderr).decode(errors="replace")[-1500:]
             raise Unavailable(f"initdb failed: {text}")
-        own = {**_SETTINGS, "port": str(self.port), "unix_socket_directories": str(self.folder)}
+        own = {**_SETTINGS, "port": str(self.port)}
         lines = [f"{name} = '{value}'" for name, value in own.items()]
         with (self.folder / "data" / "postgresql.conf").open("a") as file:
             file.write("\n".join(["", *lines, *settings]) + "\n")

@@ -3,11 +3,13 @@ the generator; checksums of both sides name the keys that differ."""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -65,6 +67,18 @@ def test_nothing_stays_when_the_maker_is_killed() -> None:
     while folder.exists() or alive(int(server)):
         assert time.monotonic() < until, "the server or its directory is still there"
         time.sleep(0.05)
+
+
+@pytest.mark.large
+def test_a_long_path_of_the_temporary_directory_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket's path may have 107 characters: the server has none."""
+    counterparts.need("PostgreSQL")
+    with tempfile.TemporaryDirectory(prefix="x" * 100) as folder:
+        os.chmod(folder, 0o711)  # the server is another user's where we are root
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with private.Postgres() as server:
+            server.run("CREATE DATABASE d")
+            assert len(str(server.folder)) > 107
 
 
 def test_a_machine_without_it_learns_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
