@@ -225,6 +225,7 @@ class Committer:
                     if not reuses_id(self._store, snapshot, latest, following.delta):
                         break
                     self._withdraw(snapshot)
+                    following.begin_anew()
                 tries += 1
                 following.discard_try(rebuild=rebuild)
                 self._wait_for_a_try(tries, started, latest)
@@ -302,9 +303,12 @@ class Committer:
             raise CommitUnknown(text) from e
 
     def _publish_durably(self, snapshot: Snapshot, latest: Snapshot | None, changes: SnapshotChanges) -> bool:
-        """Publish a snapshot, on the disk first if its table wants that; False if its id was taken."""
+        """Publish a snapshot, on the disk first if its table wants that; False if its id is taken, or was and
+        is free again, since the snapshot that this one is made from has expired."""
         after = synced.before_publishing(self._store, latest, changes, self._writer.written)
         publish = self._store.snapshots.publish
+        if latest is not None and not self._store.snapshots.exists(latest.id):
+            return False
         return publish(snapshot) if after is None else publish(snapshot, after=after)
 
     def _is_fresh(self, newest: Newest) -> bool:
@@ -390,17 +394,13 @@ def reuses_id(
 def _reuses_id(
     store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
 ) -> bool:
-    if latest is None:
-        return False
-    base = store.snapshots.find(latest.id)
+    base = None if latest is None else store.snapshots.find(latest.id)
     if base is not None:
         return base != latest
     ids = store.snapshots.ids()
-    if ids and ids[0] < latest.id:
-        return True
     later = [i for i in ids if i > snapshot.id]
     if not later or later[0] > snapshot.id + 1:
-        return bool(later)
+        return bool(later) or (latest is not None and bool(ids) and ids[0] < latest.id)
     names = {m.file_name for m in store.manifests.manifests(store.snapshots.get(later[0]))}
     if all(m.file_name in names for m in written):
         return False

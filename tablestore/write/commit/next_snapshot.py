@@ -169,6 +169,10 @@ class NextSnapshot:
         records = [replace(r, partition=partitions[p]) for p, r in changes.compactions]
         return {**followed, compaction_record.PROPERTY: compaction_record.to_property(records)}
 
+    def begin_anew(self) -> None:
+        """Write all again for the next try: who saw the snapshot of this one may have removed its files."""
+        self._written = None
+
     def discard_try(self, *, rebuild: bool) -> None:
         """Delete what an unsuccessful try wrote; its manifests stay for the next one, unless changes are
         rebuilt."""

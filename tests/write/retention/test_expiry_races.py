@@ -27,28 +27,38 @@ def keys(t: ts.Table) -> list[int]:
     return sorted(ts.open(t.location).scan().to_arrow()["k"].to_pylist())
 
 
+@pytest.mark.parametrize("before", [1, 0], ids=["after others", "as the first"])
+@pytest.mark.parametrize("beside", [False, True], ids=["", "and expires at once"])
+@pytest.mark.parametrize("others", [(2, 3, 4), (2, 3)], ids=["far below", "just below"])
 def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: int, others: tuple[int, ...], beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It takes an id that others have freed, where everybody sees it for a moment."""
     t = KEYED.create(tmp_path, {"write-only": True})
-    t.write(row(1))
+    for k in range(before):
+        t.write(row(k))
     publish = SnapshotStore.publish
     stalled = []
 
     def stall(self: SnapshotStore, snapshot: object) -> bool:
-        if not stalled and snapshot.commit_user == "slow":
+        slow = not stalled and snapshot.commit_user == "slow"
+        if slow:
             stalled.append(snapshot.id)
             other = ts.open(t.location)
-            for k in (2, 3, 4):
+            for k in others:
                 other.write(row(k))
             other.expire_snapshots(keep=1)
-        return publish(self, snapshot)
+        published = publish(self, snapshot)
+        if slow and beside:
+            other.write(row(5))
+            other.expire_snapshots(keep=1)
+        return published
 
     monkeypatch.setattr(SnapshotStore, "publish", stall)
     made = t.write(row(9), user="slow", identifier=1)
-    assert stalled == [2]
-    assert keys(t) == [1, 2, 3, 4, 9]
-    assert made.snapshots == (5,)
+    assert stalled == [before + 1]
+    assert keys(t) == sorted([*range(before), *others, *([5] if beside else []), 9])
+    assert made.snapshots == (before + len(others) + 1 + beside,)
     assert ts.open(t.location).check() == []
 
 
