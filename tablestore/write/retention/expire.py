@@ -100,7 +100,7 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
         # Last: a stale hint is probed, an early one would hide the snapshots that are still there.
         store.snapshots.hint_earliest(extent.end)
         store.sync(store.paths.snapshot_dir)  # gone for good, before what they need goes
-        gone = remove(store, gone, ids.__contains__, request.progress)
+        gone = remove(store, gone, set(ids).__contains__, request.progress)
         _log(store, "snapshots", ids, gone)
     done = _with_files(replace(stays, snapshots=tuple(ids), remaining=(extent.end, latest)), gone, own)
     return replace(done, breaks=breaks, keeps=keeps, problems=problems)
@@ -155,7 +155,7 @@ def _expire_changelogs(
             changelogs.delete(store, snapshot_id)
         changelogs.hint(store, earliest=ids[len(gone_ids)])
         store.sync(store.paths.changelog_dir)
-        gone = remove(store, gone, gone_ids.__contains__, request.progress)
+        gone = remove(store, gone, set(gone_ids).__contains__, request.progress)
         _log(store, "changelogs", gone_ids, gone)
     breaks = (f"changes(since=…) and streams below snapshot {ids[len(gone_ids)]}",)
     done = Expiry(changelogs=tuple(gone_ids), protected_by=kept, breaks=breaks, dry_run=dry_run)

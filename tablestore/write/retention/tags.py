@@ -40,7 +40,8 @@ def create(
     """Tag a snapshot (None: the newest). Raises AlreadyExists, or NotFound for a snapshot that nothing keeps,
     also where it expires meanwhile; tags are then as before."""
     checked_name(name, "tag")
-    tag, _ = (_replace if replace else _make)(store, name, snapshot, retained_ms)
+    asked = store, name, snapshot, retained_ms
+    tag = _replace(*asked) if replace else _make(*asked)[0]
     _succeed(store, name)
     log.info("tagged %s snapshot %d as %s", store.paths.root, tag.snapshot.id, name)
     return tag
@@ -59,8 +60,8 @@ def _make(store: Store, name: str, snapshot: int | None, retained_ms: int | None
             raise store.snapshots.absent(snapshot)
 
 
-def _replace(store: Store, name: str, snapshot: int | None, retained_ms: int | None) -> tuple[Tag, bytes]:
-    """The same in the place of a tag that may be there. A tag beside it keeps the snapshot meanwhile; if a
+def _replace(store: Store, name: str, snapshot: int | None, retained_ms: int | None) -> Tag:
+    """Such a tag in the place of a tag that may be there. A tag beside it keeps the snapshot meanwhile; if a
     kill leaves that, it goes with the next call, or after an hour."""
     beside = f"replacing-{zlib.crc32(name.encode()):08x}"
     outcomes.remove(store.io, store.paths.tag(beside), after=store.after)
@@ -78,7 +79,7 @@ def _replace(store: Store, name: str, snapshot: int | None, retained_ms: int | N
         raise CommitUnknown(f"{text}; the same call completes it") from e
     if failure is not None:
         raise failure
-    return tag, data
+    return tag
 
 
 def _content(store: Store, name: str, snapshot: bytes, retained_ms: int | None) -> tuple[Tag, bytes]:
