@@ -100,7 +100,9 @@ VERBS: Mapping[str, Verb] = {
         _plain(lambda t: t.compact(full=True)), lambda life: not life.lagging, same_rows=True
     ),
     "expire": Verb(_plain(lambda t: t.expire_snapshots(keep=1)), same_rows=True),
-    "roll back to a tag": Verb(_plain(lambda t: t.rollback(tag="early")), stepwise=True),
+    "roll back to a tag": Verb(
+        _plain(lambda t: t.rollback(tag="early")), lambda life: not life.logged, stepwise=True
+    ),
     "create a tag": Verb(_plain(_again(lambda t: t.tags.create("now"), AlreadyExists)), same_rows=True),
     "delete a tag": Verb(_plain(_again(lambda t: t.tags.delete("early"), NotFound)), same_rows=True),
     "create a branch": Verb(_plain(_branch), same_rows=True),
