@@ -68,15 +68,17 @@ class SnapshotStore:
         remedy = "put back a copy of the newest snapshot's file, or call table.mend()"
         raise Corrupt(self._paths.snapshot_dir, f"its snapshots are missing, although {who}", remedy=remedy)
 
-    def earliest_id(self, *, hinted: bool = False) -> int | None:
-        """Id of the oldest snapshot, None for a table without any. With `hinted` EARLIEST names it then."""
+    def earliest_id(self) -> int | None:
+        """Id of the oldest snapshot, None for a table without any."""
+        return self.oldest()[0]
+
+    def oldest(self) -> tuple[int | None, bool]:
+        """The id of the oldest snapshot, None for a table without any; whether EARLIEST names it."""
         hint = self._hint("EARLIEST")
         if hint is not None and self.exists(hint) and not (hint > 1 and self.exists(hint - 1)):
-            return hint
+            return hint, True
         ids = self.ids()
-        if ids and hinted and ids[0] != hint:
-            self.hint_earliest(ids[0])
-        return ids[0] if ids else None
+        return (ids[0], ids[0] == hint) if ids else (None, False)
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether that snapshot is there."""

@@ -24,6 +24,7 @@ from tablestore.lsm.writing.stalls import Stall
 from tablestore.meta import positions
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
+from tablestore.meta.reused_ids import is_made_from
 from tablestore.meta.store import Newest, Store
 from tablestore.write.commit import conflict_check, synced
 from tablestore.write.commit.changes import (
@@ -401,9 +402,4 @@ def _reuses_id(
     later = [i for i in ids if i > snapshot.id]
     if not later or later[0] > snapshot.id + 1:
         return bool(later) or (latest is not None and bool(ids) and ids[0] < latest.id)
-    names = {m.file_name for m in store.manifests.manifests(store.snapshots.get(later[0]))}
-    if all(m.file_name in names for m in written):
-        return False
-    mine = (e.identity for m in written for e in store.manifests.read_manifest(m.file_name) if e.kind == ADD)
-    theirs = {e.identity for n in names for e in store.manifests.read_manifest(n)}
-    return not theirs.issuperset(mine)
+    return not is_made_from(store, store.snapshots.get(later[0]), written)

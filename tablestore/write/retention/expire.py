@@ -22,7 +22,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import changelogs, compaction_history, consumers, expiry_rules, refs
 from tablestore.meta.compaction_history import Explain
 from tablestore.meta.expiry_rules import ExpirePolicy, Extent, moment
-from tablestore.meta.reused_ids import reused_ids
+from tablestore.meta.reused_ids import is_reused, reused_ids
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
 from tablestore.write.progress import Progress, ProgressCallback
@@ -64,15 +64,34 @@ def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -
 
 def _remove_reused(store: Store, earliest: int) -> None:
     for snapshot_id in reused_ids(store, earliest):
-        store.snapshots.delete(snapshot_id)
-        text = "%s: snapshot %d, of a commit that was killed after this id had expired, is removed"
-        log.warning(text, store.paths.root, snapshot_id)
+        _remove_one_reused(store, snapshot_id)
+
+
+def _remove_one_reused(store: Store, snapshot_id: int) -> None:
+    store.snapshots.delete(snapshot_id)
+    text = "%s: snapshot %d, of a commit that came or was killed after this id had expired, is removed"
+    log.warning(text, store.paths.root, snapshot_id)
+
+
+def _earliest(store: Store, *, dry_run: bool) -> int | None:
+    """The id of the oldest snapshot, which EARLIEST names then; a late commit just below it is removed
+    without its files, which that commit publishes once more."""
+    earliest, named = store.snapshots.oldest()
+    if earliest is None or named:
+        return earliest
+    while is_reused(store, earliest):
+        if not dry_run:
+            _remove_one_reused(store, earliest)
+        earliest += 1
+    if not dry_run:
+        store.snapshots.hint_earliest(earliest)
+    return earliest
 
 
 def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expiry:
     dry_run = request.dry_run
     latest = request.newest if request.newest is not None else store.snapshots.latest_id()
-    earliest = store.snapshots.earliest_id(hinted=not dry_run)
+    earliest = _earliest(store, dry_run=dry_run)
     if latest is None or earliest is None:
         return Expiry(dry_run=dry_run)
     if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit

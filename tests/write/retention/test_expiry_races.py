@@ -34,7 +34,7 @@ def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
     before: int, others: tuple[int, ...], beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes an id that others have freed, where everybody sees it for a moment."""
-    t = KEYED.create(tmp_path, {"write-only": True})
+    t = KEYED.create(tmp_path, {"write-only": True, "changelog-producer": "input"})
     for k in range(before):
         t.write(row(k))
     publish = SnapshotStore.publish
@@ -60,6 +60,35 @@ def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
     assert keys(t) == sorted([*range(before), *others, *([5] if beside else []), 9])
     assert made.snapshots == (before + len(others) + 1 + beside,)
     assert ts.open(t.location).check() == []
+
+
+def test_a_late_commit_that_died_just_below_the_oldest_snapshot_is_none_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = KEYED.create(tmp_path, {"write-only": True, "changelog-producer": "input"})
+    t.write(row(0))
+    publish = SnapshotStore.publish
+
+    def late(self: SnapshotStore, snapshot: object) -> bool:
+        if snapshot.commit_user != "slow":
+            return publish(self, snapshot)
+        other = ts.open(t.location)
+        for k in (1, 2):
+            other.write(row(k))
+        other.expire_snapshots(keep=1)
+        publish(self, snapshot)
+        raise Killed
+
+    monkeypatch.setattr(SnapshotStore, "publish", late)
+    with pytest.raises(Killed):
+        t.write(row(9), user="slow", identifier=1)
+    again = ts.open(t.location)
+    assert again.store.snapshots.ids() == [2, 3]
+    again.write(row(3))
+    assert again.expire_snapshots(keep=2).remaining == (3, 4)
+    assert again.store.snapshots.ids() == [3, 4]
+    assert keys(again) == [0, 1, 2, 3]
+    assert again.check() == []
 
 
 def test_an_expiry_goes_on_as_long_as_others_expire_what_it_looks_at(
