@@ -15,6 +15,7 @@ from typing import Any
 
 import tablestore as ts
 from tablestore.core.errors import CommitUnknown, TablestoreError, Unavailable
+from tablestore.insight.check.findings import Violation
 from tests.campaign.lives import LIVES, rows_of
 from tests.campaign.outcome import Outcome
 from tests.campaign.verbs import VERBS, Verb, fitting, history
@@ -82,7 +83,7 @@ def _fail_once(root: Path, verb: Verb, act: Any, io: FaultyIO, before: Any, afte
     wrong = [f"open {path}" for path in io.open_outputs]
     try:
         found = state(root)
-        wrong += [str(v) for v in _table(root).check() if v.invariant != INTERRUPTED]
+        wrong += [str(v) for v in _table(root).check() if not _is_half_way(verb, v)]
         if found not in (before, after) and not verb.stepwise:
             wrong.append("half done")
         refused = isinstance(error, TablestoreError) and not isinstance(error, CommitUnknown)
@@ -101,6 +102,13 @@ def _fail_once(root: Path, verb: Verb, act: Any, io: FaultyIO, before: Any, afte
     except TablestoreError as e:
         wrong.append(f"{error!r}, then {type(e).__name__}: {e}")
     return wrong
+
+
+def _is_half_way(verb: Verb, violation: Violation) -> bool:
+    """Whether the line names what a failure may leave until the verb is called again: a compaction, or the gap
+    behind an expired snapshot that a rollback has put back."""
+    gap = verb.stepwise and violation.invariant == "I1" and violation.text.endswith("are missing")
+    return violation.invariant == INTERRUPTED or gap
 
 
 def _free(root: Path, io: FaultyIO) -> list[str]:
