@@ -105,8 +105,8 @@ def _fail_once(root: Path, verb: Verb, act: Any, io: FaultyIO, before: Any, afte
 
 
 def _is_half_way(verb: Verb, violation: Violation) -> bool:
-    """Whether the line names what a failure may leave until the verb is called again: a compaction, or the gap
-    behind an expired snapshot that a rollback has put back."""
+    """Whether a failure may leave that until the verb is called again: a compaction to do, or the gap behind
+    an expired snapshot that a rollback has put back."""
     gap = verb.stepwise and violation.invariant == "I1" and violation.text.endswith("are missing")
     return violation.invariant == INTERRUPTED or gap
 
