@@ -160,6 +160,7 @@ def _create(options: dict[str, str], start: object, answers: object) -> None:
         answers.put("made")
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("metastore", ["filesystem", "jdbc"])
 @pytest.mark.sample(1)
 def test_of_two_processes_that_make_a_table_one_does(metastore: str, tmp_path: Path) -> None:

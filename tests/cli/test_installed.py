@@ -109,6 +109,7 @@ def test_what_is_missing_is_named_with_its_extra(name: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.large
 def test_a_capture_without_spark_names_its_extra_and_the_other_engine() -> None:
     module, arguments = NEEDED["cdc"]
     done = python("-c", LACKING, module, *arguments)

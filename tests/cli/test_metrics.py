@@ -293,6 +293,7 @@ def test_a_port_that_is_taken_is_named():
             pass
 
 
+@pytest.mark.large
 def test_a_coordinator_is_asked_while_it_runs(tmp_path: Path):
     pytest.importorskip("google.protobuf")
     how = {"log.system": "embedded", "tablestore.tiering.enabled": True}

@@ -88,6 +88,7 @@ def test_roots_confine_the_statements(lake: Path, tmp_path: Path) -> None:
     assert f"'{tmp_path}/out', and this session is confined: its roots are {tmp_path}/in" in done.stderr
 
 
+@pytest.mark.large
 def test_the_first_error_ends_a_script_and_points_at_its_place(lake: Path, tmp_path: Path) -> None:
     script = "SELECT 1 AS one;\nSELECT nme FROM shop.orders;\nDROP TABLE shop.orders"
     done = sql(lake, "--csv", stdin=script, home=tmp_path)
@@ -299,6 +300,7 @@ def test_the_shell_follows_a_stream_until_ctrl_c(shell: Terminal, lake: Path) ->
     shell.wait_for("lake.default>")
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("form", ["", "--json", "--csv"])
 @pytest.mark.sample(1)
 def test_a_script_follows_a_stream_until_ctrl_c(lake: Path, tmp_path: Path, form: str) -> None:

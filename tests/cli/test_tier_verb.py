@@ -190,6 +190,7 @@ def test_a_host_that_others_reach_is_refused_with_the_remedy(
     assert not lake.exists()
 
 
+@pytest.mark.large
 def test_a_service_of_another_process_brings_rows_into_files_through_the_coordinator(tmp_path: Path) -> None:
     pytest.importorskip("google.protobuf")
     lake = ts.connect(tmp_path)
@@ -218,6 +219,7 @@ def test_a_service_of_another_process_brings_rows_into_files_through_the_coordin
     assert table.scan().to_arrow().num_rows == 2
 
 
+@pytest.mark.large
 def test_once_by_processes_of_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("google.protobuf")
     lake = ts.connect(tmp_path)

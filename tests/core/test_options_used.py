@@ -92,6 +92,7 @@ def unread() -> Iterator[str]:
     yield from (f"fields.….{name}" for name in OF_COLUMNS if name not in ends)
 
 
+@pytest.mark.large
 def test_every_option_that_is_called_implemented_has_a_reader() -> None:
     assert set(unread()) == set()
 

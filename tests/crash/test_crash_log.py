@@ -102,6 +102,7 @@ def test_a_batch_write_is_there_or_not(name: str, tmp_path: Path, seeds: tuple[i
             assert now == wanted(spec, BEFORE, LAST), (found.place, found.said)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.sample(1)
 def test_a_replay_adds_nothing(name: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:

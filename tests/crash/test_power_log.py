@@ -74,6 +74,7 @@ def test_what_was_answered_for_outlasts_every_loss_of_power(kind: str, seeds: tu
             assert table(io).check() == [], where
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", SPECS)
 @pytest.mark.sample(1)
 def test_mending_ends_with_a_clean_check(kind: str, seeds: tuple[int, ...]) -> None:

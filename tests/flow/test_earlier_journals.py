@@ -113,6 +113,7 @@ def test_a_capture_goes_on_amid_the_batch_that_an_earlier_version_planned(lake: 
     assert lake.table("ods.a").position("cdc-shop")[0] == 2
 
 
+@pytest.mark.large
 def test_a_job_of_sql_goes_on_in_the_directory_of_an_earlier_version(lake: ts.Lake):
     session = with_orders(lake)
     session.sql("SET 'pipeline.name' = 'large ones'")

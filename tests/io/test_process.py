@@ -89,6 +89,7 @@ def test_memory_is_limited() -> None:
 
 
 @pytest.mark.parametrize(("function", "error"), [("crash", Corrupt), ("lose", Unavailable)])
+@pytest.mark.sample(1)
 def test_a_decoder_that_crashes_is_damage_and_one_that_was_killed_is_not(
     monkeypatch: pytest.MonkeyPatch, function: str, error: type[Exception]
 ) -> None:

@@ -26,6 +26,7 @@ def test_cells_run_and_the_kernel_gives_its_variables(lab: Lab) -> None:
     notebook.check()
 
 
+@pytest.mark.large
 def test_a_failed_cell_and_one_that_never_ran_are_found(lab: Lab) -> None:
     notebook = lab.open(["1 / 0", "after = 1"])
     assert notebook.failures() == ["ZeroDivisionError: division by zero in: 1 / 0", "did not run: after = 1"]

@@ -73,6 +73,7 @@ def rows_of(table: ts.Table, number: int) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("rolled_up", [False, True], ids=["", "rolled-up"])
+@pytest.mark.sample(1)
 def test_rows_of_an_embedded_log_have_the_columns_of_today(rolled_up: bool, tmp_path: Path) -> None:
     spec = TableSpec(
         {"k": ts.INT, "v": ts.INT, "x": ts.STRING},

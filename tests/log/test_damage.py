@@ -238,7 +238,7 @@ def complaints(life: Life, path: Path, whole: Rows, *, least: Rows | None = None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_damage_hides_no_row_that_was_acknowledged(kind: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         rng = random.Random(f"{kind} {seed}")

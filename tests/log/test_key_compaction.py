@@ -40,6 +40,7 @@ def rows_in_log(table: Table) -> int:
 
 
 @pytest.mark.parametrize("follows", [False, True])
+@pytest.mark.sample(1)
 def test_the_newest_row_of_a_key_remains_unless_a_consumer_has_not_read_the_others(
     tmp_path: Path, *, follows: bool
 ) -> None:

@@ -82,6 +82,7 @@ def test_history_does_not_add_up_while_buckets_are_always_due(tmp_path: Path):
     ("policy", "most"),
     [(None, 5), (ts.MaintenancePolicy(runs=2), 2), (ts.MaintenancePolicy(freshness="1 h"), 2)],
 )
+@pytest.mark.sample(2)
 def test_buckets_come_to_their_policy(
     tmp_path: Path, strategy: str, policy: ts.MaintenancePolicy | None, most: int
 ):
@@ -324,6 +325,7 @@ def test_two_services_beside_a_writer_lose_and_double_nothing(tmp_path: Path, se
         assert table.check() == []
 
 
+@pytest.mark.large
 def test_buckets_of_several_tables_are_compacted_at_a_time_in_processes(tmp_path: Path):
     tables = [filled(tmp_path, bucket=4)]
     other = ts.connect(tmp_path).create_table("d.append", schema={"v": ts.INT}, options={"bucket": -1})

@@ -81,6 +81,7 @@ def test_a_mutant_is_named_by_its_outermost_function_and_shown_as_a_difference()
 
 
 @pytest.mark.parametrize("module", TESTS)
+@pytest.mark.sample(4)
 def test_mutants_of_a_module_are_modules_whose_lines_stay_in_place(module: str) -> None:
     source = (ROOT / module).read_text(encoding="utf-8")
     made = mutants(module, source)

@@ -133,7 +133,7 @@ def test_an_operation_says_what_it_is_for() -> None:
         ("an expiry", lambda t: t.expire_snapshots(keep=1), {80}),
     ],
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.sample(2)
 def test_killed_at_every_change_nothing_is_lost(name: str, work: object, rows: set[int]) -> None:
     table = orders()

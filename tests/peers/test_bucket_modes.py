@@ -115,7 +115,7 @@ def ours(location: str, snapshot: int | None = None) -> list[list[object]]:
 
 
 @pytest.mark.parametrize("name", MODES)
-@pytest.mark.sample(2, all=9)
+@pytest.mark.sample(1, all=9)
 def test_the_two_engines_take_turns_in_every_mode(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:

@@ -126,7 +126,7 @@ def newest(path: str) -> int:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.sample(2, all=8)
+@pytest.mark.sample(1, all=8)
 def test_both_give_the_same_changes_for_the_same_writes(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:
@@ -158,7 +158,7 @@ def test_both_give_the_same_changes_for_the_same_writes(
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.sample(2, all=8)
+@pytest.mark.sample(1, all=8)
 def test_taking_turns_on_one_table(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
 ) -> None:

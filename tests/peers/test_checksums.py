@@ -13,6 +13,7 @@ from tests.peers.java_paimon import JavaPaimon
 
 
 @pytest.mark.parametrize("form", ["parquet", "orc", "avro"])
+@pytest.mark.sample(1)
 def test_java_reads_tags_and_compacts_files_with_checksums(
     java: JavaPaimon, tmp_path: Path, form: str
 ) -> None:

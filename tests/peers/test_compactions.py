@@ -66,7 +66,7 @@ def ours(table: ts.Table) -> list[list[object]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_java_reads_and_compacts_what_leveled_compaction_leaves(
     tmp_path: Path, java: JavaPaimon, kind: str, seeds: tuple[int, ...]
 ) -> None:

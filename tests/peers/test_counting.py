@@ -28,6 +28,7 @@ def ours(t: Table) -> Counter[Row]:
 
 
 @pytest.mark.parametrize("options", [{"bucket": 1}, {"bucket": 2, "num-sorted-run.compaction-trigger": 2}])
+@pytest.mark.sample(1)
 def test_both_count_what_either_writes_and_compacts(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], options: dict[str, Any]
 ) -> None:

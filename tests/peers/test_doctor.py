@@ -133,6 +133,7 @@ def cells_of(t: ts.Table) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("force", ["true", "false"])
+@pytest.mark.sample(1)
 def test_commits_with_force_compact_leave_no_more_runs_than_the_trigger(
     java: JavaPaimon, tmp_path: Path, force: str
 ) -> None:

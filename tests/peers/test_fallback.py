@@ -33,7 +33,7 @@ KINDS = {
         ("first-row", refs.FALLBACK),
     ],
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_java_reads_the_same_rows_of_two_branches(
     java: JavaPaimon, tmp_path: Path, kind: str, key: str
 ) -> None:

@@ -142,7 +142,7 @@ def edge_rows() -> pa.Table:
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_statistics_are_those_of_java_in_every_mode(
     java: JavaPaimon, tmp_path: Path, form: str, keyed: bool
 ) -> None:
@@ -205,7 +205,7 @@ def container_of(path: str, file: DataFileMeta) -> Container:
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "append"])
 @pytest.mark.parametrize("threshold", ["0b", "10 mb"], ids=["beside", "embedded"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_file_indexes_are_those_of_java_byte_by_byte(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], keyed: bool, threshold: str
 ) -> None:

@@ -271,7 +271,7 @@ TURN_KINDS: list[tuple[int, Callable[[Round], str]]] = [
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.sample(2, all=9)
+@pytest.mark.sample(1, all=9)
 def test_two_engines_take_turns(java: JavaPaimon, tmp_path: Path, name: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds[: max(1, len(seeds) // 5)]:
         played: list[str] = []

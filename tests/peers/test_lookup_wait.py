@@ -37,7 +37,7 @@ def replayed(changes: list[list[Any]]) -> list[list[Any]]:
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("turns", [False, True], ids=["each its own", "in turns"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_rows_wait_for_a_later_commit_or_compaction(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str, turns: bool
 ) -> None:

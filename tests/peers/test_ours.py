@@ -85,7 +85,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_pypaimon_reads_our_tables_at_every_snapshot(
     tmp_path: Path, kind: str, seeds: tuple[int, ...]
 ) -> None:

@@ -28,6 +28,7 @@ def require_reproduced(history: ReplayedHistory) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"num-levels": 4, "compaction.size-ratio": 20}], ids=str)
+@pytest.mark.sample(1)
 def test_the_levels_of_a_java_table_come_out_again(
     java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], options: dict[str, object]
 ) -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.peer
 
 
 @pytest.mark.parametrize("bucket", [1, -1, -2])
+@pytest.mark.sample(1)
 def test_overwrites_and_dropped_partitions(java: JavaPaimon, tmp_path: Path, bucket: int) -> None:
     rng, path = random.Random(bucket), str(tmp_path / "d.db" / "t")
     fields = {"p": "INT NOT NULL", "q": "STRING NOT NULL", "k": "INT NOT NULL"}

@@ -47,6 +47,7 @@ def file_io(reached: dict[str, Any]) -> ObjectStoreFileIO:
     return ObjectStoreFileIO(S3Options.parse(reached))
 
 
+@pytest.mark.large
 def test_requests_are_those_of_the_wire(reached: dict[str, Any], proxy: FaultyStore) -> None:
     table = ts.connect(**reached).create_table(
         "d.t",

@@ -49,6 +49,7 @@ def test_each_goes_on_with_the_tables_of_the_other(options: dict[str, Any], java
     assert lake.table("ours.t").check() == []
 
 
+@pytest.mark.large
 @pytest.mark.sample(1)
 def test_each_sees_what_the_other_altered_renamed_and_dropped(
     options: dict[str, Any], java_jdbc: JavaCatalog

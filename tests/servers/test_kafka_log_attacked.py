@@ -22,6 +22,7 @@ def attacked(kafka: Broker, kind: str, folder: Path, seeds: tuple[int, ...], mom
     return counts
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.sample(1)
 def test_what_was_acknowledged_is_there_or_named(

@@ -97,6 +97,7 @@ def _bucket(table: ts.Table, k: int) -> int:
 LOGS = {"keyed": (True, {}), "eventual": (True, EVENTUAL), "append": (False, {})}
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("log", LOGS)
 @pytest.mark.sample(1)
 def test_a_table_goes_on_after_a_silence_longer_than_retention(

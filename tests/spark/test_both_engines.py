@@ -122,6 +122,7 @@ def differing(lake: ts.Lake, spark: SparkSession, table: str, conditions: list[s
             yield f"{text}: {sorted(found[0])} and by Spark {sorted(found[1])}"
 
 
+@pytest.mark.large
 def test_conditions_on_all_types(lake: ts.Lake, spark: SparkSession, seeds: tuple[int, ...]):
     """Each seed has a table of all types; three of the types, a time among them, have conditions."""
     for seed in seeds:

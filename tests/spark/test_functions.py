@@ -126,6 +126,7 @@ def differing(session: Session, by_spark: Session, expressions: list[str]) -> li
     return found
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.sample(1)
 def test_what_differed(session: Session, by_spark: Session, part: int):
@@ -160,6 +161,7 @@ def test_every_function_has_calls():
         ("SELECT CAST(x AS DECIMAL(5, 1)) FROM v", "cannot be represented as Decimal|NaN"),
     ],
 )
+@pytest.mark.sample(1)
 def test_an_error_of_java_is_one_of_ours(by_spark: Session, query: str, words: str):
     with pytest.raises(InvalidRequest, match=words) as e:
         by_spark.sql(query).to_arrow()

@@ -53,6 +53,7 @@ def test_tables_are_there_by_name_as_they_are(spark: SparkSession, named: ts.Lak
         spark.sql("CREATE TABLE shop.made (k INT) USING tablestore")
 
 
+@pytest.mark.large
 def test_snapshots_tags_moments_and_system_tables(spark: SparkSession, named: ts.Lake):
     orders = named.table("shop.orders")
     orders.tags.create("first")

@@ -270,6 +270,7 @@ def test_rows_to_leave_out_that_are_too_many_are_merged_by_workers(
             assert [tuple(r) for r in frame.collect()] == [("b",)] * 5
 
 
+@pytest.mark.large
 def test_a_condition_of_a_frame_chooses_rows_whoever_reads_them(spark: SparkSession, lake: ts.Lake):
     for engine in ("deduplicate", "partial-update"):
         table = keyed(lake, f"d.{engine[:4]}", bucket=1, **{"merge-engine": engine})

@@ -99,7 +99,7 @@ def test_queries_of_tpch(shop: ts.Lake, spark: SparkSession, request: pytest.Fix
         "SELECT CASE WHEN k IN (SELECT k FROM small WHERE d > 2) THEN 'big' END AS c FROM small ORDER BY k",
     ],
 )
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_other_queries(shop: ts.Lake, spark: SparkSession, query: str):
     require_same(shop, spark, query)
 

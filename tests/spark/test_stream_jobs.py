@@ -70,6 +70,7 @@ def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: P
     assert str(job.failure()) == "piece 0 does not fit"
 
 
+@pytest.mark.large
 def test_a_table_is_followed_until_somebody_stops(spark, lake: ts.Lake, tmp_path: Path):
     table = lake.create_table("shop.t", schema={"n": ts.INT})
     table.write(pa.table({"n": [1]}))

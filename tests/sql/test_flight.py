@@ -211,6 +211,7 @@ def served(lake: ts.Lake, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str
             process.kill()
 
 
+@pytest.mark.large
 def test_the_command_serves_until_it_is_stopped(lake: ts.Lake, tmp_path: Path):
     with served(lake, tmp_path) as (process, token, reader):
         assert token.stat().st_mode & 0o777 == 0o600
@@ -220,6 +221,7 @@ def test_the_command_serves_until_it_is_stopped(lake: ts.Lake, tmp_path: Path):
         assert not token.exists()
 
 
+@pytest.mark.large
 def test_a_client_that_stops_reading_holds_the_end_until_the_second_ctrl_c(lake: ts.Lake, tmp_path: Path):
     rows = 300_000  # 90 MB in five batches: more than gRPC sends ahead
     lake.table("shop.orders").write(pa.table({"k": range(rows), "v": ["x" * 300] * rows}))

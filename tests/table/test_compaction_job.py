@@ -43,6 +43,7 @@ KINDS: dict[str, dict[str, Any]] = {
 TURNS = 6
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.sample(1)
 def test_a_job_compacts_while_a_writer_goes_on(tmp_path: Path, kind: str, seeds: tuple[int, ...]) -> None:

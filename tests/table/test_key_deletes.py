@@ -135,6 +135,7 @@ def test_a_stream_has_the_old_values_and_passes_absent_keys_over(tmp_path: Path)
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.sample(1)
 def test_after_writes_deletes_and_compactions_the_rows_are_those_of_a_dict(
     tmp_path: Path, seeds: tuple[int, ...], partitioned: bool
 ) -> None:

@@ -256,6 +256,7 @@ def test_two_that_finish_the_log_at_once_bring_each_row_once(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("spec", [KEYED, EVENTUAL, SUMS, APPEND], ids=["keyed", "eventual", "sums", "append"])
+@pytest.mark.sample(2)
 def test_writers_at_once_leave_files_that_are_the_log(spec: TableSpec, tmp_path: Path) -> None:
     spec.create(tmp_path)
     lake, errors, made = lake_of(tmp_path), list[BaseException](), list[ts.Committed]()

@@ -198,6 +198,7 @@ def test_rounds_at_once_bring_each_row_once(tmp_path: Path):
 
 
 @pytest.mark.parametrize("mode", ["kill before", "kill after", "error after"])
+@pytest.mark.sample(1)
 def test_a_write_or_round_that_ends_anywhere_is_repeated_without_doubles(tmp_path: Path, mode: str):
     for fail_at in range(0, 400, 7):
         path = tmp_path / f"{mode}-{fail_at}".replace(" ", "-")

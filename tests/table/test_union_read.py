@@ -82,7 +82,7 @@ def rows_of(scan: Scan) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(1))
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_a_union_read_equals_the_table_with_the_log_s_rows_committed(
     tmp_path: Path, engine: str, seed: int
 ) -> None:

@@ -88,6 +88,7 @@ class Endless(MemoryCluster):
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
+@pytest.mark.sample(1)
 def test_processes_hear_that_their_round_is_given_up(tmp_path: Path, runner: PoolRunner, parallel: int):
     """Also where the only task is done by this process."""
     lake, seen = ts.connect(tmp_path / "lake"), tmp_path / "seen"
@@ -111,6 +112,7 @@ class OneBucketFails(MemoryCluster):
         yield from super().read_log(table, splits)
 
 
+@pytest.mark.large
 def test_an_error_of_one_task_deletes_the_files_of_the_others(tmp_path: Path, runner: PoolRunner):
     lake = ts.connect(tmp_path)
     with pytest.raises(Unavailable, match="bucket 1 stalls"):
@@ -130,6 +132,7 @@ class Waiting:
         return os.getpid()
 
 
+@pytest.mark.large
 def test_rounds_at_once_share_the_processes_of_one_pool(tmp_path: Path):
     pool, processes = TaskWorkers(2), list[int]()
     threads = [

@@ -68,6 +68,7 @@ def test_a_service_that_trusts_the_cluster_s_offsets_is_found_out(monkeypatch: p
     assert found_out()
 
 
+@pytest.mark.large
 def test_a_service_that_does_not_look_for_dropped_partitions_is_found_out(monkeypatch: pytest.MonkeyPatch):
     def unseen(cluster, committer, *args):
         return committer.state(), ()

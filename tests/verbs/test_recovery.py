@@ -250,6 +250,7 @@ def test_wrong_hints_are_put_right(tmp_path: Path) -> None:
     assert hints == ["1", "5"]
 
 
+@pytest.mark.large
 def test_mending_survives_any_kill(tmp_path: Path) -> None:
     made = streamed(tmp_path / "lake")
     made.tags.create("kept", 4)

@@ -130,6 +130,7 @@ def test_an_address_opens_one_moment_and_one_file(page: Page, cockpit_file: Path
 
 
 @pytest.mark.parametrize(("wide", "same_row"), [(1600, True), (760, False)])
+@pytest.mark.sample(1)
 def test_two_moments_of_a_table_stand_side_by_side(
     page: Page, tmp_path: Path, wide: int, same_row: bool
 ) -> None:

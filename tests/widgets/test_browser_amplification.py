@@ -100,6 +100,7 @@ def test_a_what_if_is_scrubbed_played_and_read(page: Page, compared: Path) -> No
 
 
 @pytest.mark.parametrize("width", [700, 1080])
+@pytest.mark.sample(1)
 def test_no_label_leaves_its_picture(page: Page, compared: Path, both: Path, width: int) -> None:
     page.page.set_viewport_size({"width": width, "height": 900})
     for path in (compared, both):

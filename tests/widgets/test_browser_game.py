@@ -16,6 +16,7 @@ from widgets.kit import page as pages
 pytestmark = needs_browser
 
 
+@pytest.mark.large
 def test_result_and_scores_are_seen_without_scrolling(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,7 @@ def test_hover_shows_the_whole_row_as_text(shown: Page) -> None:
     assert shown.page.locator("img").count() == 0
 
 
+@pytest.mark.large
 def test_play_goes_to_the_last_key(shown: Page) -> None:
     shown.page.get_by_role("button", name="play", exact=True).click()
     shown.page.locator('.lw-merge[data-cursor="2"]').wait_for()

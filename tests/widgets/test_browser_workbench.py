@@ -58,6 +58,7 @@ def test_the_line_of_code_shows_on_demand(page: Page, file: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [700, 960, 1080])
+@pytest.mark.sample(1)
 def test_nothing_scrolls_sideways(page: Page, file: Path, width: int) -> None:
     page.page.set_viewport_size({"width": width, "height": 900})
     page.open(file)

@@ -75,6 +75,7 @@ def test_after_expiry_it_starts_from_the_oldest_state_and_a_commit_is_added(tmp_
         assert set(given["file_name"].to_pylist()) == set(wanted["file_name"].to_pylist())
 
 
+@pytest.mark.large
 def test_a_commit_sends_its_own_edit(tmp_path: Path) -> None:
     table = written(tmp_path)
     before = Sent.of(history(table))

@@ -201,6 +201,7 @@ def test_the_text_form_has_verdict_state_and_trust(table: ts.Table) -> None:
     assert "ends with the same files" in said
 
 
+@pytest.mark.large
 def test_a_page_holds_a_bounded_number_of_levels(tmp_path: Path) -> None:
     view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=150).wait(240)
     spec = view.export(widths=(660,))

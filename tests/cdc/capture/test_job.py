@@ -53,6 +53,7 @@ class Away(FakePiece):
         yield from self.parts
 
 
+@pytest.mark.large
 def test_a_capture_is_started_again_when_a_server_was_away(lake: ts.Lake, tmp_path: Path):
     part = rows("a", [("+I", 3, 3)], seconds=5)
     object.__setattr__(part, "position", str(tmp_path / "mark"))
@@ -82,6 +83,7 @@ def test_a_job_stops_between_two_batches(lake: ts.Lake):
     assert (made.running, made.state, made.error) == (False, "stopped", None)
 
 
+@pytest.mark.large
 def test_no_batch_begins_while_it_is_paused(lake: ts.Lake):
     seen: list[int] = []
     source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])

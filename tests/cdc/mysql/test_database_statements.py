@@ -144,7 +144,7 @@ STATEMENTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_statements_are_followed_in_the_log(source: Source, name: str) -> None:
     """Statements between two batches; the batches with their events are repeated."""
@@ -160,7 +160,7 @@ def test_statements_are_followed_in_the_log(source: Source, name: str) -> None:
     lake.equals(source.server, source.name)
 
 
-@pytest.mark.sample(2, all=18)
+@pytest.mark.sample(1, all=18)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_statements_are_followed_while_rows_are_read(source: Source, name: str) -> None:
     """Statements when some chunks are read, and between the planning of chunks and their reading."""

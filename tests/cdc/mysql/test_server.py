@@ -111,6 +111,7 @@ def test_what_is_not_there_is_not_found(connection: Connection, address: Address
         connection.rows("SELEKT 1")
 
 
+@pytest.mark.large
 def test_a_server_that_is_gone_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     with servers.mariadb(servers.FAST) as server:
         address = Address.parse(server.url)

@@ -347,6 +347,7 @@ def test_snapshots_that_left_no_trace_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("strategy", ["universal", "leveled"])
+@pytest.mark.sample(1)
 def test_sums_that_had_no_room_are_found_again(tmp_path, monkeypatch, strategy):
     options = {
         **KEPT,

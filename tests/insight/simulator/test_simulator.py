@@ -267,6 +267,7 @@ def test_long_runs_are_planned_where_they_are_touched(
 
 @pytest.mark.parametrize("strategy", OPTIONS)
 @pytest.mark.parametrize("name", SMALL)
+@pytest.mark.sample(6)
 def test_short_cuts_change_no_step(
     name: str, strategy: str, monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...]
 ) -> None:
@@ -371,6 +372,7 @@ def test_densities_merge_as_drawn_keys_do(seeds: tuple[int, ...]) -> None:
         assert sum(sizes) == pytest.approx(rows), seed
 
 
+@pytest.mark.large
 def test_long_runs_keep_what_they_are_made_of() -> None:
     """No row is drawn, and what pictures ask of the run is there."""
     run = simulate(Workload("uniform", deletes=0.1), flushes=2_000, samples=0)

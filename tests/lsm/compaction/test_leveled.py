@@ -413,6 +413,7 @@ def test_targets_must_be_positive(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["plain", "lookup", "deletion vectors"])
+@pytest.mark.sample(1)
 def test_compactions_that_saw_an_older_table_are_refused_or_right(tmp_path, kind, seeds):
     outcomes = set()
     for seed in {SOME_ARE_DONE, *seeds[::5]}:

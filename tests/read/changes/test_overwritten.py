@@ -75,7 +75,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("start", [1, "latest-full"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_steps_add_up_to_the_table(tmp_path: Path, kind: str, start: int | str) -> None:
     t = made(tmp_path, **KINDS[kind])
     if start == "latest-full":

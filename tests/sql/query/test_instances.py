@@ -111,6 +111,7 @@ def test_after_an_error_queries_get_another_instance(started: list[DuckSettings]
     assert len(started) == 2
 
 
+@pytest.mark.large
 def test_an_instance_that_spilled_ends_with_its_query(own_instances: Path) -> None:
     slow = "SELECT random() r, repeat('x', 100) FROM range(2000000) ORDER BY r"
     with DuckConnection(memory="60MB", kept=True) as connection:

@@ -43,6 +43,7 @@ def many(lake: ts.Lake, session: Session) -> Session:
         ("SELECT REPEAT('x', 60000 + n % 100) FROM many", "does not fit into memory"),
     ],
 )
+@pytest.mark.sample(2)
 def test_texts_that_fill_the_memory(many: Session, query: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as e:
         many.sql(query).to_arrow()

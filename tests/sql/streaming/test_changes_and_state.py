@@ -131,7 +131,7 @@ def snapshots_with_changes(table: ts.Table) -> list[int]:
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_every_query_over_a_table_of_updates(sql: str, tmp_path: Any) -> None:
     commits = [[(1, 1, "a"), (2, 2, None)], [(1, 2, "b"), (3, None, "a")], 2, [(3, 1, "a"), (4, 4, "b")]]
     session = session_of(str(tmp_path), "plain", commits)

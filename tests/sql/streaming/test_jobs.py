@@ -144,6 +144,7 @@ def test_a_statement_set_is_one_job(session: Session, lake: ts.Lake):
     assert lake.table("shop.copied").check() == []
 
 
+@pytest.mark.large
 @pytest.mark.usefixtures("tasks_here")
 def test_groups_follow_retractions_into_tables_with_and_without_a_key(session: Session, lake: ts.Lake):
     columns = "customer STRING, n BIGINT, total BIGINT, lo INT, d BIGINT"

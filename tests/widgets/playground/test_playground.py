@@ -211,7 +211,7 @@ def test_flushes_are_like_those_of_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_each_merge_engine_merges_in_a_page_as_in_a_kernel(unpacked: Path, engine: str) -> None:
     options = {"aggregation": {"fields.v.aggregate-function": "sum"}}
     recipe = {"kind": "merge", "runs": ORDERS, "engine": engine, "primary_key": ["k"], "options": options}
