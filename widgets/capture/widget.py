@@ -71,7 +71,7 @@ class CaptureProgress(WatchingView):
 
     links = ()
     chart = Asked(x="ended", y="rows", how="sum")
-    _esm = module("capture/view.js", "renderCapture")
+    _esm = module("capture")
     verbs = ("pause", "resume", "stop")
     batch = traitlets.Int(None, allow_none=True).tag(sync=True)
 

@@ -66,7 +66,7 @@ class CompactionControls(WorkingView):
     0
     """
 
-    _esm = module("controls/view.js", "renderControls")
+    _esm = module("controls")
     verbs = ("step", "run_until_quiet", "flush", "pause", "store", "reset", "go_to_now")
     is_panel = True
     index = traitlets.Int(0).tag(sync=True)

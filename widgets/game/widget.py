@@ -44,7 +44,7 @@ class ShopGame(WorkingView):
     """
 
     chart = Asked(x="tick", y=("reads", "writes", "space"))
-    _esm = module("game/view.js", "renderGame")
+    _esm = module("game")
     verbs = ("restart",)
     stage = traitlets.Int(1).tag(sync=True)
     tick = traitlets.Int(0).tag(sync=True)

@@ -70,7 +70,7 @@ class LogAndLake(WatchingView):
 
     links = ()
     chart = Asked(x="bucket", y="record_count", kind="bars")
-    _esm = module("log/view.js", "renderLog")
+    _esm = module("log")
     bucket = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(

@@ -48,7 +48,7 @@ class MergeView(View):
     """
 
     chart = Asked(x="fate")
-    _esm = module("merge/view.js", "renderMerge")
+    _esm = module("merge")
     verbs = ("later", "earlier")
     _events: list[dict[str, Any]] | None = None
     _key: Sequence[str] | str = ()

@@ -70,7 +70,7 @@ class TieringView(WatchingView):
 
     links = ()
     chart = Asked(x="table", y="lag_rows")
-    _esm = module("tiering/view.js", "renderTiering")
+    _esm = module("tiering")
     verbs = ("pause", "resume", "stop", "kill", "start")
     table = traitlets.Unicode("").tag(sync=True)
     round = traitlets.Int(None, allow_none=True).tag(sync=True)

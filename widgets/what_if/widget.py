@@ -44,7 +44,7 @@ class WhatIf(WorkingView):
     """
 
     chart = Asked(x="variant", y=("bytes_compacted", "bytes_moved"))
-    _esm = module("what_if/view.js", "renderWhatIf")
+    _esm = module("what_if")
     verbs = ("cancel",)
     index = traitlets.Int(-1).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)

@@ -67,7 +67,7 @@ class Workbench(anywidget.AnyWidget):
     ['timeline', 'levels', 'controls', 'amplification', 'merge']
     """
 
-    _esm = module("workbench/view.js", "renderWorkbench")
+    _esm = module("workbench")
     assets = anywidget.WidgetTrait().tag(sync=True)
     head = traitlets.Dict().tag(sync=True)
     parts = traitlets.Dict().tag(sync=True, to_json=_references)
