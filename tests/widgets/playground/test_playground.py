@@ -254,8 +254,8 @@ def test_a_package_with_another_hash_is_removed_and_named(
     pyodide.cached().parent.mkdir(parents=True)
     pyodide.cached().write_bytes(b"something else")
     with pytest.raises(pyodide.NoPyodide, match="not the one known; it was removed"):
-        pyodide.parts()
+        pyodide.packed(b"", "[]")
     assert not pyodide.cached().exists()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(pyodide.NoPyodide, match="npm is missing"):
-        pyodide.parts()
+        pyodide.packed(b"", "[]")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import accumulate, compress, repeat
 from typing import Any
 
@@ -403,25 +404,34 @@ def broadcast(parts: list[ndarray]) -> tuple[list[list[Any]], Shape]:
     return [broadcast_to(p, shape).values() for p in parts], shape
 
 
+def _with_number(function: Callable[[Any, Any], Any], values: list[Any], number: Any) -> list[Any]:
+    """A function of each value and a number; by Python's own operators where they give the same."""
+    if function is _divide and number:
+        return [v / number for v in values]
+    if function is _power:
+        with suppress(ZeroDivisionError, OverflowError):
+            return [v**number for v in values]
+    return list(map(function, values, repeat(number)))
+
+
 def _binary(function: Callable[[Any, Any], Any], a: Any, b: Any, kind: str | None = None) -> Any:
     """A function of two, value by value. `kind` is the type of the result if it does not follow from both."""
     x, y = _array(a), _array(b)
     if y.size == 1 and not y.shape and x.shape:
-        one = y.values()[0]
-        found, shape = list(map(function, x.values(), repeat(one))), x.shape
+        values, shape = _with_number(function, x.values(), y.values()[0]), x.shape
     elif x.shape == y.shape:
-        found, shape = list(map(function, x.values(), y.values())), x.shape
+        values, shape = list(map(function, x.values(), y.values())), x.shape
     else:
         (left, right), shape = broadcast([x, y])
-        found = list(map(function, left, right))
+        values = list(map(function, left, right))
     if not shape:
-        return found[0]
+        return values[0]
     to = dtype(kind) if kind else _wider(x.dtype, y.dtype)
     if to.kind == "b" and kind is None:
-        to = _dtype_of(found)
-    if to.kind == "f" and kind is None and found and type(found[0]) is not float:
-        found = list(map(float, found))
-    return ndarray(found, shape, to)
+        to = _dtype_of(values)
+    if to.kind == "f" and kind is None and values and type(values[0]) is not float:
+        values = list(map(float, values))
+    return ndarray(values, shape, to)
 
 
 def _operators() -> None:
