@@ -12,6 +12,7 @@ from widgets.kit.svg import Figure, esc, fit, group, line, live, num, rect, stac
 from widgets.kit.theme import var
 
 HEAD, FOOT = 44, 30
+HINT = "run the cell for the live view"
 SHOWN = "application/vnd.tablestore.view+json"
 
 
@@ -36,7 +37,7 @@ def footer(width: float, note: str) -> Figure:
     body = line(16, 2, width - 16, 2) + rect(16, 8, 48, 18, rx=9, fill="none", stroke=var("line2"))
     body += text(40, 21, "static", size=11, text_anchor="middle") + text(72, 21, note, size=11)
     if width >= 560:
-        body += text(width - 16, 21, "run the cell for the live view", size=11, text_anchor="end")
+        body += text(width - 16, 21, HINT, size=11, text_anchor="end")
     return Figure(width, FOOT, body)
 
 

@@ -154,7 +154,7 @@ class Workbench(anywidget.AnyWidget):
     def _tell(self) -> None:
         """Say in the panel what each commit did."""
         self._moments.stories()
-        if self.controls is not None and self.controls.then() is not None:
+        if self.controls is not None and self.controls.stories():
             self.controls.redraw()
 
     def _show_health(self) -> None:
