@@ -47,9 +47,9 @@ def image(svg: str, *, alt: str) -> str:
     return f'<img src="data:image/svg+xml;base64,{packed}" alt="{esc(alt)}" style="max-width:100%">'
 
 
-def mimebundle(made: Any, *, text: str, html: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The MIME bundle that a widget `made`, with its text form and its static picture."""
-    data = dict(made[0] if isinstance(made, tuple) else made or {})
+def mimebundle(bundle: Any, *, text: str, html: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The MIME bundle that a widget, `bundle`, with its text form and its static picture."""
+    data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
     return data | {SHOWN: {"version": 1}, "text/plain": text, "text/html": html}, {}
 
 

@@ -34,8 +34,8 @@ def _seeds(entropy: int) -> list[int]:
         return value ^ value >> 16
 
     def mixed(x: int, y: int) -> int:
-        found = (0xCA01F9DD * x - 0x4973F715 * y) & _M32
-        return found ^ found >> 16
+        word = (0xCA01F9DD * x - 0x4973F715 * y) & _M32
+        return word ^ word >> 16
 
     pool = [hashed(words[i] if i < len(words) else 0) for i in range(4)]
     for i in range(4):
@@ -130,10 +130,10 @@ def _count(size: Any) -> int:
     return 1 if size is None else size if isinstance(size, int) else _size(tuple(size))
 
 
-def _formed(found: list[Any], size: Any, kind: str) -> Any:
+def _formed(drawn: list[Any], size: Any, kind: str) -> Any:
     if size is None:
-        return found[0]
-    return ndarray(found, (size,) if isinstance(size, int) else tuple(size), dtype(kind))
+        return drawn[0]
+    return ndarray(drawn, (size,) if isinstance(size, int) else tuple(size), dtype(kind))
 
 
 def default_rng(seed: int = 0) -> Generator:
