@@ -19,8 +19,7 @@
 # files. **One idea: every commit adds a sorted run, and a reader must look into every run that may hold its
 # key.**
 #
-# Start all cells. Each task asks for a guess: click it, then *Ask the engine*. What would give it away waits
-# until then.
+# Each task asks for a guess: click it, then *Ask the engine*. What would give it away waits until then.
 
 # %% tags=["parameters"]
 seed = 7

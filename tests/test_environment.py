@@ -38,6 +38,7 @@ ELSEWHERE = {
     "notebooks/bench/contenders/mysql_replication.py",
     "notebooks/bench/contenders/pypaimon.py",
     "notebooks/course/by_pypaimon.py",
+    "tests/peers/marimo_notebook.py",
     "tests/peers/pypaimon_driver.py",
     "tests/servers/pyfluss_calls.py",
 }

@@ -95,7 +95,7 @@ def write(
     if recipe is None:
         page = notebook_page(notebook, title=outcome.title)
     else:
-        page = lesson_page.lesson_page(notebook, title=outcome.title, recipe=recipe)
+        page = lesson_page.lesson_page(notebook, name=outcome.name, title=outcome.title, recipe=recipe)
     if outside := references(page):
         problem = f"its page refers outside: {', '.join(outside[:3])}"
         outcome = Outcome(outcome.name, outcome.title, outcome.seconds, outcome.cells, problem)

@@ -1,23 +1,33 @@
 """A lesson of the playground: the executed notebook, in which its tasks are answered without a kernel.
 
-Invariants: where a view of the recipe was shown stands a place for it, numbered as in the recipe; everything
-else is the page of the notebook. Called by `docs --playground`.
+Invariants: where a view of the recipe was shown stands a place for it, numbered as in the recipe; what only
+a kernel can do is left out; everything else is the page of the notebook. Called by `docs --playground`.
 """
 
 from __future__ import annotations
 
+import base64
+import re
+from html import escape
 from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from notebooks.cli.pages import VIEW, PageParts, notebook_page
-from widgets.kit import assets
+from notebooks.cli.playground import PAGES
+from widgets.kit import assets, static
 from widgets.playground import folder
 
 _RUN = "injected-parameters"
+_KERNEL = ("parameters", _RUN)
+_BEGIN = "course.begin("
+_PICTURE = re.compile(r"(?<=data:image/svg\+xml;base64,)[A-Za-z0-9+/=]+")
 _ASK = "from notebooks.course.recorded import LessonRecipe\nLessonRecipe()"
-_STYLE = ".lw-place { max-width: 1040px; margin: 8px 0 20px; } #lw-play { color: #57606a; font-size: 13px; }"
+_STYLE = """
+.lw-place { max-width: 1040px; margin: 8px 0 20px; } #lw-play { color: #57606a; font-size: 13px; }
+@media (max-width: 700px) { .output_area img { max-width: none !important; } }
+"""
 
 
 def asking(notebook: NotebookNode) -> NotebookNode:
@@ -34,10 +44,11 @@ def recipe_of(notebook: NotebookNode, cell: NotebookNode) -> dict[str, Any] | No
     return next((dict(bundle) for bundle in bundles if bundle.get("ids")), None)
 
 
-def lesson_page(notebook: NotebookNode, *, title: str, recipe: dict[str, Any]) -> str:
-    """The page: the notebook with places for the views that play, without the parameters of the run and
-    without code that the notebook folds, which would give answers away."""
-    notebook.cells = [cell for cell in notebook.cells if _RUN not in cell.metadata.get("tags", ())]
+def lesson_page(notebook: NotebookNode, *, name: str, title: str, recipe: dict[str, Any]) -> str:
+    """The page of the notebook `name`: with places for the views that play, without what needs a kernel (the
+    parameters of the run, the look at the machine) and without code that the notebook folds, which would
+    give answers away."""
+    notebook.cells = [cell for cell in notebook.cells if not _needs_kernel(cell)]
     for cell in notebook.cells:
         if cell.metadata.get("jupyter", {}).get("source_hidden"):
             cell.metadata["transient"] = {"remove_source": True}
@@ -47,5 +58,33 @@ def lesson_page(notebook: NotebookNode, *, title: str, recipe: dict[str, Any]) -
                 at = recipe["ids"].index(shown)
                 output["data"] = {"text/html": f'<div class="lw-place" data-view="{at}"></div>'}
     scripts = folder.lesson_scripts(recipe["recipe"])
-    parts = PageParts(assets.sheet() + _STYLE, folder.STATUS, scripts, folder.POLICY)
-    return notebook_page(notebook, title=title, parts=parts)
+    parts = PageParts(
+        style=assets.sheet() + _STYLE,
+        index="Playground",
+        lead=_beside(name) + folder.STATUS,
+        scripts=scripts,
+        policy=folder.POLICY,
+    )
+    return _PICTURE.sub(_recorded, notebook_page(notebook, title=title, parts=parts))
+
+
+def _needs_kernel(cell: NotebookNode) -> bool:
+    """Whether a cell means nothing where no kernel runs."""
+    tags = cell.metadata.get("tags", ())
+    return any(tag in tags for tag in _KERNEL) or (cell.cell_type == "code" and _BEGIN in cell.source)
+
+
+def _beside(name: str) -> str:
+    """Links to the pages that play what the lesson is about."""
+    links = [
+        f'<a href="{page.name}.html">{escape(page.title)}</a>'
+        for page in PAGES
+        if page.lesson and name.startswith(page.lesson)
+    ]
+    return f'<p class="quiet">To play with: {" · ".join(links)}</p>' if links else ""
+
+
+def _recorded(packed: re.Match[str]) -> str:
+    """A static picture that does not speak of cells."""
+    svg = base64.b64decode(packed[0]).decode().replace(static.HINT, "a recorded picture")
+    return base64.b64encode(svg.encode()).decode()

@@ -64,9 +64,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class PageParts:
-    """What a page has beside its text: more style, HTML above, scripts, and the policy that allows them."""
+    """What a page has beside its text: more style, the index's name, HTML above, scripts, and the policy
+    that allows them."""
 
     style: str = ""
+    index: str = "All notebooks"
     lead: str = ""
     scripts: str = ""
     policy: str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -83,7 +85,7 @@ def notebook_page(notebook: NotebookNode, *, title: str, parts: PageParts = STIL
     exporter = HTMLExporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(notebook)
     body = re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', body)
-    nav = '<nav><a href="index.html">All notebooks</a></nav>'
+    nav = f'<nav><a href="index.html">{parts.index}</a></nav>'
     style = HtmlFormatter().get_style_defs(".highlight") + parts.style
     return styled_page(title, nav + parts.lead + body, replace(parts, style=style))
 

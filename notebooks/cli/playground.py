@@ -117,7 +117,7 @@ PAGES = (
 def write_playing(target: Path) -> list[Path]:
     """Write the pages that play, and what all of them share; their paths. Raises NoPyodide."""
     target.mkdir(parents=True, exist_ok=True)
-    texts = {"python.js": folder.python_script(), "engine.js": folder.engine_script()}
+    texts = folder.shared_scripts()
     for page in PAGES:
         intro = f'<p class="lw-sub"><a href="index.html">Playground</a> · {escape(page.tries)}</p>'
         texts[f"{page.name}.html"] = folder.play_page(page.title, page.recipe, intro=intro)

@@ -32,12 +32,13 @@ def test_unknown_widgets_are_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "no page ['chess']" in capsys.readouterr().err
 
 
-def test_a_page_that_plays_is_timed_from_a_disk(tmp_path: Path) -> None:
+def test_a_page_that_plays_is_timed_from_a_server(tmp_path: Path) -> None:
     counterparts.need("Pyodide")
     found = playable.measure(tmp_path, ["merge", playable.OWN], 1)
     assert list(found) == ["merge", playable.OWN]
     for page in found.values():
         assert 0 < page.first[0] < page.playable[0]
+        assert page.again[0] > 0
         assert page.processor[0] > 0
         assert page.weight < 15_000_000
     assert [line[0] for line in playable.lines(found, report.spread)] == ["merge", playable.OWN]

@@ -109,6 +109,18 @@ def _make_pyfluss() -> None:
     pyfluss_env.make_environment()
 
 
+def _marimo_made() -> bool:
+    from tests.peers import marimo_env
+
+    return marimo_env.is_made()
+
+
+def _make_marimo() -> None:
+    from tests.peers import marimo_env
+
+    marimo_env.make_environment()
+
+
 def _pyodide_there() -> bool:
     from widgets.playground import pyodide  # every process of a run would load all widgets for it
 
@@ -136,6 +148,7 @@ COUNTERPARTS = (
         "its driver, 45 MB from PyPI",
     ),
     Counterpart("Pyodide", {"npm": "npm"}, _pyodide_there, _fetch_pyodide, "6 MB from npm"),
+    Counterpart("marimo", {}, _marimo_made, _make_marimo, "52 MB from PyPI"),
     Counterpart("pypaimon", {}, pypaimon_env.is_made, _pypaimon, "200 MB from PyPI"),
     Counterpart("Java Paimon", MAVEN_TOOLS, java_env.is_made, java_env.make, "90 MB from Maven"),
     Counterpart("Flink", MAVEN_TOOLS, flink_env.is_made, flink_env.class_path, "250 MB from PyPI"),

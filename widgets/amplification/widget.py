@@ -53,7 +53,7 @@ class AmplificationChart(WorkingView):
     """
 
     chart = Asked(x="snapshot_id", y=("write_amplification", "runs", "space_amplification"))
-    _esm = module("amplification/view.js", "renderAmplification")
+    _esm = module("amplification")
     index = traitlets.Int(-1).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
     series = traitlets.Dict().tag(sync=True)

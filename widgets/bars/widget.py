@@ -37,7 +37,7 @@ class BarChart(WatchingView):
     """
 
     links = ()
-    _esm = module("bars/view.js", "renderBars")
+    _esm = module("bars")
     index = traitlets.Int(0).tag(sync=True)
 
     def __init__(

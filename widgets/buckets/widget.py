@@ -31,7 +31,7 @@ class BucketAdvisor(View):
 
     links = ()
     chart = Asked(x="bucket", y="rows", kind="bars")
-    _esm = module("buckets/view.js", "renderBuckets")
+    _esm = module("buckets")
     buckets = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, data: Any, *, width: int = 1040, **asked: Any) -> None:

@@ -13,7 +13,7 @@ function renderCapture({ model, el }) {
   const frame = () => model.get("frame"), meta = () => frame().meta || {};
   const batches = () => meta().batches || [], boxes = () => meta().boxes || [];
   const verb = () => (frame().state === "paused" ? "resume" : "pause");
-  const place = (number) => batches().findIndex((one) => one[1] === number);
+  const place = (number) => batches().findIndex((batch) => batch[1] === number);
 
   const boxAt = (x, y) => boxes().find(([bx, by, w, h]) => x >= bx - 1 && x <= bx + w + 1 && y >= by - 2 && y <= by + h + 2);
   function batchAt(x, y) {

@@ -71,7 +71,7 @@ class CaptureProgress(WatchingView):
 
     links = ()
     chart = Asked(x="ended", y="rows", how="sum")
-    _esm = module("capture/view.js", "renderCapture")
+    _esm = module("capture")
     verbs = ("pause", "resume", "stop")
     batch = traitlets.Int(None, allow_none=True).tag(sync=True)
 
@@ -213,7 +213,7 @@ class CaptureProgress(WatchingView):
             "position": (pa.string(), lambda r: r.position),
             "rows": (pa.int64(), attrgetter("rows")),
             "snapshot_rows": (pa.int64(), attrgetter("snapshot_rows")),
-            "bad_rows": (pa.int64(), lambda r: sum(one.bad_rows for one in r.tables)),
+            "bad_rows": (pa.int64(), lambda r: sum(table.bad_rows for table in r.tables)),
             "log_bytes": (pa.int64(), lambda r: r.log_bytes),
             "bytes_behind": (pa.int64(), lambda r: r.bytes_behind),
             "freshness": (pa.float64(), attrgetter("worst_freshness")),

@@ -47,7 +47,7 @@ class ChangelogView(View):
     ['-U', '+U']
     """
 
-    _esm = module("changelog/view.js", "renderChangelog")
+    _esm = module("changelog")
     key = traitlets.Unicode("").tag(sync=True)
     kinds = traitlets.Tuple().tag(sync=True)
     mode = traitlets.Enum(["changes", "raw"], "changes").tag(sync=True)

@@ -74,9 +74,9 @@ def axes_of(schema: pa.Schema, asked: Asked) -> Axes:
     return _fitting(sorts, x, wanted, kind, how)
 
 
-def _require(asked: str | None, known: tuple[str, ...], what: str) -> None:
-    if asked is not None and asked not in known:
-        raise ts.InvalidRequest(f"{what} {asked!r}: use one of {', '.join(known)}")
+def _require(asked: str | None, allowed: tuple[str, ...], what: str) -> None:
+    if asked is not None and asked not in allowed:
+        raise ts.InvalidRequest(f"{what} {asked!r}: use one of {', '.join(allowed)}")
 
 
 def _fitting(

@@ -74,9 +74,9 @@ def _dressed(figure: Figure) -> None:
     figure.update_yaxes(automargin=True, **grid)
 
 
-def _trace(chart: Chart, one: Series, at: int) -> go.Bar | go.Scatter:
-    colour, name = _COLOURS[at % len(_COLOURS)], literal(one.name)
-    values = [None if np.isnan(value) else float(value) for value in one.values]
+def _trace(chart: Chart, series: Series, at: int) -> go.Bar | go.Scatter:
+    colour, name = _COLOURS[at % len(_COLOURS)], literal(series.name)
+    values = [None if np.isnan(value) else float(value) for value in series.values]
     kind = chart.axes.kind
     if kind == "bars":
         return go.Bar(
@@ -117,7 +117,7 @@ def _is_time(chart: Chart) -> bool:
     return chart.places is not None and chart.places.dtype.kind == "M"
 
 
-def _band(chart: Chart, one: Series, at: int) -> list[go.Scatter]:
+def _band(chart: Chart, series: Series, at: int) -> list[go.Scatter]:
     """From minimum to maximum, behind the line."""
     edge = {
         "mode": "lines",
@@ -128,7 +128,7 @@ def _band(chart: Chart, one: Series, at: int) -> list[go.Scatter]:
     }
     red, green, blue = (int(_COLOURS[at % len(_COLOURS)][n : n + 2], 16) for n in (1, 3, 5))
     fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},{_BAND})"}
-    return [go.Scatter(y=one.low, **edge), go.Scatter(y=one.high, **edge, **fill)]
+    return [go.Scatter(y=series.low, **edge), go.Scatter(y=series.high, **edge, **fill)]
 
 
 _KINDS = {"bars": "bar", "histogram": "bar", "lines": "line", "points": "scatter"}

@@ -6,6 +6,7 @@ right. The live panel has inputs of the page above this picture; a static one dr
 model → `Figure`. Called by the widget and by the static export.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -14,7 +15,21 @@ from widgets.controls.rules import rules_block
 from widgets.controls.settings import short_label
 from widgets.history.moments import CommitStory
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, code, fit, fit_place, group, line, num, path, rect, text, text_width, wrap
+from widgets.kit.svg import (
+    Figure,
+    code,
+    fit,
+    fit_place,
+    group,
+    line,
+    num,
+    path,
+    rect,
+    stack,
+    text,
+    text_width,
+    wrap,
+)
 from widgets.kit.theme import level_fill, var
 
 MARGIN = 14
@@ -51,8 +66,19 @@ def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False)
     return Figure(width, y + 6, body, label_of(pick), {"waiting": model.waiting})
 
 
-def past_figure(story: CommitStory, opened: str, *, width: float) -> Figure:
-    """In the past: what the commit after this moment then did, with the engine's own record of it."""
+def past_figure(stories: Sequence[CommitStory], opened: str, *, width: float) -> Figure:
+    """In the past: what the commit after this moment then did, below it what the one of the moment had done,
+    with the engine's own record of both."""
+    blocks = [_story_figure(story, opened, width) for story in stories]
+    ruled = [
+        Figure(each.width, each.height, (line(MARGIN, 0, width - MARGIN, 0) if at else "") + each.body)
+        for at, each in enumerate(blocks)
+    ]
+    whole = stack(ruled)
+    return Figure(width, whole.height, whole.body, stories[0].head, {"waiting": 0})
+
+
+def _story_figure(story: CommitStory, opened: str, width: float) -> Figure:
     room = width - 2 * MARGIN
     heads = wrap(story.head, room * 0.9, lines=3)
     body = [text(MARGIN, 16 + 16 * at, row, fill="ink", weight=600) for at, row in enumerate(heads)]
@@ -61,7 +87,7 @@ def past_figure(story: CommitStory, opened: str, *, width: float) -> Figure:
         for part in wrap(row, room, size=11, lines=3):
             body.append(text(MARGIN, y + 12, part, size=11, fill="ink" if row.startswith("✓") else "ink2"))
             y += 15
-    return Figure(width, y + 10, "".join(body), story.head, {"waiting": 0})
+    return Figure(width, y + 10, "".join(body))
 
 
 def label_of(pick: BucketPick) -> str:

@@ -128,7 +128,7 @@ class Picks(Sequence[BucketPick]):
 
     def __init__(self, planned: Iterable[Any] = ()) -> None:
         sized = [(_work(pick), pick) for pick in planned]
-        sized.sort(key=lambda one: (one[0] is None, -(one[0] or 0)))
+        sized.sort(key=lambda size: (size[0] is None, -(size[0] or 0)))
         self._planned = [pick for _, pick in sized]
         self._made: dict[int, BucketPick] = {}
         self.waiting = sum(1 for size, _ in sized if size is not None)
@@ -269,21 +269,21 @@ def _filled(numbers: dict[str, float]) -> float | None:
     return numbers.get("score")
 
 
-def _forecast(found: Any) -> PickForecast | None:
-    if found is None:
+def _forecast(forecast: Any) -> PickForecast | None:
+    if forecast is None:
         return None
-    output = found.output
+    output = forecast.output
     return PickForecast(
-        found.files_read,
-        found.bytes_read,
-        found.files_moved,
-        found.bytes_moved,
+        forecast.files_read,
+        forecast.bytes_read,
+        forecast.files_moved,
+        forecast.bytes_moved,
         output.bytes,
         (output.bytes_min, output.bytes_max),
         output.rows,
         output.exact,
         output.why,
-        found.deletes_text,
+        forecast.deletes_text,
     )
 
 

@@ -82,14 +82,12 @@ function renderControls({ model, el }) {
     const off = still ? "needs a kernel" : f.disabled || "", shut = busy || still;
     stage.words(f);
     if (f.svg) stage.picture(host, f.svg);
-    const story = f.past;
-    host.hidden = !!story;
+    const stories = f.past || [], story = stories.length > 0;
+    host.hidden = story;
     past.hidden = now.hidden = now.disabled = !story;
-    if (story) {
-      past.replaceChildren(lwEl("b", {}, story[0]), ...story[1].map((words) => lwEl("div", { class: words.startsWith("✓") ? "lw-fired" : "" }, words)));
-      if (!story[1].length) past.append(lwEl("div", {}, "No compaction: nothing was merged."));
-    }
-    Object.assign(stage.root.dataset, { past: story ? story[0] : "", snapshot: String(f.at) });
+    const rows = (words) => lwEl("div", { class: words.startsWith("✓") ? "lw-fired" : "" }, words);
+    past.replaceChildren(...stories.map(([head, all]) => lwEl("section", {}, lwEl("b", {}, head), ...(all.length ? all : ["No compaction: nothing was merged."]).map(rows))));
+    Object.assign(stage.root.dataset, { past: story ? stories[0][0] : "", snapshot: String(f.at) });
     stage.say(f.says || f.label || "");
     strategy.hidden = !f.strategy || !!story;
     strategy.show(f.strategy);

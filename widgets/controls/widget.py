@@ -66,7 +66,7 @@ class CompactionControls(WorkingView):
     0
     """
 
-    _esm = module("controls/view.js", "renderControls")
+    _esm = module("controls")
     verbs = ("step", "run_until_quiet", "flush", "pause", "store", "reset", "go_to_now")
     is_panel = True
     index = traitlets.Int(0).tag(sync=True)
@@ -232,14 +232,19 @@ class CompactionControls(WorkingView):
         newest = self.newest_known()
         return self.snapshot is not None and newest is not None and self.snapshot < newest
 
-    def then(self) -> CommitStory | None:
-        """In the past: what the commit after this moment then did, and why."""
+    def stories(self) -> tuple[CommitStory, ...]:
+        """In the past: what the commit after this moment then did, and what this one had done, and why."""
         if not self._in_the_past() or self.snapshot is None:
-            return None
+            return ()
+        then = self._story(self.snapshot + 1)
+        own = self._story(self.snapshot)
+        return () if then is None else (then,) if own is None else (then, own)
+
+    def _story(self, snapshot: int) -> CommitStory | None:
         try:
-            return self._moments.then(self.snapshot)
+            return self._moments.story(snapshot)
         except ts.TablestoreError as error:  # what cannot be read any more is said in its place
-            return CommitStory(self.snapshot + 1, "", f"#{self.snapshot + 1}: {error}")
+            return CommitStory(snapshot, "", f"#{snapshot}: {error}")
 
     # settings
 
@@ -412,8 +417,8 @@ class CompactionControls(WorkingView):
         return self._drawn(width, inputs=False)
 
     def _drawn(self, width: float, *, inputs: bool) -> Figure:
-        if (story := self.then()) is not None:
-            return past_figure(story, self.opened, width=width)
+        if stories := self.stories():
+            return past_figure(stories, self.opened, width=width)
         waiting = self._model.waiting
         note = "" if waiting or not self._model.picks else QUIET
         return controls_figure(replace(self._model, note=note), width=width, inputs=inputs)
@@ -426,11 +431,11 @@ class CompactionControls(WorkingView):
     def words(self, *, width: float) -> dict[str, Any]:
         """Title and the state the buttons and inputs follow."""
         model, pick, current = self._model, self._model.pick, self._model.settings
-        story = self.then()
+        past = [[story.head, list(story.rows(self.opened))] for story in self.stories()]
         return {
-            "title": "Next compaction" if story is None else f"After {fmt.snapshot_id(self.snapshot)}",
+            "title": f"After {fmt.snapshot_id(self.snapshot)}" if past else "Next compaction",
             "at": self.snapshot,
-            "past": None if story is None else [story.head, list(story.rows(self.opened))],
+            "past": past,
             "subtitle": current.strategy if current and width >= 500 else "",
             "place": pick.place if pick else "",
             "waits": f"{model.waiting:,} of {fmt.plural(len(model.picks), 'bucket')} due",
@@ -460,10 +465,9 @@ class CompactionControls(WorkingView):
 
     def text(self) -> str:
         """The plan and its reasons in a terminal; in the past what came next."""
-        if (story := self.then()) is not None:
-            return "\n".join(
-                [f"After {fmt.snapshot_id(self.snapshot)}  {story.head}", *story.rows(self.opened)]
-            )
+        if stories := self.stories():
+            rows = [row for story in stories for row in (story.head, *story.rows(self.opened))]
+            return "\n".join([f"After {fmt.snapshot_id(self.snapshot)}  {rows[0]}", *rows[1:]])
         return text_form(self._model)
 
     def data(self) -> Picks:

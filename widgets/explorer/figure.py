@@ -307,16 +307,16 @@ def detail_figure(detail: Detail, *, width: float) -> Figure:
     return Figure(width, height, "".join(parts))
 
 
-def _group_words(found: tuple[int, int, int, str]) -> str:
-    number, rows, size, bounds = found
+def _group_words(row_group: tuple[int, int, int, str]) -> str:
+    number, rows, size, bounds = row_group
     words = f"group {number}: {rows:,} rows, {fmt.bytes_text(size)}"
     return f"{words}, {bounds}" if bounds else words
 
 
 def _row_group(
-    found: tuple[int, int, int, str], x: float, wide: float, *, chosen: bool, bounded: bool
+    row_group: tuple[int, int, int, str], x: float, wide: float, *, chosen: bool, bounded: bool
 ) -> str:
-    number, _, size, bounds = found
+    number, _, size, bounds = row_group
     parts = [rect(x, 36, wide, GROUP, rx=2, fill=var("l3"), stroke=var("edge"), class_="box")]
     words = fmt.bytes_text(size)
     if text_width(words) + 12 < wide:
@@ -326,7 +326,7 @@ def _row_group(
     if chosen:
         ring = {"fill": "none", "stroke": var("ink"), "stroke_width": 2}
         parts.append(rect(x - 2.5, 33.5, wide + 5, GROUP + 5, rx=4, **ring))
-    return group(*parts, class_="rg", data_group=number, role="button", aria_label=_group_words(found))
+    return group(*parts, class_="rg", data_group=number, role="button", aria_label=_group_words(row_group))
 
 
 def _chunk_table(detail: Detail, y: float, width: float) -> str:

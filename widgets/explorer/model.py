@@ -196,7 +196,7 @@ def files_listing(
 def plain_listing(
     table: pa.Table,
     columns: tuple[str, ...],
-    made: Callable[[Mapping[str, Any]], PlainRow],
+    row_of: Callable[[Mapping[str, Any]], PlainRow],
     *,
     search: str = "",
     sort: str = "",
@@ -207,7 +207,7 @@ def plain_listing(
     texts = tuple(f.name for f in table.schema if pa.types.is_string(f.type))
     chosen = _searched(table, search, texts)
     first = max(min(first, chosen.num_rows - 1), 0) // page * page
-    rows = tuple(made(row) for row in _sorted(chosen, sort).slice(first, page).to_pylist())
+    rows = tuple(row_of(row) for row in _sorted(chosen, sort).slice(first, page).to_pylist())
     return Listing(columns, rows, table.num_rows, first, chosen.num_rows)
 
 

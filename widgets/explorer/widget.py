@@ -55,7 +55,7 @@ class FileExplorer(View):
     """
 
     chart = Asked(x="level", y="bytes", kind="bars")
-    _esm = module("explorer/view.js", "renderExplorer")
+    _esm = module("explorer")
     links = (*LINKED, "selected")
     path = traitlets.Unicode("").tag(sync=True)
     expanded = traitlets.Tuple(("base", "delta")).tag(sync=True)

@@ -65,7 +65,7 @@ class Findings(WorkingView):
     """
 
     chart = Asked(x="severity")
-    _esm = module("findings/view.js", "renderFindings")
+    _esm = module("findings")
     verbs = ("mend", "leave")
 
     def __init__(

@@ -344,7 +344,7 @@ Policy = Callable[[GameShop], str | None]
 
 def played(stage: Stage, *, seed: int, moves: Iterable[tuple[int, str]]) -> GameShop:
     """The stage played to its end with recorded moves: (tick after which it was made, move)."""
-    shop, rest = GameShop(stage, seed=seed), sorted(moves, key=lambda one: one[0])
+    shop, rest = GameShop(stage, seed=seed), sorted(moves, key=lambda move: move[0])
     at = 0
     while not shop.over:
         while at < len(rest) and rest[at][0] <= shop.tick_number:

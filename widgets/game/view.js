@@ -8,11 +8,11 @@ function renderGame({ model, el }) {
   const still = () => !!model.get("static");
   const clock = lwEl("b", { class: "lw-clock" });
   const play = lwButton("play", "play or pause the clock (Space)", () => toggle(), { text: "Play", primary: true });
-  const one = lwButton("step", "let one tick pass (t)", () => tick(), { text: "Tick" });
+  const tickOne = lwButton("step", "let one tick pass (t)", () => tick(), { text: "Tick" });
   const back = lwButton("prev", "one step back (←)", () => { stop(); go(place() - 1); controls(); });
   const speed = lwButton("", "speed of the clock (x)", () => lwSet(model, { pace: model.get("pace") === 2 ? 1 : 2 }), { text: "×1" });
   const again = lwButton("", "play the stage from its first tick (r)", () => restart(), { text: "Restart" });
-  stage.tools.append(clock, play, back, one, speed, again);
+  stage.tools.append(clock, play, back, tickOne, speed, again);
   const stages = lwSegments("stage", ["1", "2", "3", "4", "5"].map((n) => [n, n === "1" ? "Stage 1" : n]), (n) => lwSet(model, { stage: Number(n) }));
   const moves = {};
   const bar = lwEl("div", { class: "lw-fields", role: "group", "aria-label": "moves" }, stages);
@@ -65,9 +65,9 @@ function renderGame({ model, el }) {
     const now = model.get("now") || {}, meta = model.get("frame").meta || {}, on = still() ? !!timer : model.get("playing");
     play.replaceChildren(lwIcon(on ? "pause" : "play"), lwEl("span", {}, on ? "Pause" : "Play"));
     play.disabled = still() ? !last() : !!now.over;
-    one.disabled = still() ? place() >= last() : !!now.over;
-    one.lastChild.textContent = still() ? "On" : "Tick";
-    lwName(one, still() ? "On" : "Tick", still() ? "one step on (→)" : "let one tick pass (t)");
+    tickOne.disabled = still() ? place() >= last() : !!now.over;
+    tickOne.lastChild.textContent = still() ? "On" : "Tick";
+    lwName(tickOne, still() ? "On" : "Tick", still() ? "one step on (→)" : "let one tick pass (t)");
     back.hidden = recording.hidden = !still();
     back.disabled = place() <= 0;
     before.disabled = !points().slice(0, place()).some((p) => p.move);

@@ -44,7 +44,7 @@ class ShopGame(WorkingView):
     """
 
     chart = Asked(x="tick", y=("reads", "writes", "space"))
-    _esm = module("game/view.js", "renderGame")
+    _esm = module("game")
     verbs = ("restart",)
     stage = traitlets.Int(1).tag(sync=True)
     tick = traitlets.Int(0).tag(sync=True)
@@ -64,7 +64,7 @@ class ShopGame(WorkingView):
         self._jobs, self._play = JobRunner("game"), RLock()
         if not isinstance(stage, int) or not 1 <= stage <= len(STAGES):
             raise ts.InvalidRequest(f"ShopGame takes a stage from 1 to {len(STAGES)}, not {stage!r}")
-        asked = sorted(moves, key=lambda one: one[0])
+        asked = sorted(moves, key=lambda move: move[0])
         if wrong := {name for _, name in asked} - set(MOVES):
             raise ts.InvalidRequest(f"{sorted(wrong)} are no moves; one of {', '.join(MOVES)}")
         self._seed, self._shop = seed, GameShop(STAGES[stage - 1], seed=seed)
@@ -252,13 +252,13 @@ def _course(shop: GameShop, moves: list[tuple[int, str]], last: int) -> Iterable
         yield ""
 
 
-def _point(made: GameModel, said: str) -> dict[str, Any]:
+def _point(model: GameModel, said: str) -> dict[str, Any]:
     """What buttons, log and live region show."""
     return {
-        "tick": made.tick,
-        "over": made.over,
-        "refusals": dict(made.refusals),
-        "log": [[event.tick, event.who, event.words] for event in reversed(made.log)],
-        "says": said or (made.verdict if made.over else spoken(made)),
-        "loud": bool(said) or made.over or made.tick % 10 == 0,
+        "tick": model.tick,
+        "over": model.over,
+        "refusals": dict(model.refusals),
+        "log": [[event.tick, event.who, event.words] for event in reversed(model.log)],
+        "says": said or (model.verdict if model.over else spoken(model)),
+        "loud": bool(said) or model.over or model.tick % 10 == 0,
     }

@@ -158,24 +158,24 @@ class HealthModel:
 
 
 def health_model(
-    found: Measured, commits: pa.Table, edits: Edits, *, table: str, trigger: int, width: float
+    measured: Measured, commits: pa.Table, edits: Edits, *, table: str, trigger: int, width: float
 ) -> HealthModel:
     """The view of what was measured; `width` are the pixels that the grid may have."""
     held = Commits.of(commits, edits)
     grid = grid_of(edits, held.ids, columns=max(int(width // COLUMN), 8)) if len(held.ids) else None
-    rows = found.buckets.slice(0, WORST).to_pylist()
+    rows = measured.buckets.slice(0, WORST).to_pylist()
     bad = tuple(_bad(row) for row in rows if row["due"] or row["runs"] > 1)
     return HealthModel(
         table,
-        found.state,
-        found.verdict,
-        found.snapshot,
-        _facts(found),
+        measured.state,
+        measured.verdict,
+        measured.snapshot,
+        _facts(measured),
         bad,
-        max(found.due - sum(bool(b.due) for b in bad), 0),
+        max(measured.due - sum(bool(b.due) for b in bad), 0),
         trigger,
-        found.stop,
-        found.merges,
+        measured.stop,
+        measured.merges,
         grid,
         held,
         bought_of(held, edits),
@@ -189,15 +189,15 @@ def _bad(row: dict[str, Any]) -> Bad:
     return Bad(row["partition"] or "", bucket, runs, files, size, *due)
 
 
-def _facts(found: Measured) -> tuple[tuple[str, str], ...]:
-    reads = ((_one(found.opened), "runs a read opens"),) if found.merges else ()
+def _facts(measured: Measured) -> tuple[tuple[str, str], ...]:
+    reads = ((_one(measured.opened), "runs a read opens"),) if measured.merges else ()
     return (
-        (fmt.short_count(found.buckets.num_rows), "buckets"),
-        (fmt.short_count(found.due), "due"),
+        (fmt.short_count(measured.buckets.num_rows), "buckets"),
+        (fmt.short_count(measured.due), "due"),
         *reads,
-        (fmt.count(found.files) if found.files < 100_000 else fmt.short_count(found.files), "files"),
-        (fmt.bytes_text(found.bytes), "live"),
-        (fmt.short_count(found.rows), "rows stored"),
+        (fmt.count(measured.files) if measured.files < 100_000 else fmt.short_count(measured.files), "files"),
+        (fmt.bytes_text(measured.bytes), "live"),
+        (fmt.short_count(measured.rows), "rows stored"),
     )
 
 

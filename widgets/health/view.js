@@ -58,7 +58,7 @@ function renderHealth({ model, el }) {
   }
   function toggle(id) {
     const chosen = model.get("chosen") || [];
-    lwSet(model, { chosen: chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id] });
+    lwSet(model, { chosen: chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id] });
   }
   // A workbench shows the bucket that is asked for.
   function open(id) {
@@ -88,11 +88,11 @@ function renderHealth({ model, el }) {
   };
   const list = () => [...host.querySelectorAll(".bad")];
   const step = (by) => () => {
-    const all = list(), at = all.findIndex((one) => one.dataset.bucket === model.get("opened"));
+    const all = list(), at = all.findIndex((each) => each.dataset.bucket === model.get("opened"));
     const to = all[Math.min(Math.max(at + by, 0), all.length - 1)];
     if (to) { lwSet(model, { opened: to.dataset.bucket }); stage.say(to.getAttribute("aria-label")); }
   };
-  const tick = () => { if (!model.get("static") && list().some((one) => one.dataset.bucket === model.get("opened"))) toggle(model.get("opened")); };
+  const tick = () => { if (!model.get("static") && list().some((each) => each.dataset.bucket === model.get("opened"))) toggle(model.get("opened")); };
   lwKeys(host, { ArrowLeft: move(-1), ArrowRight: move(1), ArrowUp: step(-1), ArrowDown: step(1), " ": tick, Enter: () => { if (model.get("opened")) open(model.get("opened")); } });
   function acts() {
     const f = frame(), running = model.get("progress");

@@ -45,7 +45,7 @@ class TableHealth(WorkingView):
     """
 
     chart = Asked(x="bucket", y="runs", kind="bars", how="max")
-    _esm = module("health/view.js", "renderHealth")
+    _esm = module("health")
     verbs = ("compact", "cancel", "choose_due")
     opened = traitlets.Unicode("").tag(sync=True)
     colour_by = traitlets.Enum(COLOURS, "runs").tag(sync=True)

@@ -50,7 +50,7 @@ class CommitStory:
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
     """The state after a snapshot: live files as `inspect.levels()` gives them, and their sums. What the
-    commit after it did is `Moments.then`: it may come later."""
+    commit after it did is a `Moments.story`: it may come later."""
 
     snapshot: int | None
     files: pa.Table
@@ -152,13 +152,13 @@ class Moments:
         with self._reading:
             return self.source.inspect.stays()
 
-    def then(self, snapshot: int) -> CommitStory | None:
-        """What the commit after `snapshot` did; None if that is the newest. While another thread reads the
-        stories this says so instead of waiting."""
+    def story(self, snapshot: int) -> CommitStory | None:
+        """What a commit did; None where there is none. While another thread reads the stories this says so
+        instead of waiting."""
         if not self._reading.acquire(timeout=PATIENCE):
-            return CommitStory(snapshot + 1, "", f"#{snapshot + 1}: the history is being read …")
+            return CommitStory(snapshot, "", f"#{snapshot}: the history is being read …")
         try:
-            return self.stories().get(snapshot + 1)
+            return self.stories().get(snapshot)
         finally:
             self._reading.release()
 

@@ -35,7 +35,7 @@ class Sent:
     def of(cls, history: History, before: "Sent | None" = None) -> "Sent":
         """The history as bytes; where it only goes on from `before`, the base stays and the tail grows."""
         if before is not None and _goes_on(before, history):
-            tail = packed(history, before.rows, known=before.history)
+            tail = packed(history, before.rows, sent=before.history)
             return cls(before.history, before.base, before.rows, tail)
         return cls(history, packed(history), len(history))
 
@@ -52,8 +52,8 @@ def _goes_on(before: Sent, history: History) -> bool:
     return bool(np.array_equal(np.argsort(history.newness[:count]), np.argsort(old.newness)))
 
 
-def packed(history: History, start: int = 0, *, known: History | None = None) -> bytes:
-    """The rows of a history from `start` on; with `known` what went among the earlier ones since then."""
+def packed(history: History, start: int = 0, *, sent: History | None = None) -> bytes:
+    """The rows of a history from `start` on; with `sent` what went among the earlier ones since then."""
     edits = history.edits.slice(start)
     part = slice(start, None)
     columns: list[tuple[str, np.ndarray]] = [
@@ -77,10 +77,10 @@ def packed(history: History, start: int = 0, *, known: History | None = None) ->
     for name, column in (("names", "file_name"), ("low_keys", "min_key"), ("high_keys", "max_key")):
         head[name] = edits[column].to_pylist()
     head["sources"] = pc.fill_null(edits["file_source"], "").to_pylist()
-    if known is not None:
-        gone = np.flatnonzero(history.removed[:start] != known.removed[:start])
+    if sent is not None:
+        gone = np.flatnonzero(history.removed[:start] != sent.removed[:start])
         columns += [("gone", gone), ("gone_in", history.removed[gone])]
-        head["after"] = known.last
+        head["after"] = sent.last
     return _bytes(head, columns, {"low": history.low[part], "high": history.high[part]})
 
 

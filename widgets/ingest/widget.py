@@ -71,7 +71,7 @@ class IngestProgress(View):
     'done'
     """
 
-    _esm = module("ingest/view.js", "renderIngest")
+    _esm = module("ingest")
     verbs = ("pause", "resume", "stop", "retry")
     cards: traitlets.List[Any] = traitlets.List().tag(sync=True)
     """Names and values of each chunk's card, as the source describes it; empty beyond 600 chunks."""

@@ -30,23 +30,23 @@ class Shared:
     def join(self, other: "Shared", name: str) -> None:
         """Share the trait; the value of this side holds, unless only the other has any."""
         with LINKING:
-            for one, two in ((self, other), (other, self)):
-                beside = one.beside.get(name, ())
+            for side, two in ((self, other), (other, self)):
+                beside = side.beside.get(name, ())
                 if not beside:
-                    one.owner.observe(one.changed, name)
-                one.beside[name] = (*beside, two)
+                    side.owner.observe(side.changed, name)
+                side.beside[name] = (*beside, two)
         holds = getattr(self.owner, name) or not getattr(other.owner, name)
         (self if holds else other).spread(name)
 
     def part(self, other: "Shared") -> None:
         """Share nothing more with the other; both keep their values."""
         with LINKING:
-            for one, two in ((self, other), (other, self)):
-                for name, beside in tuple(one.beside.items()):
-                    one.beside[name] = tuple(each for each in beside if each is not two)
-                    if not one.beside[name]:
-                        del one.beside[name]
-                        one.owner.unobserve(one.changed, name)
+            for side, two in ((self, other), (other, self)):
+                for name, beside in tuple(side.beside.items()):
+                    side.beside[name] = tuple(each for each in beside if each is not two)
+                    if not side.beside[name]:
+                        del side.beside[name]
+                        side.owner.unobserve(side.changed, name)
 
     def group(self, name: str) -> list["Shared"]:
         """This one and all that have its value, the nearest first."""

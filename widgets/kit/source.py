@@ -41,6 +41,8 @@ class Source(Protocol):
 def require_source(source: object, view: str) -> None:
     """Raise InvalidRequest for a path, a number, a list, a scan, a lake or None where a view takes a
     table or what has the form of one."""
+    if hasattr(source, "inspect"):
+        return
     others = str | bytes | os.PathLike | numbers.Number | Sequence | Mapping
     if source is not None and not isinstance(source, others | ts.Scan | ts.Lake):
         return

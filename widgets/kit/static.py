@@ -12,6 +12,7 @@ from widgets.kit.svg import Figure, esc, fit, group, line, live, num, rect, stac
 from widgets.kit.theme import var
 
 HEAD, FOOT = 44, 30
+HINT = "run the cell for the live view"
 SHOWN = "application/vnd.tablestore.view+json"
 
 
@@ -36,7 +37,7 @@ def footer(width: float, note: str) -> Figure:
     body = line(16, 2, width - 16, 2) + rect(16, 8, 48, 18, rx=9, fill="none", stroke=var("line2"))
     body += text(40, 21, "static", size=11, text_anchor="middle") + text(72, 21, note, size=11)
     if width >= 560:
-        body += text(width - 16, 21, "run the cell for the live view", size=11, text_anchor="end")
+        body += text(width - 16, 21, HINT, size=11, text_anchor="end")
     return Figure(width, FOOT, body)
 
 
@@ -46,9 +47,9 @@ def image(svg: str, *, alt: str) -> str:
     return f'<img src="data:image/svg+xml;base64,{packed}" alt="{esc(alt)}" style="max-width:100%">'
 
 
-def mimebundle(made: Any, *, text: str, html: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The MIME bundle that a widget `made`, with its text form and its static picture."""
-    data = dict(made[0] if isinstance(made, tuple) else made or {})
+def mimebundle(bundle: Any, *, text: str, html: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The MIME bundle that a widget, `bundle`, with its text form and its static picture."""
+    data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
     return data | {SHOWN: {"version": 1}, "text/plain": text, "text/html": html}, {}
 
 

@@ -19,7 +19,7 @@ from widgets.chart.axes import Asked
 from widgets.chart.plot import chart_of_rows
 from widgets.kit import format as fmt
 from widgets.kit import svg
-from widgets.kit.assets import Assets, loader, of_kernel
+from widgets.kit.assets import Assets, loader, of_kernel, renderer
 from widgets.kit.links import LINKING, Shared
 from widgets.kit.page import page
 from widgets.kit.source import Inspect, Source, is_bucket, option_map, require_source, title_of
@@ -27,17 +27,14 @@ from widgets.kit.static import frame, framed, image, mimebundle
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 
-HERE = Path(__file__).parent.parent  # the folder of all views
 LEAST_WIDTH = 240
 LINKED = ("snapshot", "key_range", "opened", "plan")
 __all__ = ["LINKED", "Inspect", "Source", "View", "module", "option_map", "require_source", "title_of"]
 
 
-def module(name: str, function: str) -> str:
-    """The ES module of a view: `function` of its module `name`, which the kernel's assets carry."""
-    if not (HERE / name).exists():
-        raise FileNotFoundError(HERE / name)
-    return loader(function)
+def module(kind: str) -> str:
+    """The ES module of the view whose folder is `kind`; the kernel's assets carry its code."""
+    return loader(renderer(kind))
 
 
 class SnapshotId(traitlets.Int[int | None, int | None]):

@@ -41,7 +41,7 @@ class LakeHealth(WorkingView):
     """
 
     chart = Asked(x="table", y="bytes")
-    _esm = module("lake_health/view.js", "renderLakeHealth")
+    _esm = module("lake_health")
     verbs = ("stop",)
     table = traitlets.Unicode("").tag(sync=True)
     bench = traitlets.Instance(Workbench, allow_none=True).tag(sync=True, to_json=_reference)

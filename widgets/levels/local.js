@@ -23,10 +23,10 @@ function lvWide(words, size = 12, bold = false) {
 }
 // The files of the moment with their place on the bucket's axis, 0 … 1.
 function lvFiles(history, at, place) {
-  const f = history.facts, known = history.axes[place];
+  const f = history.facts, axis = history.axes[place];
   let least = Infinity, most = -Infinity;
   for (const i of at) { least = Math.min(least, f.low[i]); most = Math.max(most, f.high[i]); }
-  if (known) [least, most] = known;
+  if (axis) [least, most] = axis;
   const span = most - least, share = (v) => (Number.isNaN(v) ? v : span > 0 ? (v - least) / span : 0.5);
   const first = Math.min(...at.map((i) => f.min_sequence[i])), last = Math.max(...at.map((i) => f.max_sequence[i]));
   const long = Math.max(last - first, 1), clip = (v) => Math.min(Math.max(v, 0), 1);
@@ -44,8 +44,8 @@ const lvKnown = new WeakMap();
 function lvRows(history, snapshot, place, stop) {
   if (snapshot === history.last) return { slots: 0, used: new Set() };
   if (!lvKnown.has(history)) lvKnown.set(history, new Map());
-  const known = lvKnown.get(history);
-  if (known.has(place)) return known.get(place);
+  const kept = lvKnown.get(history);
+  if (kept.has(place)) return kept.get(place);
   const f = history.facts, mine = history.places.indexOf(place), used = new Set(), turns = [];
   for (let i = 0; i < f.level.length; i++) {
     if (f.place[i] !== mine) continue;
@@ -54,9 +54,9 @@ function lvRows(history, snapshot, place, stop) {
   }
   let now = 0, most = 0;
   for (const [, by] of turns.sort((a, b) => a[0] - b[0] || a[1] - b[1])) { now += by; most = Math.max(most, now); }
-  const found = { slots: Math.min(most, stop), used };
-  known.set(place, found);
-  return found;
+  const lanes = { slots: Math.min(most, stop), used };
+  kept.set(place, lanes);
+  return lanes;
 }
 function lvLanes(files, keyed, { num_levels, kept }) {
   if (!keyed) {
@@ -267,19 +267,19 @@ function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fil
 function lvStrip(steps, runs, sheet, { top, left, right, low, high, px }) {
   const bottom = top + LV.strip - 8, parts = [lvText(LV.margin, bottom - 14, "runs to read", { size: 11 }), lvText(LV.margin, bottom, "per key", { size: 11 })];
   if (!steps.length) return parts.join("") + lvLine(left, bottom, right, bottom, "line2");
-  const found = [];
+  const plateaus = [];
   steps.forEach(([x, count], n) => {
     const until = n + 1 < steps.length ? steps[n + 1][0] : 1;
     if (until <= low || x >= high || !count) return;
-    const from = px(Math.max(x, low)), to = px(Math.min(until, high)), last = found[found.length - 1];
+    const from = px(Math.max(x, low)), to = px(Math.min(until, high)), last = plateaus[plateaus.length - 1];
     if (last && to - from < 2 && count < last[2]) last[1] = to;
     else if (last && last[2] === count && from - last[1] < 2) last[1] = to;
-    else found.push([from, to, count]);
+    else plateaus.push([from, to, count]);
   });
   const tallest = Math.max(...steps.map((s) => s[1])), scale = (LV.strip - 16) / Math.max(sheet.stop, tallest);
   let area = "", edge = "", numbers = "", peak = 0;
-  found.forEach(([from, to, count], n) => {
-    const above = (o) => !o || o[2] < count, end = above(found[n - 1]) && above(found[n + 1]) ? Math.max(to, from + 2) : to;
+  plateaus.forEach(([from, to, count], n) => {
+    const above = (o) => !o || o[2] < count, end = above(plateaus[n - 1]) && above(plateaus[n + 1]) ? Math.max(to, from + 2) : to;
     const tall = count * scale, wide = end - from;
     peak = Math.max(peak, count);
     area += `M${lvNum(from)} ${lvNum(bottom)}v${lvNum(-tall)}h${lvNum(wide)}v${lvNum(tall)}z`;

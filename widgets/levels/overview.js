@@ -1,11 +1,11 @@
 // The overview of buckets at another moment: shade, ring and dot of each cell, bytes a partition, and the counts.
 function levelsOverview(host, cells, sheet, by) {
-  const known = new Map(cells.map((c) => [c.id, c])), steps = sheet.fills.length, share = (part, c) => (c.rows ? part / c.rows : 0);
+  const byId = new Map(cells.map((c) => [c.id, c])), steps = sheet.fills.length, share = (part, c) => (c.rows ? part / c.rows : 0);
   const value = (c) => (by === "deletes" || by === "masked" ? share(c[by], c) : c[by]);
-  const drawn = [...host.querySelectorAll(".cell")], seen = drawn.map((g) => known.get(g.dataset.bucket)).filter(Boolean);
+  const drawn = [...host.querySelectorAll(".cell")], seen = drawn.map((g) => byId.get(g.dataset.bucket)).filter(Boolean);
   const largest = by === "runs" ? sheet.stop : Math.max(...seen.map(value), 0), sums = new Map();
   for (const g of drawn) {
-    const c = known.get(g.dataset.bucket), box = g.querySelector(".box");
+    const c = byId.get(g.dataset.bucket), box = g.querySelector(".box");
     g.querySelectorAll(".sign").forEach((sign) => sign.remove());
     g.style.visibility = c ? "" : "hidden";
     if (!c) continue;

@@ -13,9 +13,9 @@ function renderLevels({ model, el }) {
   const whole = lwButton("", "show or hide the overview of all buckets", () => { unfolded = !unfolded; draw(); }, { text: "All buckets" });
   const paint = lwEl("span", { class: "lw-tools" }, lwEl("span", { class: "lw-sub" }, "colour by"), shade);
   const row = lwEl("div", { class: "lw-row2" }, whole, paint, lwEl("span", { class: "lw-gap" }), worst);
-  const one = lwEl("div", { class: "lw-one" }, opened, host, strip);
+  const frameBox = lwEl("div", { class: "lw-one" }, opened, host, strip);
   stage.tools.append(fill, mode, reset);
-  stage.body.append(row, over, one);
+  stage.body.append(row, over, frameBox);
   const card = lwCard(stage), motion = levelsMotion(host);
   let svg = null, drag = null, history = null, shown = {};
   let unfolded = !el.closest(".lw-bench"); // a workbench shows one bucket; its overview opens on demand
@@ -29,8 +29,8 @@ function renderLevels({ model, el }) {
     const own = f.svg && JSON.stringify(f.of || []) === JSON.stringify([at, place, mode, fill_by, view]);
     if (!own && model.get("static") && model.get("edits") && history && !history.covers(at)) return { ...f, title: `Levels at #${at}`, drawn: "python", error: absent(at) };
     if (own || at == null || !f.sheet || !history || !history.covers(at)) return { ...f, drawn: "python" };
-    const one = levelsPicture(history, at, place, f.sheet, { width: f.sheet.width, mode, view, fill_by });
-    const words = { title: `Levels at #${at}`, subtitle: [one.many, one.total, ...(f.sheet.placed ? [one.where] : [])].join(" · ") };
+    const drawn = levelsPicture(history, at, place, f.sheet, { width: f.sheet.width, mode, view, fill_by });
+    const words = { title: `Levels at #${at}`, subtitle: [drawn.many, drawn.total, ...(f.sheet.placed ? [drawn.where] : [])].join(" · ") };
     if (f.overview) {
       const cells = history.cells(at), all = (name) => cells.reduce((sum, c) => sum + c[name], 0);
       const parts = [lwPlural(new Set(cells.map((c) => c.id.slice(0, c.id.lastIndexOf("/")))).size, "partition"), lwPlural(cells.length, "bucket")];
@@ -39,7 +39,7 @@ function renderLevels({ model, el }) {
     }
     if (f.sheet.window) words.subtitle += " · " + f.sheet.window;
     if (!f.sheet.placed) words.whole = history.cells(at);
-    return { ...f, ...one, ...words, error: null, drawn: "page" };
+    return { ...f, ...drawn, ...words, error: null, drawn: "page" };
   }
   const absent = (at) => ({ what: "This part is not in the file.", text: `levels of #${at}; in the file: #${history.first} – #${history.last}`, next: "Open the table with a kernel." });
   async function read() {
@@ -123,7 +123,7 @@ function renderLevels({ model, el }) {
     row.hidden = opened.hidden = !f.overview;
     over.hidden = paint.hidden = !f.overview || !unfolded;
     whole.setAttribute("aria-expanded", String(unfolded));
-    one.classList.toggle("lw-framed", Boolean(f.overview) && unfolded);
+    frameBox.classList.toggle("lw-framed", Boolean(f.overview) && unfolded);
     if (!f.overview) return;
     over.innerHTML = f.overview;
     if (f.cells) levelsOverview(over, f.cells, f.sheet.cells, model.get("colour_by"));

@@ -69,7 +69,7 @@ class LsmLevels(WorkingView):
     """
 
     chart = Asked(x="level", y="bytes", kind="bars")
-    _esm = module("levels/view.js", "renderLevels")
+    _esm = module("levels")
     links = (*LINKED, "selected")
     mode: traitlets.Enum[Mode] = traitlets.Enum(MODES, "keys").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)

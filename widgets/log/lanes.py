@@ -155,10 +155,10 @@ def _borders(model: LogModel) -> list[int]:
     return borders
 
 
-def _inner(scale: OffsetAxis, one: OffsetGroup, borders: Sequence[int], y: float) -> str:
+def _inner(scale: OffsetAxis, group_: OffsetGroup, borders: Sequence[int], y: float) -> str:
     """The transactions in a segment, where there is room for their borders."""
-    inside = sorted({scale.x(place) for place in borders if one.begin < place < one.end})
-    if not inside or (scale.x(one.end) - scale.x(one.begin)) / (len(inside) + 1) < 4:
+    inside = sorted({scale.x(place) for place in borders if group_.begin < place < group_.end})
+    if not inside or (scale.x(group_.end) - scale.x(group_.begin)) / (len(inside) + 1) < 4:
         return ""
     return path([f"M{num(x - 0.5)} {num(y + 1)}v{BOX - 2}" for x in inside], stroke=var("edge"), fill="none")
 
@@ -192,24 +192,28 @@ def _card(
     return name, facts
 
 
-def _rows_of(one: LogSegment) -> Any:
-    return one.rows
+def _rows_of(segment: LogSegment) -> Any:
+    return segment.rows
 
 
-def _bytes_of(one: LogSegment) -> Any:
-    return one.bytes
+def _bytes_of(segment: LogSegment) -> Any:
+    return segment.bytes
 
 
 def _transaction_of(model: LogModel, file: LogSegment) -> Transaction | None:
     return next((transaction for transaction in model.transactions if transaction.start == file.start), None)
 
 
-def mark_text(one: Transaction | None) -> str:
+def mark_text(transaction: Transaction | None) -> str:
     """Whose commit a transaction is."""
-    if one is None or one.user is None:
+    if transaction is None or transaction.user is None:
         return "none: its rows were seen at once"
-    number = "" if one.identifier is None or one.identifier >= 1 << 62 else f" · batch {one.identifier}"
-    return f"{fmt.value(one.user)}{number}"
+    number = (
+        ""
+        if transaction.identifier is None or transaction.identifier >= 1 << 62
+        else f" · batch {transaction.identifier}"
+    )
+    return f"{fmt.value(transaction.user)}{number}"
 
 
 def _ticks(model: LogModel, scale: OffsetAxis, y: float, width: float) -> str:

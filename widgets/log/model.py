@@ -191,14 +191,14 @@ def _segment(rows: Sequence[Mapping[str, object]]) -> LogSegment:
     def per_bucket(name: str) -> dict[int, int]:
         return {int(str(row["bucket"])): int(str(row[name])) for row in rows}
 
-    one: Mapping[str, object] = rows[0]
-    first_time, last_time = one["first_time"], one["last_time"]
+    first: Mapping[str, object] = rows[0]
+    first_time, last_time = first["first_time"], first["last_time"]
     assert isinstance(first_time, datetime)
     assert isinstance(last_time, datetime)
     return LogSegment(
-        str(one["file_name"]),
-        int(str(one["first"])),
-        int(str(one["last"])),
+        str(first["file_name"]),
+        int(str(first["first"])),
+        int(str(first["last"])),
         per_bucket("start"),
         per_bucket("end"),
         per_bucket("record_count"),
@@ -235,12 +235,12 @@ def snapshots_of(table: pa.Table) -> tuple[NamedSnapshot, ...]:
 
 def offsets_text(offsets: Offsets, buckets: Iterable[int] | None = None) -> str:
     """`20` of one bucket, `0: 20 · 1: 31` of several; of more than four their sum."""
-    found = {b: offsets.get(b, 0) for b in (sorted(offsets) if buckets is None else buckets)}
-    if len(found) == 1:
-        return fmt.count(next(iter(found.values())))
-    if len(found) > 4:
-        return f"{sum(found.values()):,} in {len(found)} buckets"
-    return " · ".join(f"{bucket}: {offset:,}" for bucket, offset in found.items())
+    shown = {b: offsets.get(b, 0) for b in (sorted(offsets) if buckets is None else buckets)}
+    if len(shown) == 1:
+        return fmt.count(next(iter(shown.values())))
+    if len(shown) > 4:
+        return f"{sum(shown.values()):,} in {len(shown)} buckets"
+    return " · ".join(f"{bucket}: {offset:,}" for bucket, offset in shown.items())
 
 
 def kept_in(model: LogModel) -> str:
@@ -271,7 +271,7 @@ def text_form(model: LogModel) -> str:
 def _held(model: LogModel) -> str:
     if model.topic is not None:
         return ", in segments that the brokers keep for themselves"
-    rolled_up = sum(one.rolled_up for one in model.files)
+    rolled_up = sum(segment.rolled_up for segment in model.files)
     files = fmt.plural(len(model.files) - rolled_up, "single file")
     more = f", {fmt.plural(rolled_up, 'segment')}" if rolled_up else ""
     return f", {files}{more}, {fmt.plural(model.rows or 0, 'row')}, {fmt.bytes_text(model.size)}"
@@ -287,8 +287,8 @@ def _newest_text(model: LogModel) -> str:
 def _snapshot_lines(model: LogModel) -> list[str]:
     shown = model.snapshots[-5:]
     return [
-        f"{GLYPHS.get(one.kind, '?')} {fmt.snapshot_id(one.id)} {one.kind} at "
-        f"{fmt.ABSENT if one.offsets is None else offsets_text(one.offsets, model.shown)} by "
-        f"{fmt.value(one.user)}"
-        for one in shown
+        f"{GLYPHS.get(snapshot.kind, '?')} {fmt.snapshot_id(snapshot.id)} {snapshot.kind} at "
+        f"{fmt.ABSENT if snapshot.offsets is None else offsets_text(snapshot.offsets, model.shown)} by "
+        f"{fmt.value(snapshot.user)}"
+        for snapshot in shown
     ]

@@ -67,41 +67,41 @@ class ReaderModel:
     @property
     def switch(self) -> Mapping[int, int] | None:
         """The offsets at which it goes from files to the log, the last time; None if it does not."""
-        found = None
+        stop = None
         before: ReaderStep | None = None
         for step in (*self.taken, *self.planned):
             if before is not None and before.kind != "log" and step.kind == "log":
-                found = before.stop
+                stop = before.stop
             before = step
-        if found is None and before is not None and before.kind == "state":
+        if stop is None and before is not None and before.kind == "state":
             return before.stop  # the log has nothing for it yet
-        return found
+        return stop
 
 
 def offsets_of_cursor(cursor: str) -> dict[int, int] | None:
     """The offsets of the log in a cursor; None of one among files."""
     try:
-        found = json.loads(cursor).get("log")
+        offsets = json.loads(cursor).get("log")
     except (ValueError, AttributeError):
         return None
-    return None if found is None else {int(bucket): int(offset) for bucket, offset in found.items()}
+    return None if offsets is None else {int(bucket): int(offset) for bucket, offset in offsets.items()}
 
 
 def steps_of(changes: Iterable[StreamStep], start: Mapping[int, int] | None) -> tuple[ReaderStep, ...]:
     """The steps of a stream that begins at `start`; those of the log, or of files, in a row as one
     with the reason of the first."""
-    found: list[ReaderStep] = []
+    steps: list[ReaderStep] = []
     for change in changes:
         stop = offsets_of_cursor(change.cursor)
         kind: Kind = "state" if change.full else "log" if change.source == "log" else "files"
         step = ReaderStep(kind, change.snapshot, start, stop, change.reason or "", first=change.snapshot)
         start = stop
-        last = found[-1] if found else None
+        last = steps[-1] if steps else None
         if last is not None and last.kind == kind and kind != "state":
             step = replace(step, start=last.start, reason=last.reason, count=last.count + 1, first=last.first)
-            found.pop()
-        found.append(step)
-    return tuple(found)
+            steps.pop()
+        steps.append(step)
+    return tuple(steps)
 
 
 def step_words(step: ReaderStep) -> str:

@@ -70,7 +70,7 @@ class LogAndLake(WatchingView):
 
     links = ()
     chart = Asked(x="bucket", y="record_count", kind="bars")
-    _esm = module("log/view.js", "renderLog")
+    _esm = module("log")
     bucket = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(
@@ -112,9 +112,9 @@ class LogAndLake(WatchingView):
     @traitlets.validate("bucket")
     def _known_bucket(self, proposal: Mapping[str, Any]) -> int | None:
         bucket: int | None = proposal["value"]
-        known = sorted(self._log.end)
-        if bucket is not None and bucket not in known:
-            raise traitlets.TraitError(f"bucket {bucket} is none of the log's: 0 to {known[-1]}")
+        buckets = sorted(self._log.end)
+        if bucket is not None and bucket not in buckets:
+            raise traitlets.TraitError(f"bucket {bucket} is none of the log's: 0 to {buckets[-1]}")
         return bucket
 
     @property
@@ -207,21 +207,21 @@ class LogAndLake(WatchingView):
             title = _title_of(self._start)
         if self._stream_end:
             return ReaderModel(title, taken, place, (), self._stream_end, failed=True)
-        found: list[StreamStep] = []
+        coming: list[StreamStep] = []
         failed, end = False, "then it waits for rows"
         try:
             steps_now = self._table.stream(start=start, follow=False, normalize=self._normalize)
             for step in itertools.islice(steps_now, PLANNED):
-                found.append(step)
+                coming.append(step)
                 if step.source == "log":  # up to the visible end
                     break
-            if len(found) == PLANNED:
+            if len(coming) == PLANNED:
                 end = "and so on"
         except ts.TablestoreError as error:
             failed, end = True, f"{type(error).__name__}: {error}"
-        if not found and not failed:
+        if not coming and not failed:
             end = "it has read all that is visible, and waits for rows"
-        return ReaderModel(title, taken, place, steps_of(found, place), end, failed)
+        return ReaderModel(title, taken, place, steps_of(coming, place), end, failed)
 
     @property
     def _normalize(self) -> bool | None:
@@ -287,16 +287,16 @@ def _reader_of(reader: Any) -> tuple[Start | None, list[StreamStep], Iterator[St
     )
 
 
-def _is_step(found: object) -> bool:
-    return isinstance(getattr(found, "cursor", None), str) and hasattr(found, "source")
+def _is_step(step: object) -> bool:
+    return isinstance(getattr(step, "cursor", None), str) and hasattr(step, "source")
 
 
 def _place_of(start: Start) -> dict[int, int] | None:
     """The offsets of a cursor, or of {"log": offsets}; None of other starts."""
     if isinstance(start, str):
         return offsets_of_cursor(start)
-    found = start.get("log")
-    return {int(b): int(o) for b, o in found.items()} if isinstance(found, Mapping) else None
+    offsets = start.get("log")
+    return {int(b): int(o) for b, o in offsets.items()} if isinstance(offsets, Mapping) else None
 
 
 def _title_of(start: Start | None) -> str:
@@ -312,9 +312,9 @@ def _title_of(start: Start | None) -> str:
 def _recent(segments: Sequence[LogSegment]) -> dict[int, int]:
     """The offsets behind which there are `MOST_TRANSACTIONS` at most, or one file."""
     count, start = 0, dict(segments[-1].start)
-    for one in reversed(segments):
-        count += one.transactions
-        if count > MOST_TRANSACTIONS and one is not segments[-1]:
+    for segment in reversed(segments):
+        count += segment.transactions
+        if count > MOST_TRANSACTIONS and segment is not segments[-1]:
             break
-        start.update(one.start)
+        start.update(segment.start)
     return start

@@ -52,7 +52,7 @@ class MaintenanceView(WatchingView):
     """
 
     links = ()
-    _esm = module("maintenance/view.js", "renderMaintenance")
+    _esm = module("maintenance")
     verbs = ("pause", "resume", "stop")
 
     def __init__(

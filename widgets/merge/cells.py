@@ -122,7 +122,7 @@ def spoken_output(step: KeyStep, column: str) -> str:
 def cards(model: MergeModel, *, cursor: int, columns: tuple[str, ...]) -> dict[str, list[list[str]]]:
     """What the hover card says: of each input by `step|run`, of each output by `step|out`, of columns of the
     current key by `step|…|column`."""
-    found: dict[str, list[list[str]]] = {}
+    rows_of: dict[str, list[list[str]]] = {}
     for at, step in enumerate(model.steps):
         for run, entry in step.inputs.items():
             name = next((r.name for r in model.runs if r.number == run), "")
@@ -132,25 +132,25 @@ def cards(model: MergeModel, *, cursor: int, columns: tuple[str, ...]) -> dict[s
                 ["sequence", str(entry.sequence)],
             ]
             rows += [[c, "null" if v is None else v] for c, v in list(entry.values.items())[:8]]
-            found[f"{at}|{run}"] = rows + ([["became", entry.part]] if at <= cursor else [])
+            rows_of[f"{at}|{run}"] = rows + ([["became", entry.part]] if at <= cursor else [])
         if at <= cursor:
             rows = [[f"key {fmt.key(step.key)}", step.fate]]
             rows += [[c, "null" if v is None else v] for c, v in list(step.values.items())[:8] if step.there]
-            found[f"{at}|out"] = rows
-    return found
+            rows_of[f"{at}|out"] = rows
+    return rows_of
 
 
 def column_cards(model: MergeModel, *, cursor: int, columns: tuple[str, ...]) -> dict[str, list[list[str]]]:
     """The same for the columns of the current key: value, what it was to the result, and why."""
     at = max(cursor, 0)
-    step, found = model.steps[at], {}
+    step, rows_of = model.steps[at], {}
     for column in columns:
         for run, entry in step.inputs.items():
             name = next((r.name for r in model.runs if r.number == run), "")
             rows = [[column, name], ["value", entry.values.get(column) or "null"]]
             rows += [["became", entry.parts.get(column, entry.part)]] if cursor >= 0 else []
-            found[f"{at}|{run}|{column}"] = rows
+            rows_of[f"{at}|{run}|{column}"] = rows
         origin = step.origins.get(column)
         if cursor >= 0 and origin is not None:
-            found[f"{at}|out|{column}"] = [[column, step.values.get(column) or "null"], ["why", origin.why]]
-    return found
+            rows_of[f"{at}|out|{column}"] = [[column, step.values.get(column) or "null"], ["why", origin.why]]
+    return rows_of

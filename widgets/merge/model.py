@@ -159,31 +159,31 @@ class MergeModel:
         return next((names for names, guarded in self.groups if column in (*names.split(", "), *guarded)), "")
 
 
-def merge_model(found: MergingRows) -> MergeModel:
+def merge_model(merging: MergingRows) -> MergeModel:
     """The model of a merge; its first `KEYS` keys."""
-    keys = found.primary_key
-    columns = tuple(n for n in found.input_rows.column_names if n not in keys)
-    keys = _beside_partition(found, keys)
-    steps = tuple(_steps(found, keys, columns))
-    everyone = [RunRow(r["run"], r["name"], r["level"], r["rows"]) for r in found.runs.to_pylist()]
+    keys = merging.primary_key
+    columns = tuple(n for n in merging.input_rows.column_names if n not in keys)
+    keys = _beside_partition(merging, keys)
+    steps = tuple(_steps(merging, keys, columns))
+    everyone = [RunRow(r["run"], r["name"], r["level"], r["rows"]) for r in merging.runs.to_pylist()]
     shown = _drawn(everyone, steps)
-    place = getattr(found, "place", None)
+    place = getattr(merging, "place", None)
     oldest = max((row.level for row in everyone), default=0)
     return MergeModel(
-        engine=found.engine,
+        engine=merging.engine,
         key_names=keys,
         runs=tuple(shown),
         hidden_runs=len(everyone) - len(shown),
         steps=steps,
         columns=columns,
-        groups=found.groups,
-        functions=dict(found.functions),
-        output=found.output,
+        groups=merging.groups,
+        functions=dict(merging.functions),
+        output=merging.output,
         place=_place(getattr(place, "partition", ""), getattr(place, "bucket", None)),
         unread=getattr(place, "unread", ""),
         more=bool(getattr(place, "more", False)),
         num_levels=max(oldest + 1, 6),
-        events=getattr(found, "by_event", False),
+        events=getattr(merging, "by_event", False),
     )
 
 
@@ -203,18 +203,18 @@ def _place(partition: str, bucket: int | None) -> str:
     return f"{partition} · bucket {bucket}" if partition else f"bucket {bucket}"
 
 
-def _beside_partition(found: MergingRows, keys: Sequence[str]) -> tuple[str, ...]:
+def _beside_partition(merging: MergingRows, keys: Sequence[str]) -> tuple[str, ...]:
     """The key columns without those of the partition, which is in the title and the same in every row."""
-    partition = getattr(getattr(found, "place", None), "partition", "") or ""
+    partition = getattr(getattr(merging, "place", None), "partition", "") or ""
     named = {part.partition("=")[0] for part in partition.split("/")}
-    constant = {key for key in keys if key in named and len(found.input_rows[key].unique()) == 1}
+    constant = {key for key in keys if key in named and len(merging.input_rows[key].unique()) == 1}
     return tuple(key for key in keys if key not in constant) or tuple(keys)
 
 
-def _steps(found: MergingRows, keys: Sequence[str], columns: Sequence[str]) -> list[KeyStep]:
-    inputs, values = found.inputs.to_pylist(), found.input_rows.to_pylist()
+def _steps(merging: MergingRows, keys: Sequence[str], columns: Sequence[str]) -> list[KeyStep]:
+    inputs, values = merging.inputs.to_pylist(), merging.input_rows.to_pylist()
     parts: dict[int, dict[str, str]] = {}
-    for cell in found.cells.to_pylist():
+    for cell in merging.cells.to_pylist():
         parts.setdefault(cell["input"], {})[cell["column"]] = cell["part"]
     rows: dict[int, dict[int, RunInput]] = {}
     names: dict[int, str] = {}
@@ -229,12 +229,12 @@ def _steps(found: MergingRows, keys: Sequence[str], columns: Sequence[str]) -> l
             parts.get(at, {}),
         )
     origins: dict[int, dict[str, ValueOrigin]] = {}
-    for row in found.columns.to_pylist():
+    for row in merging.columns.to_pylist():
         origins.setdefault(row["step"], {})[row["column"]] = ValueOrigin(row["run"], row["how"], row["why"])
-    made = []
-    for out, entry in zip(found.outputs.to_pylist()[:KEYS], found.output_rows.to_pylist(), strict=False):
+    steps = []
+    for out, entry in zip(merging.outputs.to_pylist()[:KEYS], merging.output_rows.to_pylist(), strict=False):
         number = out["step"]
-        made.append(
+        steps.append(
             KeyStep(
                 names.get(number, ""),
                 rows.get(number, {}),
@@ -247,7 +247,7 @@ def _steps(found: MergingRows, keys: Sequence[str], columns: Sequence[str]) -> l
                 origins.get(number, {}),
             )
         )
-    return made
+    return steps
 
 
 def text_form(model: MergeModel, shown: Sequence[str], cursor: int, *, mode: str = "keys") -> str:
@@ -276,8 +276,8 @@ def _column_lines(model: MergeModel, shown: Sequence[str], cursor: int) -> list[
         entry = step.inputs.get(run.number)
         name = f"{run.name} {entry.kind}" if entry is not None and entry.retracts else run.name
         lines.append([name, *(_in_text(entry, c, cursor >= 0, whole=False) for c in shown)])
-    made = [f"{_out_text(step, c)} {model.name_of(step.origins[c].run)}".rstrip() for c in shown]
-    lines.append([f"out {model.output}".strip(), *(made if cursor >= 0 else [""] * len(shown))])
+    cells = [f"{_out_text(step, c)} {model.name_of(step.origins[c].run)}".rstrip() for c in shown]
+    lines.append([f"out {model.output}".strip(), *(cells if cursor >= 0 else [""] * len(shown))])
     return lines
 
 

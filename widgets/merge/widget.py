@@ -48,7 +48,7 @@ class MergeView(View):
     """
 
     chart = Asked(x="fate")
-    _esm = module("merge/view.js", "renderMerge")
+    _esm = module("merge")
     verbs = ("later", "earlier")
     _events: list[dict[str, Any]] | None = None
     _key: Sequence[str] | str = ()
@@ -146,12 +146,12 @@ class MergeView(View):
         one of events, and what `ts.merging_events` raises; then nothing was fed."""
         if self._events is None:
             raise ts.InvalidRequest("this view is of runs: MergeView.of_events(events, …) takes events")
-        known = list(self._events)
+        before = list(self._events)
         self._events += [dict(event) for event in events]
         try:
             self._merges(engine=self.engine, snapshot=None, opened="", between=None)
         except ts.TablestoreError:
-            self._events = known
+            self._events = before
             raise
         self._stepped = False
         return self.refresh()
@@ -230,7 +230,7 @@ class MergeView(View):
 
     def _load(self) -> None:
         try:
-            found = self._merges(
+            merging = self._merges(
                 engine=self.engine, snapshot=self.snapshot, opened=self.opened, between=self._between()
             )
         except ts.NotFound:
@@ -239,8 +239,8 @@ class MergeView(View):
             self._nothing_there()
             return
         key = self._model.steps[self.cursor].key if 0 <= self.cursor < len(self._model.steps) else None
-        self._found, self._model = found, merge_model(found)
-        place = getattr(found, "place", None)
+        self._found, self._model = merging, merge_model(merging)
+        place = getattr(merging, "place", None)
         if not self.opened and place is not None and place.bucket is not None:
             self.opened = f"{place.partition}/{place.bucket}"
         keys = [step.key for step in self._model.steps]

@@ -120,19 +120,19 @@ def _written(model: PlayModel, share: float) -> int:
     before, after = model.before, model.after
     if before is None or after is None or not before.columns.planned.any():
         return 0
-    taken, made = before.columns, after.columns
+    taken, files = before.columns, after.columns
     low, high = taken.lo[taken.planned].min(), taken.hi[taken.planned].max()
     x = low + share * (high - low)
-    fresh = (made.level == int(model.record["output_level"])) & (made.lo >= low) & (made.hi <= high)
-    wide = (made.hi - made.lo)[fresh].clip(1e-9)
-    part = ((x - made.lo[fresh]) / wide).clip(0, 1)
-    return min(int((made.bytes[fresh] * part).sum()), int(model.record["bytes_written"]))
+    fresh = (files.level == int(model.record["output_level"])) & (files.lo >= low) & (files.hi <= high)
+    wide = (files.hi - files.lo)[fresh].clip(1e-9)
+    part = ((x - files.lo[fresh]) / wide).clip(0, 1)
+    return min(int((files.bytes[fresh] * part).sum()), int(model.record["bytes_written"]))
 
 
 def _levels(model: PlayModel, scene: int, width: float) -> Figure:
-    found = levels_of(model, scene)
-    assert found is not None, "a compaction has levels around it"
-    return levels_figure(found, width=width)
+    levels = levels_of(model, scene)
+    assert levels is not None, "a compaction has levels around it"
+    return levels_figure(levels, width=width)
 
 
 def _below(model: PlayModel, scene: int, width: float) -> Figure:

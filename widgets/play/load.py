@@ -31,8 +31,8 @@ def compaction_of(
         return None
     newest = pc.max(records["snapshot_id"])
     records = records.filter(pc.equal(records["snapshot_id"], newest)).sort_by([("bytes_read", "descending")])
-    found: dict[str, Any] = records.slice(0, 1).to_pylist()[0]
-    return found
+    compaction: dict[str, Any] = records.slice(0, 1).to_pylist()[0]
+    return compaction
 
 
 def play_model(source: Any, record: dict[str, Any]) -> PlayModel:
@@ -90,17 +90,17 @@ def _merged(
     for share in PLACES:
         start = low + max(share - 0.5 / STOPS, 0) * (high - low)
         try:
-            found = source.inspect.merging(
+            merged = source.inspect.merging(
                 snapshot, between=(start, high), runs=None if newest == len(planned) else newest, **place
             )
         except (ts.Unsupported, ts.NotFound) as e:
             return None, (), str(e)
-        part = merge_model(found)
-        fresh = [step for step in part.steps if step.key not in {one.key for one in steps}]
+        part = merge_model(merged)
+        fresh = [step for step in part.steps if step.key not in {each.key for each in steps}]
         if not fresh:
             continue
         steps.append(max(fresh, key=lambda step: len(step.inputs)))
-        end = found.place.last if found.place is not None and found.place.last is not None else high
+        end = merged.place.last if merged.place is not None and merged.place.last is not None else high
         stops.append((end - low) / (high - low) if high > low else 1.0)
         whole = part
     if not steps:

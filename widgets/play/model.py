@@ -137,9 +137,9 @@ _SAYS = {RULE: _rule, TAKES: _takes, MERGES: _merges, RESULT: _result}
 def facts(model: PlayModel) -> list[tuple[str, str, str]]:
     """(what, before, after) of the bucket, then what the compaction read and wrote."""
     record, before, after = model.record, model.before, model.after
-    found: list[tuple[str, str, str]] = []
+    pairs: list[tuple[str, str, str]] = []
     if before is not None and after is not None:
-        found += [
+        pairs += [
             ("sorted runs", str(before.runs), str(after.runs)),
             ("files", f"{before.count:,}", f"{after.count:,}"),
             ("bytes", fmt.bytes_text(before.bytes), fmt.bytes_text(after.bytes)),
@@ -148,7 +148,7 @@ def facts(model: PlayModel) -> list[tuple[str, str, str]]:
         ]
     took = "" if record.get("millis") is None else f" in {fmt.duration(record['millis'] / 1000)}"
     cost = fmt.bytes_text(int(record["bytes_written"])) + took
-    return [*found, ("read, written", fmt.bytes_text(int(record["bytes_read"])), cost)]
+    return [*pairs, ("read, written", fmt.bytes_text(int(record["bytes_read"])), cost)]
 
 
 def _peak(model: LsmModel) -> int:
@@ -166,11 +166,11 @@ def text_form(model: PlayModel) -> str:
 
 def taken_runs(before: LsmModel, names: frozenset[str]) -> tuple[TakenRun, ...]:
     """The runs of these files, newest first."""
-    found: list[TakenRun] = []
+    runs: list[TakenRun] = []
     for lane in before.lanes:
         files: Sequence[Any] = [file for file in lane.files if file.name in names]
         if files:
             name = f"L0 {files[0].origin}" if lane.level == 0 and lane.merged < 2 else f"L{lane.level}"
             sizes = sum(file.bytes for file in files), sum(file.rows for file in files)
-            found.append(TakenRun(lane.level, name, len(files), *sizes))
-    return tuple(found)
+            runs.append(TakenRun(lane.level, name, len(files), *sizes))
+    return tuple(runs)

@@ -32,7 +32,7 @@ class CompactionPlay(View):
     '4 → 3 rows, ... KiB → ... KiB; runs 2 → 1.'
     """
 
-    _esm = module("play/view.js", "renderPlay")
+    _esm = module("play")
     links = ("snapshot", "opened")
     index = traitlets.Int(0).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)

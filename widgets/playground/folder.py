@@ -2,6 +2,7 @@
 
     index.html  game.html  …   a page each: picture, recipe, and the scripts of its views
     python.js  engine.js       what all share; a browser keeps them, so only the first page loads them
+                               (what the pages import as bytecode, the rest as source)
 
 Nothing refers outside the folder. It is served by any web server and opened from a disk, too: all data are
 scripts, because a page of a disk may load nothing else. Called by `./workbench docs --playground`.
@@ -9,7 +10,6 @@ scripts, because a page of a disk may load nothing else. Called by `./workbench 
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import zipfile
@@ -22,7 +22,7 @@ import traitlets
 from widgets.kit.page import boot, page
 from widgets.playground import pyodide
 from widgets.playground.lesson import waiting
-from widgets.playground.recipes import Recipe, views_of
+from widgets.playground.recipes import EXAMPLES, Recipe, views_of
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = Path(__file__).parent / "columns"
@@ -52,10 +52,9 @@ def _files() -> dict[str, Path]:
         parts = path.relative_to(ROOT).parts
         if parts[1] not in NOT_NEEDED:
             files["/".join(parts)] = path
-    for path in (ROOT / "widgets").rglob("*.*"):
+    for path in (ROOT / "widgets").rglob("*.py"):
         parts = path.relative_to(ROOT).parts
-        wanted = path.suffix in (".py", ".js", ".css") and "labextension" not in parts
-        if wanted and COLUMNS not in path.parents and parts[1] != "__init__.py":
+        if "labextension" not in parts and COLUMNS not in path.parents and parts[1] != "__init__.py":
             files["/".join(parts)] = path
     for path in COLUMNS.rglob("*.py"):
         files[f"columns/{path.relative_to(COLUMNS).as_posix()}"] = path
@@ -66,14 +65,14 @@ def _files() -> dict[str, Path]:
     return files
 
 
-def python_script() -> str:
-    """Python as a script."""
-    return f"const lwPython = {json.dumps(pyodide.parts())};\n"
-
-
-def engine_script() -> str:
-    """The engine as a script."""
-    return f'const lwEngine = "{base64.b64encode(engine_zip()).decode()}";\n'
+def shared_scripts() -> dict[str, str]:
+    """Python and the engine as scripts, by the names of their files. Raises NoPyodide."""
+    files = pyodide.packed(engine_zip(), json.dumps(EXAMPLES))
+    engine = {pyodide.ENGINE: files.pop(pyodide.ENGINE)}
+    return {
+        "python.js": f"const lwPython = {json.dumps(files)};\n",
+        "engine.js": f"const lwEngine = {json.dumps(engine)};\n",
+    }
 
 
 def play_page(
@@ -89,7 +88,7 @@ def play_page(
     file; else `python.js` and `engine.js` lie beside it. `intro` is HTML below the title. The views and
     workbenches `before` stay recordings, above `lead`, which is HTML."""
     first = sum(1 + len(getattr(view, "parts", ())) for view in before)
-    after = f"<script>{python_script()}{engine_script()}</script>" if inline else ""
+    after = f"<script>{''.join(shared_scripts().values())}</script>" if inline else ""
     after += _play(recipe, [] if inline else ["python.js", "engine.js"], first=first)
     views = [*before, *views_of(recipe)]
     leads = {len(before): lead + STATUS}

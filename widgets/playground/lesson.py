@@ -68,19 +68,19 @@ def waiting(view: View, at: int) -> dict[str, Any]:
 def lesson_views(title: str, views: Sequence[Mapping[str, Any]]) -> list[View]:
     """The views of a lesson in their order; every task stands before the veils that wait for it."""
     tasks: dict[str, Task] = {}
-    made: list[View] = []
+    placed: list[View] = []
     for plain in views:
         if "task" in plain:
             judge = judge_of(plain["task"])
             tasks[judge.question.name] = task = Task(judge.question, judge)
-            made.append(task)
+            placed.append(task)
         elif "veil" in plain:
             drawn = tuple(Figure(*each) for each in plain.get("pictures", ()))
             shown = Recording(drawn) if drawn else plain.get("text", "")
-            made.append(Veil(tasks[plain["veil"]], shown, note=plain["note"]))
+            placed.append(Veil(tasks[plain["veil"]], shown, note=plain["note"]))
         else:
-            made.append(_score(title, tasks))
-    return made
+            placed.append(_score(title, tasks))
+    return placed
 
 
 def _score(title: str, tasks: dict[str, Task]) -> TaskList:

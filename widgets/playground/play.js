@@ -1,14 +1,4 @@
 // A page that plays: recorded pictures first; when Python is ready each view goes on as one of its own.
-function lwBytes(text) {
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
-  return bytes;
-}
-const lwUnpacked = async (text, zipped) => {
-  const raw = lwBytes(text);
-  return zipped ? raw.buffer : new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
-};
 function lwLiveModel(id, state, tell) {
   const model = lwModel(state), local = new Set(), mine = new Set();
   const set = model.set, save = model.save_changes;
@@ -17,10 +7,10 @@ function lwLiveModel(id, state, tell) {
     local: (name) => local.add(name),
     set(k, v) { if (JSON.stringify(model.get(k)) !== JSON.stringify(v)) mine.add(k); set(k, v); },
     save_changes() {
-      const told = Object.fromEntries([...mine].filter((k) => !local.has(k)).map((k) => [k, model.get(k)]));
+      const changes = Object.fromEntries([...mine].filter((k) => !local.has(k)).map((k) => [k, model.get(k)]));
       mine.clear();
       save();
-      if (Object.keys(told).length) tell({ id, state: told });
+      if (Object.keys(changes).length) tell({ id, state: changes });
     },
     send: (content) => tell({ id, content }),
     take(values) { for (const [k, v] of Object.entries(values)) if (!local.has(k)) set(k, v); save(); },
@@ -39,10 +29,7 @@ async function lwPlay(start) {
 async function lwStart(status, { scripts, worker, lock, recipe, first }) {
   const say = (text, state) => { status.textContent = text; status.dataset.state = state; };
   say("A recorded picture; Python is starting in this page …", "starting");
-  for (const src of scripts) await lwScript(src);
-  const parts = ["pyodide.asm.wasm", "pyodide.asm.mjs", "pyodide.mjs", "python_stdlib.zip"];
-  const [wasm, asm, api, stdlib] = await Promise.all(parts.map((name) => lwUnpacked(lwPython[name], name.endsWith(".zip"))));
-  const engine = await lwUnpacked(lwEngine, true);
+  await Promise.all(scripts.map(lwScript));
   const thread = new Worker(URL.createObjectURL(new Blob([worker], { type: "text/javascript" })));
   const waiting = new Map(), models = {};
   let number = 0;
@@ -70,5 +57,5 @@ async function lwStart(status, { scripts, worker, lock, recipe, first }) {
     status.dataset.seconds = (performance.now() / 1000).toFixed(2);
     say("Playable: the engine's own rules run in this page.", "ready");
   }
-  thread.postMessage({ wasm, asm, api, stdlib, engine, recipe, lock }, [wasm, stdlib, engine]);
+  thread.postMessage({ files: { ...lwPython, ...lwEngine }, recipe, lock });
 }

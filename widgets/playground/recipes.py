@@ -28,6 +28,14 @@ from widgets.playground.lesson import lesson_views
 from widgets.trade_off.widget import TradeOff
 
 Recipe = Mapping[str, Any]
+EXAMPLES: tuple[Recipe, ...] = (
+    {"kind": "game", "stage": 1, "seed": 7},
+    {"kind": "tree", "workload": {"kind": "uniform", "rows": 50}, "story": [1], "start": []},
+    {"kind": "trade_off", "workload": {"kind": "zipf", "rows": 50}, "flushes": 2, "samples": 2},
+    {"kind": "lesson", "title": "A lesson", "views": [{"score": True}]},
+    {"kind": "merge", "runs": [[{"k": 1, "v": 2}]], "engine": "deduplicate", "primary_key": ["k"]},
+)
+"""A small one of each kind: what they import is compiled for a page."""
 
 
 def views_of(recipe: Recipe) -> list[View]:

@@ -388,15 +388,15 @@ def _strip(groups: tuple[FileGroup, ...], x: float, room: float, y: float) -> st
     )
 
 
-def _group(found: FileGroup, x: float, y: float, wide: float) -> str:
-    words = f"row group {found.number}, {found.rows:,} rows, {fmt.bytes_text(found.bytes)}, "
-    words += "read" if found.kept else f"skipped by {found.letter}: {found.compared}"
-    fill, stroke = ("append", "append") if found.kept else ("bg", "line2")
+def _group(files: FileGroup, x: float, y: float, wide: float) -> str:
+    words = f"row group {files.number}, {files.rows:,} rows, {fmt.bytes_text(files.bytes)}, "
+    words += "read" if files.kept else f"skipped by {files.letter}: {files.compared}"
+    fill, stroke = ("append", "append") if files.kept else ("bg", "line2")
     parts = [rect(x, y, wide, 22, rx=2, fill=var(fill), stroke=var(stroke))]
-    size = fmt.bytes_text(found.bytes)
-    if found.kept and text_width(size, size=11) + 10 < wide:
+    size = fmt.bytes_text(files.bytes)
+    if files.kept and text_width(size, size=11) + 10 < wide:
         parts.append(text(x + 6, y + 15, size, size=11, fill="bg"))
-    if not found.kept:
+    if not files.kept:
         parts.append(rect(x, y, wide, 22, rx=2, fill="url(#lw-ghost)"))
-        parts += [letter(found.letter, x + wide / 2 - 8, y + 3, size=16)] if wide >= 22 else []
+        parts += [letter(files.letter, x + wide / 2 - 8, y + 3, size=16)] if wide >= 22 else []
     return group(*parts, tag("title", esc(words)), class_="rg", role="img", aria_label=words)

@@ -22,31 +22,31 @@ def glances(facts: pa.Table, notes: Mapping[str, str]) -> list[dict[str, Any]]:
     return [_glance(fact, notes.get(fact["column"], "")) for fact in facts.to_pylist()]
 
 
-def _glance(one: Mapping[str, Any], note: str) -> dict[str, Any]:
-    name, kind = quoted(one["column"]), one["type"].split(" ")[0].split("(")[0]
-    nulls = one["nulls"]
+def _glance(column: Mapping[str, Any], note: str) -> dict[str, Any]:
+    name, kind = quoted(column["column"]), column["type"].split(" ")[0].split("(")[0]
+    nulls = column["nulls"]
     return {
-        "name": one["column"],
-        "type": one["type"].lower() + (f", {note}" if note else ""),
+        "name": column["column"],
+        "type": column["type"].lower() + (f", {note}" if note else ""),
         "nulls": [fmt.plural(nulls, "NULL"), f"{name} IS NULL"] if nulls else [],
-        "distinct": _distinct(one),
-        "ends": ["–" if one[end] is None else fmt.value(one[end]) for end in ("min", "max")],
-        "bars": _bars(name, kind, one) if one["spread"] else [],
+        "distinct": _distinct(column),
+        "ends": ["–" if column[end] is None else fmt.value(column[end]) for end in ("min", "max")],
+        "bars": _bars(name, kind, column) if column["spread"] else [],
     }
 
 
-def _distinct(one: Mapping[str, Any]) -> str:
-    if one["distinct"] is not None:
-        return f"≈ {one['distinct']:,} distinct"
-    return f"≤ {one['distinct_most']:,} distinct" if one["distinct_most"] is not None else ""
+def _distinct(column: Mapping[str, Any]) -> str:
+    if column["distinct"] is not None:
+        return f"≈ {column['distinct']:,} distinct"
+    return f"≤ {column['distinct_most']:,} distinct" if column["distinct_most"] is not None else ""
 
 
-def _bars(name: str, kind: str, one: Mapping[str, Any]) -> list[list[Any]]:
+def _bars(name: str, kind: str, column: Mapping[str, Any]) -> list[list[Any]]:
     """[height from 0 to 1, words, condition] of each part; no condition where no value lies in it."""
-    spread, most = one["spread"], max(one["spread"])
+    spread, most = column["spread"], max(column["spread"])
     if most <= 0:
         return []
-    conditions = _conditions(name, kind, one["min"], one["max"], len(spread))
+    conditions = _conditions(name, kind, column["min"], column["max"], len(spread))
     return [
         [round(rows / most, 3), f"{text or 'no value'}: about {rows:,.0f} rows", text]
         for rows, text in zip(spread, conditions, strict=True)

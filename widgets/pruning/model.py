@@ -289,9 +289,9 @@ def _ticks(levels: pa.Table) -> tuple[Tick, ...]:
     return key_axis(low, high, *keys).ticks()
 
 
-def _lane(found: list[tuple[RuleMark, Any]]) -> RunLane:
-    marks = tuple(sorted((mark for mark, _ in found), key=lambda mark: (mark.lo, mark.hi)))
-    origin = found[0][1]
+def _lane(pairs: list[tuple[RuleMark, Any]]) -> RunLane:
+    marks = tuple(sorted((mark for mark, _ in pairs), key=lambda mark: (mark.lo, mark.hi)))
+    origin = pairs[0][1]
     note = fmt.snapshot_id(origin) if marks[0].level == 0 and origin is not None else ""
     return RunLane(marks[0].level, "", note, marks)
 

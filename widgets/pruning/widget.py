@@ -76,7 +76,7 @@ class PruningExplainer(View):
     """
 
     chart = Asked(x="rule", y="bytes")
-    _esm = module("pruning/view.js", "renderPruning")
+    _esm = module("pruning")
     links = (*LINKED, "selected")
     where = traitlets.Unicode("").tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)

@@ -36,7 +36,7 @@ class StepLanes(View):
     [1]
     """
 
-    _esm = module("steps/view.js", "renderSteps")
+    _esm = module("steps")
     index = traitlets.Int(-1).tag(sync=True)
     live = traitlets.Bool(False).tag(sync=True)
     actions = traitlets.Tuple().tag(sync=True)

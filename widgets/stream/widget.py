@@ -55,7 +55,7 @@ class StreamTable(View):
     """
 
     links = ()
-    _esm = module("stream/view.js", "renderStream")
+    _esm = module("stream")
     verbs = ("stop",)
 
     def __init__(

@@ -126,8 +126,8 @@ class Members:
         items = _as_items(submitted)
         if items is None:
             return f"This wants {self.form}, not {_short(submitted)}."
-        found = {self._member(item) for item in items}
-        right, wrong = found - {None}, [item for item in items if self._member(item) is None]
+        named = {self._member(item) for item in items}
+        right, wrong = named - {None}, [item for item in items if self._member(item) is None]
         missing = len(self.spellings) - len(right)
         if not wrong and not missing:
             return None
@@ -138,16 +138,16 @@ class Members:
 
     def _member(self, item: str) -> int | None:
         for place, names in enumerate(self.spellings):
-            known = [_plain(name) for name in names]
-            if _plain(item) in known or any(len(item) >= 9 and k.startswith(_plain(item)) for k in known):
+            spelled = [_plain(name) for name in names]
+            if _plain(item) in spelled or any(len(item) >= 9 and k.startswith(_plain(item)) for k in spelled):
                 return place
         return None
 
     def plain(self, submitted: Any) -> list[str]:
         """What was submitted by first spellings, as a click gives it; what is no member as it is."""
         items = _as_items(submitted) or []
-        found = [(self._member(item), item) for item in items]
-        return [item if place is None else self.spellings[place][0] for place, item in found]
+        named = [(self._member(item), item) for item in items]
+        return [item if place is None else self.spellings[place][0] for place, item in named]
 
     def shown(self) -> str:
         """The members in the order given."""
@@ -175,7 +175,7 @@ class Order:
         items = _as_items(submitted)
         if items is None or Counter(items) != Counter(self.own):
             return f"This wants {self.form}, not {_short(submitted)}."
-        right = [one for one, other in zip(items, self.own, strict=True) if one == other]
+        right = [item for item, other in zip(items, self.own, strict=True) if item == other]
         named = f": {', '.join(right)}" if right else ""
         whole = f"{len(right)} of {len(self.own)} stand where they belong{named}."
         return None if len(right) == len(self.own) else whole
@@ -257,10 +257,10 @@ class Holds:
 
     def problem(self, submitted: Any) -> str | None:
         """What the test says."""
-        found = self.test(submitted)
-        if isinstance(found, str):
-            return found
-        return None if found else f"{_short(submitted)} does not do it."
+        outcome = self.test(submitted)
+        if isinstance(outcome, str):
+            return outcome
+        return None if outcome else f"{_short(submitted)} does not do it."
 
     def shown(self) -> str:
         """The example."""

@@ -86,9 +86,9 @@ class TaskJudge:
         kind = self.question.kind
         if kind == "one":
             right = self.own() if self.answer.problem(value) is None else None
-            known = {option.id.lower(): option.id for option in self.question.options}
+            ids = {option.id.lower(): option.id for option in self.question.options}
             text = "yes" if value is True else "no" if value is False else str(value)
-            return right or known.get(text.lower(), text)
+            return right or ids.get(text.lower(), text)
         if kind == "line":
             return float(value) if isinstance(value, int | float) else self.answer.own
         if isinstance(self.answer, Members):

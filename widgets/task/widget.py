@@ -47,7 +47,7 @@ class Task(View):
     """
 
     links = ("committed",)
-    _esm = module("task/view.js", "renderTask")
+    _esm = module("task")
     part = traitlets.Unicode("task").tag(sync=True)
     value = traitlets.Any(None, allow_none=True).tag(sync=True)
     asked = traitlets.Int(0).tag(sync=True)
@@ -242,7 +242,7 @@ class Veil(View):
     """
 
     links = ("committed",)
-    _esm = module("task/view.js", "renderTask")
+    _esm = module("task")
     part = traitlets.Unicode("veil").tag(sync=True)
     committed = traitlets.Bool(False).tag(sync=True)
     child = anywidget.WidgetTrait().tag(sync=True)
@@ -350,7 +350,7 @@ class TaskList(View):
     """
 
     links = ()
-    _esm = module("task/view.js", "renderTask")
+    _esm = module("task")
     part = traitlets.Unicode("list").tag(sync=True)
 
     def __init__(self, score: Score, *, clear: Callable[[], None] | None = None, **kwargs: object) -> None:

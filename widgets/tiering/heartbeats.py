@@ -53,16 +53,18 @@ def _head(model: TieringModel, y: float, width: float) -> str:
     )
 
 
-def _card(one: Exchange) -> tuple[str, list[list[str]]]:
+def _card(heartbeat: Exchange) -> tuple[str, list[list[str]]]:
     """Heading and facts of an exchange, errors a table."""
-    first = one.first.time if one.first.since is None else one.first.since
+    first = heartbeat.first.time if heartbeat.first.since is None else heartbeat.first.since
     heading = (
-        fmt.clock(one.last.time) if one.count == 1 else f"{fmt.clock(first)} … {fmt.clock(one.last.time)}"
+        fmt.clock(heartbeat.last.time)
+        if heartbeat.count == 1
+        else f"{fmt.clock(first)} … {fmt.clock(heartbeat.last.time)}"
     )
     facts = [
-        ["request", one.last.sent],
-        ["answer", one.last.received],
-        ["took", fmt.seconds_text(one.last.seconds)],
-        *(["error", str(error)] for error in one.last.errors),
+        ["request", heartbeat.last.sent],
+        ["answer", heartbeat.last.received],
+        ["took", fmt.seconds_text(heartbeat.last.seconds)],
+        *(["error", str(error)] for error in heartbeat.last.errors),
     ]
     return f"{heading} UTC", [[k, fmt.value(v) or ""] for k, v in facts]

@@ -155,34 +155,34 @@ def _mark(x: float, y: float, kind: str) -> str:
     )
 
 
-def _lane(model: TieringModel, one: SplitLane, scale: _Scale, y: float) -> str:
+def _lane(model: TieringModel, lane: SplitLane, scale: _Scale, y: float) -> str:
     """One bucket: stub, what the lake has, the split, what comes behind, the marks."""
-    top, marks, split = y + 9, one.marks, one.split
-    end = scale.x(one, one.end)
+    top, marks, split = y + 9, lane.marks, lane.split
+    end = scale.x(lane, lane.end)
     parts = [line(scale.left + STUB + 2, top + BAR / 2, scale.right, top + BAR / 2)]
-    if marks is not None and marks.tiered is not None and one.begin > marks.start:
+    if marks is not None and marks.tiered is not None and lane.begin > marks.start:
         steps = f"M{num(scale.left)} {top}h{STUB}l-4 3 4 3-4 3 4 3h-{STUB}z"
         parts.append(path([steps], fill=var("append"), class_="box"))
-    behind = max(split.stop if split is not None else one.begin, one.tiered, one.begin)
-    parts.append(_box(scale.x(one, behind), end, top, fill=var("bg"), stroke=var("line2"), dash="2 3"))
+    behind = max(split.stop if split is not None else lane.begin, lane.tiered, lane.begin)
+    parts.append(_box(scale.x(lane, behind), end, top, fill=var("bg"), stroke=var("line2"), dash="2 3"))
     if marks is not None and marks.tiered is not None:
         readable = marks.tiered if marks.readable is None else min(marks.readable, marks.tiered)
-        tiered, seen = scale.x(one, marks.tiered), scale.x(one, readable)
-        parts.append(_box(scale.x(one, one.begin), seen, top, fill=var("append")))
+        tiered, seen = scale.x(lane, marks.tiered), scale.x(lane, readable)
+        parts.append(_box(scale.x(lane, lane.begin), seen, top, fill=var("append")))
         parts.append(_box(seen, tiered, top, fill=var("append"), opacity="0.35"))
     if split is not None:
-        parts.append(_split(model, one, scale, top))
+        parts.append(_split(model, lane, scale, top))
     parts.append(line(end, top - 5, end, top + BAR + 5, stroke="ink", stroke_width=2, class_="mark"))
     if marks is not None and marks.tiered is not None:
-        parts.append(_mark(scale.x(one, marks.tiered), top - 5, "tiered"))
+        parts.append(_mark(scale.x(lane, marks.tiered), top - 5, "tiered"))
         if marks.readable is not None:
-            parts.append(_mark(scale.x(one, marks.readable), top + BAR + 5, "readable"))
+            parts.append(_mark(scale.x(lane, marks.readable), top + BAR + 5, "readable"))
     return "".join(parts)
 
 
-def _split(model: TieringModel, one: SplitLane, scale: _Scale, top: float) -> str:
+def _split(model: TieringModel, lane: SplitLane, scale: _Scale, top: float) -> str:
     """What the round reads of a bucket: the snapshot of its keys in the stub's place, the log to scale."""
-    split, parts = one.split, list[str]()
+    split, parts = lane.split, list[str]()
     assert split is not None, "a lane with one"
     committed = model.round is not None and model.round.is_committed
     stroke = var("err") if split.reason else var("edge")
@@ -193,7 +193,7 @@ def _split(model: TieringModel, one: SplitLane, scale: _Scale, top: float) -> st
         fill = var("append") if committed else stripes
         parts.append(_box(scale.left, scale.left + STUB, top, fill=var("bg"), stroke=stroke))
         parts.append(_box(scale.left, scale.left + full, top, fill=fill, stroke=stroke))
-    begin, stop = scale.x(one, split.start), scale.x(one, split.stop)
+    begin, stop = scale.x(lane, split.start), scale.x(lane, split.stop)
     if stop - begin >= 1:
         read = begin + (stop - begin) * share_read(split)
         if not committed:
@@ -237,9 +237,9 @@ def _box(
     )
 
 
-def _numbers(one: SplitLane, x: float, y: float, width: float) -> str:
+def _numbers(lane: SplitLane, x: float, y: float, width: float) -> str:
     """The three offsets, or how far the lake is behind; then what the split has read."""
-    marks, parts = one.marks, list[str]()
+    marks, parts = lane.marks, list[str]()
     end: dict[str, Any] = {"text_anchor": "end"}
     if width >= FIGURES:
         values = (None, None, None) if marks is None else (marks.end, marks.tiered, marks.readable)
@@ -249,20 +249,22 @@ def _numbers(one: SplitLane, x: float, y: float, width: float) -> str:
             parts.append(text(x, y + 19, shown, fill="ink", **end))
     else:
         x += 84
-        parts.append(text(x, y + 19, fmt.count(one.lag_rows), fill="ink" if one.lag_rows else "ink3", **end))
+        parts.append(
+            text(x, y + 19, fmt.count(lane.lag_rows), fill="ink" if lane.lag_rows else "ink3", **end)
+        )
     if width >= 640:
-        words, colour = _split_words(one)
+        words, colour = _split_words(lane)
         parts.append(
             text(width - MARGIN, y + 19, fit(words, SPLIT - 10, size=11), size=11, fill=colour, **end)
         )
     return "".join(parts)
 
 
-def _split_words(one: SplitLane) -> tuple[str, str]:
+def _split_words(lane: SplitLane) -> tuple[str, str]:
     """`log, 62 % read`, `snapshot #4, 1,200 rows`, `log, 0.4 s`."""
-    split = one.split
+    split = lane.split
     if split is None:
-        return "nothing to read" if not one.lag_rows else "", "ink3"
+        return "nothing to read" if not lane.lag_rows else "", "ink3"
     kind = "log" if split.snapshot_id is None else f"snapshot {fmt.snapshot_id(split.snapshot_id)}"
     if split.reason:
         return f"✕ {kind}", "err"
@@ -279,9 +281,9 @@ def _split_words(one: SplitLane) -> tuple[str, str]:
     return f"{kind}, {fmt.percent(share_read(split), 1)} read", "ink"
 
 
-def _card(one: SplitLane) -> tuple[str, list[list[str]]]:
+def _card(lane: SplitLane) -> tuple[str, list[list[str]]]:
     """Heading and facts of a bucket."""
-    marks, split, facts = one.marks, one.split, list[list[str]]()
+    marks, split, facts = lane.marks, lane.split, list[list[str]]()
     if marks is not None:
         facts += [
             ["log", f"{fmt.count(marks.start)} … {fmt.count(marks.end)}"],
@@ -299,7 +301,7 @@ def _card(one: SplitLane) -> tuple[str, list[list[str]]]:
             )
         if split.reason:
             facts.append(["failed", split.reason])
-    return fmt.value(one.name) or "", [[k, fmt.value(v) or ""] for k, v in facts]
+    return fmt.value(lane.name) or "", [[k, fmt.value(v) or ""] for k, v in facts]
 
 
 def _stripes() -> str:

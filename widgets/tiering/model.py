@@ -289,35 +289,34 @@ def age_text(model: TieringModel, table: TableState) -> str:
     return since if table.freshness is None else f"{since}, asks {fmt.seconds_text(table.freshness)}"
 
 
-def outcome_text(one: RoundReport) -> str:
+def outcome_text(report: RoundReport) -> str:
     """`reading`, `committed as snapshot #12`, `failed: disk full`."""
-    if not one.outcome:
-        return one.phase
-    snapshot = f" as snapshot {fmt.snapshot_id(one.snapshot_id)}" if one.snapshot_id is not None else ""
+    if not report.outcome:
+        return report.phase
+    snapshot = f" as snapshot {fmt.snapshot_id(report.snapshot_id)}" if report.snapshot_id is not None else ""
     words = {
         "empty": "nothing new",
         "registered": "what the lake has was registered",
         "committed": f"committed{snapshot}",
         "incomplete": f"committed{snapshot}, rows are lost",
         "dropped": "dropped, nothing committed",
-    }.get(one.outcome, one.outcome)
-    return f"{words}: {one.reason}" if one.reason else words
+    }.get(report.outcome, report.outcome)
+    return f"{words}: {report.reason}" if report.reason else words
 
 
-def round_title(one: RoundReport) -> str:
+def round_title(report: RoundReport) -> str:
     """`round 12, epoch 3`."""
-    return f"round {one.number}, epoch {one.tiering_epoch}"
+    return f"round {report.number}, epoch {report.tiering_epoch}"
 
 
-def splits_text(one: RoundReport) -> str:
+def splits_text(report: RoundReport) -> str:
     """`3 of 8 splits read, 45,000 rows`."""
-    if not one.splits:
+    if not report.splits:
         return "no splits"
-    done = sum(split.ended is not None for split in one.splits)
-    count = fmt.plural(len(one.splits), "split")
-    return (
-        f"{count if done == len(one.splits) else f'{done:,} of {count}'} read, {fmt.plural(one.rows, 'row')}"
-    )
+    done = sum(split.ended is not None for split in report.splits)
+    count = fmt.plural(len(report.splits), "split")
+    splits = count if done == len(report.splits) else f"{done:,} of {count}"
+    return f"{splits} read, {fmt.plural(report.rows, 'row')}"
 
 
 def share_read(split: SplitReport) -> float:

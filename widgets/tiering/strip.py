@@ -107,18 +107,18 @@ def cross(x: float, y: float, half: float = 4) -> str:
     return f"M{num(x - half)} {num(y - half)}l{wide} {wide}m0-{wide}l-{wide} {wide}"
 
 
-def _card(one: RoundReport) -> tuple[str, list[list[str]]]:
+def _card(report: RoundReport) -> tuple[str, list[list[str]]]:
     """Heading and facts of a round."""
-    took = "under way" if one.ended is None else fmt.seconds_text(one.ended - one.started)
+    took = "under way" if report.ended is None else fmt.seconds_text(report.ended - report.started)
     facts = [
-        ["table", one.table],
-        ["began", f"{fmt.clock(one.started)} UTC, {took}"],
-        ["read", f"{splits_text(one)}, {fmt.bytes_text(one.bytes)}"],
-        ["outcome", outcome_text(one)],
-        *(["note", note] for note in one.notes),
-        *([name, fmt.seconds_text(seconds)] for name, seconds in one.seconds.items()),
+        ["table", report.table],
+        ["began", f"{fmt.clock(report.started)} UTC, {took}"],
+        ["read", f"{splits_text(report)}, {fmt.bytes_text(report.bytes)}"],
+        ["outcome", outcome_text(report)],
+        *(["note", note] for note in report.notes),
+        *([name, fmt.seconds_text(seconds)] for name, seconds in report.seconds.items()),
     ]
-    return round_title(one), [[fmt.value(k) or "", fmt.value(v) or ""] for k, v in facts]
+    return round_title(report), [[fmt.value(k) or "", fmt.value(v) or ""] for k, v in facts]
 
 
 def _silences(model: TieringModel, axis: TimeAxis, top: float, bottom: float) -> str:

@@ -109,36 +109,36 @@ def _head(model: TieringModel, at: _Layout, y: float) -> str:
     return "".join(parts)
 
 
-def _row(model: TieringModel, one: TableState, at: _Layout, y: float, edge: float) -> str:
+def _row(model: TieringModel, state: TableState, at: _Layout, y: float, edge: float) -> str:
     """Name, sign, epoch, rows behind, how long ago the lake was complete; below them why it failed."""
     base, middle = y + 17, y + ROW / 2
-    chosen = one is model.table
-    name = fit(one.table, at.states - MARGIN - 12, weight=600 if chosen else 400)
+    chosen = state is model.table
+    name = fit(state.table, at.states - MARGIN - 12, weight=600 if chosen else 400)
     parts = [text(MARGIN, base, name, fill="ink", weight=600 if chosen else 400)]
     if at.pitch:
         parts.append(line(at.x(STATES[0]), middle, at.x(STATES[-1]), middle))
-        parts.append(_sign(column_of(one), at.x(column_of(one)), middle))
+        parts.append(_sign(column_of(state), at.x(column_of(state)), middle))
     else:
-        parts += [_sign(column_of(one), at.states + 6, middle), text(at.states + 16, base, one.state)]
-    epoch = fmt.ABSENT if one.tiering_epoch is None else str(one.tiering_epoch)
-    late = model.late(one)
-    lag = fmt.count(one.lag_rows) if (one.lag_rows or 0) < 10_000_000 else fmt.short_count(one.lag_rows)
+        parts += [_sign(column_of(state), at.states + 6, middle), text(at.states + 16, base, state.state)]
+    epoch = fmt.ABSENT if state.tiering_epoch is None else str(state.tiering_epoch)
+    late = model.late(state)
+    lag = fmt.count(state.lag_rows) if (state.lag_rows or 0) < 10_000_000 else fmt.short_count(state.lag_rows)
     end: dict[str, Any] = {"text_anchor": "end"}
     parts.append(text(at.numbers + EPOCH - 6, base, epoch, **end))
     parts.append(
-        text(at.numbers + EPOCH + BEHIND - 6, base, lag, fill="ink" if one.lag_rows else "ink3", **end)
+        text(at.numbers + EPOCH + BEHIND - 6, base, lag, fill="ink" if state.lag_rows else "ink3", **end)
     )
     if at.wide:
-        age = model.age(one)
+        age = model.age(state)
         words = "never" if age is None else f"{fmt.seconds_text(age)} ago"
         shown = f"▲ {words}" if late else words
         parts.append(
             text(at.end - 6, base, shown, fill="warn" if late else "ink2", weight=600 if late else 400, **end)
         )
-    if one.reason or one.warning:
+    if state.reason or state.warning:
         x = at.states if at.pitch else MARGIN
-        words = fit(f"✕ {one.reason}" if one.reason else f"▲ {one.warning}", edge - x - 8, size=11)
-        parts.append(text(x, y + ROW + 9, words, size=11, fill="err" if one.reason else "warn"))
+        words = fit(f"✕ {state.reason}" if state.reason else f"▲ {state.warning}", edge - x - 8, size=11)
+        parts.append(text(x, y + ROW + 9, words, size=11, fill="err" if state.reason else "warn"))
     return "".join(parts)
 
 
@@ -166,19 +166,19 @@ def _sign(state: str, x: float, y: float) -> str:
     )
 
 
-def _card(model: TieringModel, one: TableState) -> tuple[str, list[list[str]]]:
+def _card(model: TieringModel, state: TableState) -> tuple[str, list[list[str]]]:
     """Heading and facts of a table."""
     facts = [
-        ["state", f"{one.state} since {fmt.clock(one.since)} UTC"],
-        ["table id", f"#{one.table_id}"],
-        ["tiering epoch", fmt.ABSENT if one.tiering_epoch is None else str(one.tiering_epoch)],
-        ["lake", lag_text(one)],
-        *([["rows", one.where(model.now)]] if one.marks else []),
-        ["complete", age_text(model, one)],
-        *([["reason", one.reason]] if one.reason else []),
-        *([["warning", one.warning]] if one.warning else []),
+        ["state", f"{state.state} since {fmt.clock(state.since)} UTC"],
+        ["table id", f"#{state.table_id}"],
+        ["tiering epoch", fmt.ABSENT if state.tiering_epoch is None else str(state.tiering_epoch)],
+        ["lake", lag_text(state)],
+        *([["rows", state.where(model.now)]] if state.marks else []),
+        ["complete", age_text(model, state)],
+        *([["reason", state.reason]] if state.reason else []),
+        *([["warning", state.warning]] if state.warning else []),
     ]
-    return fmt.value(one.table) or "", [[k, fmt.value(v) or ""] for k, v in facts]
+    return fmt.value(state.table) or "", [[k, fmt.value(v) or ""] for k, v in facts]
 
 
 def _strip_beside(

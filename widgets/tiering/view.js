@@ -4,9 +4,9 @@ function renderTiering({ model, el }) {
   const stage = lwStage(model, el, "tiering");
   const host = lwEl("div", { class: "lw-pic", tabindex: 0, role: "slider" });
   const button = (icon, verb, text, title) => {
-    const made = lwButton(icon, verb, () => model.send({ verb: made.dataset.verb || verb }), { text });
-    made.title = title;
-    return made;
+    const button = lwButton(icon, verb, () => model.send({ verb: button.dataset.verb || verb }), { text });
+    button.title = title;
+    return button;
   };
   const main = button("pause", "pause", "Pause", "");
   const stop = button("stop", "stop", "Stop", "end the service; tables that it holds are reported as failed, and come again");

@@ -70,7 +70,7 @@ class TieringView(WatchingView):
 
     links = ()
     chart = Asked(x="table", y="lag_rows")
-    _esm = module("tiering/view.js", "renderTiering")
+    _esm = module("tiering")
     verbs = ("pause", "resume", "stop", "kill", "start")
     table = traitlets.Unicode("").tag(sync=True)
     round = traitlets.Int(None, allow_none=True).tag(sync=True)
@@ -256,13 +256,13 @@ class TieringView(WatchingView):
         """The tables: state, epoch, rows behind, when each lake was complete."""
         tables = self._model.tables
         columns: dict[str, tuple[pa.DataType, Callable[[TableState], object]]] = {
-            "table": (pa.string(), lambda one: one.table),
-            "state": (pa.string(), lambda one: one.state),
-            "tiering_epoch": (pa.int64(), lambda one: one.tiering_epoch),
-            "lag_rows": (pa.int64(), lambda one: one.lag_rows),
-            "freshness": (pa.float64(), lambda one: one.freshness),
-            "tiered_at": (pa.timestamp("ms", "UTC"), lambda one: _ms(one.tiered_at)),
-            "reason": (pa.string(), lambda one: one.reason),
+            "table": (pa.string(), lambda report: report.table),
+            "state": (pa.string(), lambda report: report.state),
+            "tiering_epoch": (pa.int64(), lambda report: report.tiering_epoch),
+            "lag_rows": (pa.int64(), lambda report: report.lag_rows),
+            "freshness": (pa.float64(), lambda report: report.freshness),
+            "tiered_at": (pa.timestamp("ms", "UTC"), lambda report: _ms(report.tiered_at)),
+            "reason": (pa.string(), lambda report: report.reason),
         }
         return pa.table({name: pa.array(map(of, tables), kind) for name, (kind, of) in columns.items()})
 

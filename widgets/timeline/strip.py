@@ -137,10 +137,10 @@ def _bars(xs: np.ndarray, ys: np.ndarray, heights: np.ndarray, pitch: float, fil
     return path(steps, fill=var(fill)) if steps else ""
 
 
-def rare(found: tuple[tuple[int, int, int], ...], left: float, pitch: float, y: float) -> str:
+def rare(places: tuple[tuple[int, int, int], ...], left: float, pitch: float, y: float) -> str:
     """Single glyphs of rare kinds; those that would meet become one group, a glyph a kind with `×3`."""
     groups: list[tuple[float, dict[int, int]]] = []
-    for place, kind, number in found:
+    for place, kind, number in places:
         x = left + (place + 0.5) * pitch
         if groups and x < groups[-1][0] + 30 * len(groups[-1][1]):
             groups[-1][1][kind] = groups[-1][1].get(kind, 0) + number

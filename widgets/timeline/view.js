@@ -123,9 +123,9 @@ function renderTimeline({ model, el }) {
     dragging.mark.setAttribute("width", Math.max(edge(r, ends[1] + 1) - edge(r, ends[0]), 2));
   }
   host.addEventListener("pointerdown", (event) => {
-    const found = svg && !event.button && hit(event);
-    if (!found) return;
-    const { r, at, y } = found;
+    const spot = svg && !event.button && hit(event);
+    if (!spot) return;
+    const { r, at, y } = spot;
     const ranging = live() && (event.shiftKey || (r.axis !== undefined && y > r.axis));
     pause(); card.hide();
     dragging = { r, from: at, ranging };
@@ -133,13 +133,13 @@ function renderTimeline({ model, el }) {
     if (!ranging) go(at);
   });
   host.addEventListener("pointermove", (event) => {
-    const found = svg && hit(event);
-    if (!found) return;
-    if (dragging && dragging.ranging) return brush(found.at);
-    if (dragging) return go(found.at);
-    if (model.get("hovered") !== String(found.at)) lwSet(model, { hovered: String(found.at) });
-    const says = meta().says[found.at - meta().first];
-    if (found.r.step && says && found.at !== index()) card.show(event, says.split(" · ")[0], says.split(" · ").slice(1).map((part) => [part, ""]));
+    const spot = svg && hit(event);
+    if (!spot) return;
+    if (dragging && dragging.ranging) return brush(spot.at);
+    if (dragging) return go(spot.at);
+    if (model.get("hovered") !== String(spot.at)) lwSet(model, { hovered: String(spot.at) });
+    const says = meta().says[spot.at - meta().first];
+    if (spot.r.step && says && spot.at !== index()) card.show(event, says.split(" · ")[0], says.split(" · ").slice(1).map((part) => [part, ""]));
     else card.hide();
   });
   host.addEventListener("pointerup", () => {

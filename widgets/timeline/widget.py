@@ -43,7 +43,7 @@ class SnapshotTimeline(WatchingView):
     """
 
     chart = Asked(x="snapshot_id", y=("rows_added", "rows_removed"))
-    _esm = module("timeline/view.js", "renderTimeline")
+    _esm = module("timeline")
     links = (*LINKED, "range")
     index = traitlets.Int(-1).tag(sync=True)
     range = traitlets.Tuple().tag(sync=True)

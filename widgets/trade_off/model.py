@@ -130,16 +130,16 @@ class TradeOffModel:
 
 
 def trade_off_model(
-    experiment: Experiment, found: tuple[TrialOutcome, ...], *, title: str = ""
+    experiment: Experiment, trials: tuple[TrialOutcome, ...], *, title: str = ""
 ) -> TradeOffModel:
     """The model of all outcomes of an experiment."""
     unbeaten = frozenset(
         at
-        for at, trial in enumerate(found)
-        if not any(other.beats(trial) for other in found if other is not trial)
+        for at, trial in enumerate(trials)
+        if not any(other.beats(trial) for other in trials if other is not trial)
     )
-    reference = next((at for at, trial in enumerate(found) if trial.setting == PAIMON), 0)
-    return TradeOffModel(title, experiment, found, unbeaten, reference)
+    reference = next((at for at, trial in enumerate(trials) if trial.setting == PAIMON), 0)
+    return TradeOffModel(title, experiment, trials, unbeaten, reference)
 
 
 def text_form(model: TradeOffModel, index: int) -> str:

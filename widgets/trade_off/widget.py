@@ -57,7 +57,7 @@ class TradeOff(WorkingView):
     """
 
     chart = Asked(x="write_amplification", y="space_amplification", kind="points")
-    _esm = module("trade_off/view.js", "renderTradeOff")
+    _esm = module("trade_off")
     verbs = ("cancel",)
     workload = traitlets.Unicode().tag(sync=True)
     workloads: traitlets.List[str] = traitlets.List().tag(sync=True)

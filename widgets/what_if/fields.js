@@ -6,7 +6,7 @@ function lwWhatIfFields(model) {
     universal: [["trigger", "runs ≥"], ["ratio", "ratio %"], ["amplification", "max amp %"]],
     leveled: [["level0", "L0 ≥"], ["base", "L1 target"], ["multiplier", "level ×"]],
   };
-  const made = Object.entries(labels).flatMap(([of, some]) => some.map(([name, words]) => {
+  const labelled = Object.entries(labels).flatMap(([of, some]) => some.map(([name, words]) => {
     inputs[name] = lwEl("input", { type: "text", inputmode: name === "base" ? "text" : "numeric", "aria-label": "B: " + words, size: name === "base" ? 6 : 4 });
     inputs[name].addEventListener("keydown", (event) => {
       event.stopPropagation();
@@ -19,7 +19,7 @@ function lwWhatIfFields(model) {
   const go = lwButton("", "replay B under these options", () => send(), { text: "Replay", primary: true });
   const cancel = lwButton("", "cancel the replay", () => model.send({ verb: "cancel" }), { text: "Cancel" });
   const node = lwEl("div", { class: "lw-fields", role: "group", "aria-label": "options of B" },
-    lwEl("span", { class: "lw-letter" }, "B"), pick, ...made, go, cancel, meter, note);
+    lwEl("span", { class: "lw-letter" }, "B"), pick, ...labelled, go, cancel, meter, note);
 
   function send() {
     if (go.disabled) return;
@@ -28,7 +28,7 @@ function lwWhatIfFields(model) {
     model.send({ verb: "replay", form });
   }
   function mark() {
-    for (const label of made) label.hidden = label.dataset.of !== strategy;
+    for (const label of labelled) label.hidden = label.dataset.of !== strategy;
     const progress = (model.get("progress") || {}).text, foreign = "leveled is not Paimon's: another engine goes on by universal rules";
     note.textContent = progress || (model.get("static") ? "replaying needs a kernel" : strategy === "leveled" ? foreign : "");
     note.title = note.textContent;

@@ -110,26 +110,26 @@ def _figure(values: np.ndarray, series: int) -> float | None:
     return float(numbers.mean()) if series == READ else float(numbers[-1])
 
 
-def what_if_model(found: Any, *, place: tuple[str, int] | None = None, title: str = "") -> WhatIfModel:
+def what_if_model(compared: Any, *, place: tuple[str, int] | None = None, title: str = "") -> WhatIfModel:
     """The model of one bucket (None: that with most live bytes) of a comparison of the engine."""
-    places = found.places
+    places = compared.places
     chosen = place if place is not None and place in places else places[0]
-    sides = found.actual, found.changed
+    sides = compared.actual, compared.changed
     rows = [side.commits(chosen) for side in sides]
     return WhatIfModel(
         title=title,
         place=chosen,
         places=places,
         ids=np.array([row.snapshot for row in rows[0]], dtype=np.int64),
-        a=_side("A", found.names[0], sides[0], sides[1], chosen, rows[0]),
-        b=_side("B", found.names[1], sides[1], sides[0], chosen, rows[1]),
+        a=_side("A", compared.names[0], sides[0], sides[1], chosen, rows[0]),
+        b=_side("B", compared.names[1], sides[1], sides[0], chosen, rows[1]),
         first_kept=max(side.steps[chosen].first_kept for side in sides),
         slots=min(max(_slots(side, chosen) for side in sides), MAX_SLOTS),
         used=frozenset().union(*(_used(side, chosen) for side in sides)),
-        verdict=found.verdict("B"),
-        trust=tuple(found.trust.splitlines()),
-        reproduced=getattr(found, "reproduced", None),
-        form=form_of(found.changed.options),
+        verdict=compared.verdict("B"),
+        trust=tuple(compared.trust.splitlines()),
+        reproduced=getattr(compared, "reproduced", None),
+        form=form_of(compared.changed.options),
     )
 
 
@@ -218,10 +218,10 @@ def _size_option(size: int) -> str:
     return f"{size // unit} {name}"
 
 
-def levels_pair(model: WhatIfModel, found: Any, index: int) -> tuple[LsmModel, LsmModel]:
+def levels_pair(model: WhatIfModel, sides: Any, index: int) -> tuple[LsmModel, LsmModel]:
     """The level pictures of both sides after a commit, with the same rows: level 0, then those counted from
     the deepest level, so that a tree of six levels and one of nine stand on the same ground."""
-    files = found.levels(model.place, index)
+    files = sides.levels(model.place, index)
     partition, bucket = model.place
     axis = lsm_model(pa.concat_tables(files)).axis
     pair = []
@@ -274,7 +274,7 @@ def _spans(num_levels: int, used: frozenset[int]) -> str:
     )
 
 
-def text_form(model: WhatIfModel, found: Any, index: int) -> str:
+def text_form(model: WhatIfModel, sides: Any, index: int) -> str:
     """Both sides in a terminal: the verdict, the state at `index`, every difference, how far to trust it."""
     head = "  ".join(part for part in (model.title, "what if", f"{len(model):,} commits") if part)
-    return "\n".join([head, model.verdict, model.sentence(index), repr(found)])
+    return "\n".join([head, model.verdict, model.sentence(index), repr(sides)])

@@ -44,7 +44,7 @@ class WhatIf(WorkingView):
     """
 
     chart = Asked(x="variant", y=("bytes_compacted", "bytes_moved"))
-    _esm = module("what_if/view.js", "renderWhatIf")
+    _esm = module("what_if")
     verbs = ("cancel",)
     index = traitlets.Int(-1).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
@@ -166,12 +166,12 @@ class WhatIf(WorkingView):
 
         return progress
 
-    def _take(self, found: Any) -> None:
-        if not found.places:
+    def _take(self, compared: Any) -> None:
+        if not compared.places:
             raise ts.NotFound("nothing was written yet, so there is nothing to replay")
-        model = what_if_model(found, place=_place(self.opened), title=self._title)
+        model = what_if_model(compared, place=_place(self.opened), title=self._title)
         with self._settling:
-            before, self._found, self._model = self._model, found, model
+            before, self._found, self._model = self._model, compared, model
             current = before.ids[self.index] if before is not None and self.index >= 0 else self.snapshot
             self._settle(model.index_at(int(current)) if current is not None else len(model) - 1)
         self.form, self.opened = model.form, model.opened

@@ -78,7 +78,7 @@ function renderWorkbench({ model, el, host, signal }) {
   let there = null;
   root.addEventListener("lw-files", (event) => { there = event.detail; headings(); });
   // The facts of the head, at the moment that the levels show: what they drew by themselves they have counted.
-  function known(h) {
+  function factsNow(h) {
     if (!there) return h.facts || [];
     const all = (name) => there.reduce((sum, c) => sum + c[name], 0), [files, noun] = lwPlural(all("files"), "file").split(" ");
     return [...(h.facts || []).slice(0, 1), [files, noun], [lwBytes(all("bytes")), ""], [lwShort(all("rows")), "rows stored"]];
@@ -87,7 +87,7 @@ function renderWorkbench({ model, el, host, signal }) {
     const h = model.get("head") || {};
     name.textContent = name.title = h.name || "";
     kind.textContent = kind.title = h.kind || "";
-    facts.replaceChildren(...known(h).flatMap(([number, noun], i) => [i ? " · " : "", lwEl("b", {}, number), noun ? " " + noun : ""]));
+    facts.replaceChildren(...factsNow(h).flatMap(([number, noun], i) => [i ? " · " : "", lwEl("b", {}, number), noun ? " " + noun : ""]));
     const warns = (h.able || []).some((a) => !a[1]);
     able.hidden = !h.warning;
     able.classList.toggle("lw-warns", warns);

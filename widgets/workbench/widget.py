@@ -67,7 +67,7 @@ class Workbench(anywidget.AnyWidget):
     ['timeline', 'levels', 'controls', 'amplification', 'merge']
     """
 
-    _esm = module("workbench/view.js", "renderWorkbench")
+    _esm = module("workbench")
     assets = anywidget.WidgetTrait().tag(sync=True)
     head = traitlets.Dict().tag(sync=True)
     parts = traitlets.Dict().tag(sync=True, to_json=_references)
@@ -154,7 +154,7 @@ class Workbench(anywidget.AnyWidget):
     def _tell(self) -> None:
         """Say in the panel what each commit did."""
         self._moments.stories()
-        if self.controls is not None and self.controls.then() is not None:
+        if self.controls is not None and self.controls.stories():
             self.controls.redraw()
 
     def _show_health(self) -> None:

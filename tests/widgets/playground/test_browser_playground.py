@@ -87,6 +87,7 @@ def test_a_page_of_a_table_plays_on_from_its_files_without_a_network(browser, tm
     levels.get_by_text("4 sorted runs").wait_for()
     played.get_by_role("button", name="Step").click()
     levels.get_by_text("1 sorted run ·").wait_for()
+    assert page.evaluate("lwBytes(1536)") == "1.50 KiB"  # what plays takes no name of the pictures'
     assert "secret" not in page.content()
     assert page.evaluate("JSON.stringify(lwSpecs)").count("secret") == 0
     assert {url.split(":")[0] for url in asked} <= {"file", "blob", "data"}

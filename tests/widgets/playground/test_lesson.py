@@ -19,6 +19,7 @@ from notebooks.cli.pages import VIEW, references
 from tests.tables import KEYED
 from tests.widgets.playground.test_playground import as_sent, driven, unpacked
 from widgets import LsmLevels, Task, TaskList, Veil
+from widgets.kit import static
 from widgets.playground.folder import lesson_scripts
 from widgets.playground.lesson import plain_veil
 from widgets.playground.recipes import views_of
@@ -162,15 +163,25 @@ def test_a_page_has_a_place_for_each_view_and_else_the_notebook(levels: pa.Table
     outputs = [nbformat.v4.new_output("display_data", data=data) for data in (shown, other)]
     shown_cell = nbformat.v4.new_code_cell("secret = 3", outputs=outputs)
     shown_cell.metadata["jupyter"] = {"source_hidden": True}
-    notebook = nbformat.v4.new_notebook(cells=[shown_cell])
+    begun = nbformat.v4.new_code_cell('course.begin("A lesson")\ncourse.check()')
+    machine = {"text/html": f"<p>the machine</p>{static.image(f'<svg>{static.HINT}</svg>', alt='')}"}
+    begun.outputs = [nbformat.v4.new_output("display_data", data=machine)]
+    outputs.append(nbformat.v4.new_output("display_data", data={"text/html": machine["text/html"][18:]}))
+    notebook = nbformat.v4.new_notebook(cells=[begun, shown_cell])
     cell = asking(notebook)
-    assert len(notebook.cells) == 2
+    assert len(notebook.cells) == 3
     bundle = {"ids": ["m0", "m1"], "recipe": lesson(levels)}
     cell.outputs = [nbformat.v4.new_output("execute_result", data={"application/json": bundle})]
     recipe = recipe_of(notebook, cell)
     assert recipe == bundle
-    assert len(notebook.cells) == 1
-    page = lesson_page(notebook, title="t", recipe=recipe)
+    assert len(notebook.cells) == 2
+    page = lesson_page(notebook, name="02_t", title="t", recipe=recipe)
+    assert "the machine" not in page
+    assert "course.begin" not in page
+    (picture,) = re.findall(r"svg[+]xml;base64,([A-Za-z0-9+/=]+)", page)
+    assert base64.b64decode(picture).decode() == "<svg>a recorded picture</svg>"
+    assert '<a href="runs.html">Rows, files, runs</a>' in page
+    assert '<a href="index.html">Playground</a>' in page
     assert '<div class="lw-place" data-view="1"></div>' in page
     assert "until then" not in page
     assert "<p>a picture</p>" in page

@@ -5,6 +5,7 @@ The other side is a process that has nothing but the archive of the page on its 
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import random
@@ -20,12 +21,13 @@ import numpy as np
 import pytest
 
 import tablestore as ts
+from tests.suite import counterparts
 from tests.tables import TableSpec
 from widgets import CompactionControls
 from widgets.kit import jobs
 from widgets.playground import folder, own_table, pyodide
 from widgets.playground.own_table import bucket_recipe
-from widgets.playground.recipes import views_of
+from widgets.playground.recipes import EXAMPLES, views_of
 
 DRIVE = """
 import sys
@@ -247,6 +249,30 @@ def test_the_archive_is_the_same_for_the_same_files() -> None:
     assert folder.engine_zip() == folder.engine_zip()
 
 
+def test_there_is_an_example_of_each_kind_of_page() -> None:
+    assert [each["kind"] for each in EXAMPLES] == ["game", "tree", "trade_off", "lesson", "merge"]
+    assert all(views_of(each) for each in EXAMPLES)
+
+
+@pytest.mark.large
+def test_what_pages_import_is_compiled_and_the_rest_stays_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    counterparts.need("Pyodide")
+    given = folder.engine_zip()
+    files = pyodide.packed(given, json.dumps(EXAMPLES))
+    names = {name: names_in(base64.b64decode(files[name])) for name in (pyodide.ENGINE, pyodide.STDLIB)}
+    compiled = {name for name in names[pyodide.ENGINE] if name.endswith(".pyc")}
+    assert {"columns/numpy/array.pyc", "widgets/game/rules.pyc", "traitlets/__init__.pyc"} <= compiled
+    assert {"widgets/tiering/widget.py", "widgets/playground/folder.py"} <= names[pyodide.ENGINE]
+    assert {name.removesuffix("c") for name in names[pyodide.ENGINE]} == names_in(given)
+    assert {"json/__init__.pyc", "pdb.py"} <= names[pyodide.STDLIB]
+    monkeypatch.setattr(pyodide.shutil, "which", lambda _name: None)
+    assert base64.b64decode(pyodide.packed(given, "[]")[pyodide.ENGINE]) == given
+
+
+def names_in(archive: bytes) -> set[str]:
+    return set(zipfile.ZipFile(io.BytesIO(archive)).namelist())
+
+
 def test_a_package_with_another_hash_is_removed_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,8 +280,8 @@ def test_a_package_with_another_hash_is_removed_and_named(
     pyodide.cached().parent.mkdir(parents=True)
     pyodide.cached().write_bytes(b"something else")
     with pytest.raises(pyodide.NoPyodide, match="not the one known; it was removed"):
-        pyodide.parts()
+        pyodide.packed(b"", "[]")
     assert not pyodide.cached().exists()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(pyodide.NoPyodide, match="npm is missing"):
-        pyodide.parts()
+        pyodide.packed(b"", "[]")

@@ -37,9 +37,9 @@ class _Module(ModuleType):
             return lambda schema, *_, **__: schema
         if name.startswith("__"):
             raise AttributeError(name)
-        made = type(name, (Absent,), {"__module__": self.__name__})
-        setattr(self, name, made)
-        return made
+        absent = type(name, (Absent,), {"__module__": self.__name__})
+        setattr(self, name, absent)
+        return absent
 
 
 class _Finder(MetaPathFinder, Loader):

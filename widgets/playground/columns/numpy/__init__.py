@@ -72,22 +72,22 @@ def arange(*ends: Any, dtype: Any = None) -> ndarray:
     """Numbers from one to before another."""
     start, stop, step = {1: (0, ends[0], 1), 2: (*ends, 1)}.get(len(ends), ends)
     many = builtins.max(math.ceil((stop - start) / step), 0)
-    found = [start + i * step for i in range(many)]
-    return _array(found, dtype or ("int64" if not found else None))
+    values = [start + i * step for i in range(many)]
+    return _array(values, dtype or ("int64" if not values else None))
 
 
 def linspace(low: float, high: float, count: int = 50) -> ndarray:
     """Numbers of equal distance."""
     step = (high - low) / (count - 1) if count > 1 else 0.0
-    found = [low + i * step for i in range(count)]
-    return _array([*found[:-1], float(high)] if count > 1 else found[:count], "float64")
+    values = [low + i * step for i in range(count)]
+    return _array([*values[:-1], float(high)] if count > 1 else values[:count], "float64")
 
 
 def geomspace(low: float, high: float, count: int = 50) -> ndarray:
     """Numbers of equal ratio, the ends exact."""
     a, b = math.log10(low), math.log10(high)
-    found = [10.0**x for x in linspace(a, b, count).values()]
-    return _array([float(low), *found[1:-1], float(high)])
+    values = [10.0**x for x in linspace(a, b, count).values()]
+    return _array([float(low), *values[1:-1], float(high)])
 
 
 def fromiter(values: Iterable[Any], dtype: Any, count: int = -1) -> ndarray:
@@ -98,20 +98,20 @@ def fromiter(values: Iterable[Any], dtype: Any, count: int = -1) -> ndarray:
 def concatenate(parts: Any, axis: int = 0) -> ndarray:
     """Arrays behind each other."""
     arrays = [_array(p) for p in parts]
-    found = [v for a in arrays for v in a.values()]
+    values = [v for a in arrays for v in a.values()]
     full_of = [a for a in arrays if a.size] or arrays
     order = "buifMO"
     kind = builtins.max((a.dtype for a in full_of), key=lambda d: (order.index(d.kind), d.itemsize))
     if kind.kind == "f":
-        found = list(map(float, found))
-    return ndarray(found, (builtins.sum(len(a) for a in arrays), *arrays[0].shape[1:]), kind)
+        values = list(map(float, values))
+    return ndarray(values, (builtins.sum(len(a) for a in arrays), *arrays[0].shape[1:]), kind)
 
 
 def stack(parts: Any, axis: int = 0) -> ndarray:
     """Arrays of one shape along a new first axis; with `axis` 1 along the second."""
     rows = [_array(p) for p in parts]
-    made = concatenate([r[None] for r in rows])
-    return made if axis == 0 else made.T.copy()
+    stacked = concatenate([r[None] for r in rows])
+    return stacked if axis == 0 else stacked.T.copy()
 
 
 column_stack = lambda parts: stack(parts, axis=1)
@@ -133,10 +133,10 @@ def where(condition: Any, yes: Any = None, no: Any = None) -> Any:
         return _array(condition).nonzero()
     a, b = _array(yes), _array(no)
     (mask, left, right), shape = _broadcast([_array(condition), a, b])
-    found = [x if m else y for m, x, y in zip(mask, left, right, strict=True)]
+    values = [x if m else y for m, x, y in zip(mask, left, right, strict=True)]
     order = "buifMO"
     kind = builtins.max(a.dtype, b.dtype, key=lambda d: order.index(d.kind))
-    return ndarray(list(map(kind.convert, found)), shape, kind) if shape else found[0]
+    return ndarray(list(map(kind.convert, values)), shape, kind) if shape else values[0]
 
 
 def flatnonzero(a: Any) -> ndarray:
@@ -152,16 +152,16 @@ def diff(a: Any, prepend: Any = None) -> ndarray:
     """Differences of neighbours."""
     x = _array(a)
     values = x.values() if prepend is None else [prepend, *x.values()]
-    found = [b - c for c, b in pairwise(values)]
-    return ndarray(found, (len(found),), x.dtype)
+    steps = [b - c for c, b in pairwise(values)]
+    return ndarray(steps, (len(steps),), x.dtype)
 
 
 def cumsum(a: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
     """Running sums."""
-    found = _array(a).cumsum(axis)
+    sums = _array(a).cumsum(axis)
     if out is not None:
-        out[...] = found
-    return found
+        out[...] = sums
+    return sums
 
 
 def unique(
@@ -177,36 +177,36 @@ def unique(
     first: dict[Any, int] = {}
     for i, row in enumerate(rows):
         first.setdefault(row, i)
-    known = sorted(first)
+    distinct = sorted(first)
     if axis == 1:
-        flat = [v for row in zip(*known, strict=True) for v in row]
-        made = ndarray(flat, (x.shape[0], len(known)), x.dtype)
+        flat = [v for row in zip(*distinct, strict=True) for v in row]
+        values = ndarray(flat, (x.shape[0], len(distinct)), x.dtype)
     else:
-        made = ndarray(known, (len(known),), x.dtype)
-    places = {row: i for i, row in enumerate(known)}
-    extra = [_array([first[k] for k in known], "int64")] if return_index else []
+        values = ndarray(distinct, (len(distinct),), x.dtype)
+    places = {row: i for i, row in enumerate(distinct)}
+    extra = [_array([first[k] for k in distinct], "int64")] if return_index else []
     extra += [_array([places[row] for row in rows], "int64")] if return_inverse else []
     if return_counts:
-        counts = [0] * len(known)
+        counts = [0] * len(distinct)
         for row in rows:
             counts[places[row]] += 1
         extra.append(_array(counts, "int64"))
-    return (made, *extra) if extra else made
+    return (values, *extra) if extra else values
 
 
 def lexsort(keys: Any) -> ndarray:
     """The order by the last key, then the one before it."""
     columns = [_array(k).values() for k in keys][::-1]
-    found = sorted(range(len(columns[0])), key=lambda i: tuple(c[i] for c in columns))
-    return _array(found, "int64")
+    order = sorted(range(len(columns[0])), key=lambda i: tuple(c[i] for c in columns))
+    return _array(order, "int64")
 
 
 def searchsorted(a: Any, values: Any, side: str = "left") -> Any:
     """Where values belong in order."""
-    known, find = _array(a).values(), bisect_left if side == "left" else bisect_right
+    ascending, find = _array(a).values(), bisect_left if side == "left" else bisect_right
     wanted = _array(values)
-    found = [find(known, v) for v in wanted.values()]
-    return ndarray(found, wanted.shape, int64) if wanted.shape else found[0]
+    places = [find(ascending, v) for v in wanted.values()]
+    return ndarray(places, wanted.shape, int64) if wanted.shape else places[0]
 
 
 def take_along_axis(a: ndarray, at: ndarray, axis: int) -> ndarray:
@@ -214,8 +214,8 @@ def take_along_axis(a: ndarray, at: ndarray, axis: int) -> ndarray:
     flat, n = a.values(), a.shape[-1]
     wide = at.shape[-1]
     places = at.values()
-    found = [flat[i // wide * n + places[i]] for i in range(len(places))]
-    return ndarray(found, at.shape, a.dtype)
+    taken = [flat[i // wide * n + places[i]] for i in range(len(places))]
+    return ndarray(taken, at.shape, a.dtype)
 
 
 def split(a: ndarray, at: Any) -> list[ndarray]:
@@ -227,10 +227,10 @@ def split(a: ndarray, at: Any) -> list[ndarray]:
 def bincount(a: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     """How often each whole number occurs."""
     x = _array(a).values()
-    found = [0 if weights is None else 0.0] * builtins.max([minlength, *(v + 1 for v in x)])
+    counts = [0 if weights is None else 0.0] * builtins.max([minlength, *(v + 1 for v in x)])
     for i, v in enumerate(x):
-        found[v] += 1 if weights is None else _array(weights).values()[i]
-    return _array(found, "int64" if weights is None else "float64")
+        counts[v] += 1 if weights is None else _array(weights).values()[i]
+    return _array(counts, "int64" if weights is None else "float64")
 
 
 def repeat(a: Any, counts: Any) -> ndarray:
@@ -243,9 +243,9 @@ def intersect1d(a: Any, b: Any) -> ndarray:
     return _array(sorted(set(_array(a).values()) & set(_array(b).values())), _array(a).dtype)
 
 
-def isin(a: Any, known: Any) -> ndarray:
+def isin(a: Any, among: Any) -> ndarray:
     """Which values are among others."""
-    some = set(_array(known).values())
+    some = set(_array(among).values())
     return _array(a).mapped(some.__contains__, bool_)
 
 
@@ -315,10 +315,10 @@ class _Pairwise:
         self._function, self._result = function, kind
 
     def __call__(self, a: Any, b: Any, out: ndarray | None = None) -> Any:
-        found = _binary(self._function, a, b, self._result)
+        values = _binary(self._function, a, b, self._result)
         if out is not None:
-            out[...] = found
-        return found
+            out[...] = values
+        return values
 
     def at(self, a: ndarray, places: Any, values: Any) -> None:
         many = _array(places).values()
@@ -334,14 +334,14 @@ class _Pairwise:
         x = _array(a)
         values = x.values()
         ends = [*_array(starts).values(), len(values)]
-        found = []
+        totals = []
         for i, j in pairwise(ends):
             part = values[i:j] or values[i : i + 1]
             total = part[0]
             for v in part[1:]:
                 total = self._function(total, v)
-            found.append(total)
-        return ndarray(found, (len(found),), x.dtype)
+            totals.append(total)
+        return ndarray(totals, (len(totals),), x.dtype)
 
 
 add, maximum, minimum = _Pairwise(operator.add), _Pairwise(builtins.max), _Pairwise(builtins.min)
@@ -363,9 +363,9 @@ sum, max, min, mean, any, all = map(_method, ("sum", "max", "min", "mean", "any"
 
 def sort(a: Any) -> ndarray:
     """The values in order."""
-    made = _array(a).copy()
-    made.sort()
-    return made
+    copied = _array(a).copy()
+    copied.sort()
+    return copied
 
 
 def append(a: Any, values: Any) -> ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import accumulate, compress, repeat
 from typing import Any
 
@@ -159,16 +160,18 @@ class ndarray:  # the name is numpy's
         """Rows at these positions, or where these are true."""
         if at.dtype.kind == "b":
             if at.shape == self.shape:
-                found = list(compress(self.values(), at.values()))
-                return ndarray(found, (len(found),), self.dtype)
-            at = ndarray([i for i, one in enumerate(at.values()) if one], (sum(at.values()),), dtype("int64"))
+                taken = list(compress(self.values(), at.values()))
+                return ndarray(taken, (len(taken),), self.dtype)
+            at = ndarray(
+                [i for i, chosen in enumerate(at.values()) if chosen], (sum(at.values()),), dtype("int64")
+            )
         n, rest = self.shape[0], self.shape[1:]
         flat, width = self.values(), _size(rest)
         if width == 1 and not rest:
-            found = [flat[i] for i in map(int, at.values())]
+            taken = [flat[i] for i in map(int, at.values())]
         else:
-            found = [v for i in at.values() for v in flat[(i % n) * width : (i % n + 1) * width]]
-        return ndarray(found, (*at.shape, *rest), self.dtype)
+            taken = [v for i in at.values() for v in flat[(i % n) * width : (i % n + 1) * width]]
+        return ndarray(taken, (*at.shape, *rest), self.dtype)
 
     def paired(self, keys: tuple[Any, ...]) -> ndarray:
         """One position for each axis, all broadcast together."""
@@ -176,11 +179,11 @@ class ndarray:  # the name is numpy's
             return self.T.gathered(_array(keys[1])).T
         parts, shape = broadcast([_array(k) for k in keys])
         flat, strides = self.values(), _strides(self.shape)
-        found = [
+        taken = [
             flat[sum(i % n * s for i, n, s in zip(at, self.shape, strides, strict=True))]
             for at in zip(*parts, strict=True)
         ]
-        return ndarray(found, shape, self.dtype)
+        return ndarray(taken, shape, self.dtype)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         convert, buffer = self.dtype.convert, self.buffer
@@ -196,16 +199,16 @@ class ndarray:  # the name is numpy's
             places, shape = self._chosen(key)
         source = _array(value)
         many = _size(shape)
-        found: Iterable[Any] = (
+        values: Iterable[Any] = (
             source.values() * many if source.size == 1 else broadcast_to(source, shape).values()
         )
         if source.dtype is not self.dtype:
-            found = list(map(convert, found))
+            values = list(map(convert, values))
         if isinstance(places, range) and many:
-            buffer[places.start : places.stop : places.step] = found
+            buffer[places.start : places.stop : places.step] = values
             return
-        for at, one in zip(places, found, strict=False):
-            buffer[at] = one
+        for at, item in zip(places, values, strict=False):
+            buffer[at] = item
 
     def _chosen(self, key: Any) -> tuple[Iterable[int], Shape]:
         """The places in the buffer that arrays choose."""
@@ -228,8 +231,8 @@ class ndarray:  # the name is numpy's
     def astype(self, kind: Any, copy: bool = True) -> ndarray:
         """The values as another type."""
         to = dtype(kind)
-        found = list(self.values())
-        return ndarray(found if to is self.dtype else list(map(to.convert, found)), self.shape, to)
+        values = list(self.values())
+        return ndarray(values if to is self.dtype else list(map(to.convert, values)), self.shape, to)
 
     def copy(self) -> ndarray:
         """The values once more."""
@@ -268,15 +271,15 @@ class ndarray:  # the name is numpy's
         turned = self if axis in (-1, len(self.shape) - 1) else self.T
         n = turned.shape[-1]
         flat = turned.values()
-        found = [function(flat[i : i + n]) for i in range(0, len(flat), n)] if n else []
-        if found and isinstance(found[0], list):
-            made = ndarray([v for row in found for v in row], turned.shape, kind or self.dtype)
-            return made if turned is self else made.T.copy()
+        results = [function(flat[i : i + n]) for i in range(0, len(flat), n)] if n else []
+        if results and isinstance(results[0], list):
+            array = ndarray([v for row in results for v in row], turned.shape, kind or self.dtype)
+            return array if turned is self else array.T.copy()
         shape = turned.shape[:-1]
         return (
-            ndarray(found, (*shape, 1) if keepdims else shape, kind or _dtype_of(found))
+            ndarray(results, (*shape, 1) if keepdims else shape, kind or _dtype_of(results))
             if shape
-            else found[0]
+            else results[0]
         )
 
     def sum(self, axis: int | None = None, dtype: Any = None) -> Any:
@@ -305,8 +308,8 @@ class ndarray:  # the name is numpy's
 
     def cumsum(self, axis: int | None = None) -> ndarray:
         """Running sums."""
-        made = self if self.dtype.kind != "b" else self.astype("int64")
-        return made.along(lambda v: list(accumulate(v)), -1 if axis is None else axis)
+        numbers = self if self.dtype.kind != "b" else self.astype("int64")
+        return numbers.along(lambda v: list(accumulate(v)), -1 if axis is None else axis)
 
     def argmax(self, axis: int | None = None) -> Any:
         """Where the first largest value is."""
@@ -328,8 +331,8 @@ class ndarray:  # the name is numpy's
 
     def clip(self, low: Any = None, high: Any = None) -> ndarray:
         """The values, none beyond the ends."""
-        found = self if low is None else _binary(max, self, low)
-        return found if high is None else _binary(min, found, high)
+        clipped = self if low is None else _binary(max, self, low)
+        return clipped if high is None else _binary(min, clipped, high)
 
     def round(self, digits: int = 0) -> ndarray:
         """Rounded, halves to even."""
@@ -339,17 +342,17 @@ class ndarray:  # the name is numpy's
         """Each value so many times."""
         many = _array(counts)
         each = many.values() * len(self.values()) if many.size == 1 else many.values()
-        found = [v for v, n in zip(self.values(), each, strict=True) for _ in range(n)]
-        return ndarray(found, (len(found),), self.dtype)
+        values = [v for v, n in zip(self.values(), each, strict=True) for _ in range(n)]
+        return ndarray(values, (len(values),), self.dtype)
 
     def nonzero(self) -> tuple[ndarray, ...]:
         """Where values are true."""
-        found = [i for i, v in enumerate(self.values()) if v]
-        return (ndarray(found, (len(found),), dtype("int64")),)
+        places = [i for i, v in enumerate(self.values()) if v]
+        return (ndarray(places, (len(places),), dtype("int64")),)
 
     def mapped(self, function: Callable[[Any], Any], kind: dtype | None = None) -> ndarray:
-        found = list(map(function, self.values()))
-        return ndarray(found, self.shape, kind or _dtype_of(found))
+        values = list(map(function, self.values()))
+        return ndarray(values, self.shape, kind or _dtype_of(values))
 
 
 def _at(i: int, n: int) -> int:
@@ -360,7 +363,7 @@ def _at(i: int, n: int) -> int:
 
 def _without_ellipsis(keys: tuple[Any, ...], axes: int) -> list[Any]:
     used = sum(k is not None and k is not Ellipsis for k in keys)
-    return [one for k in keys for one in ([slice(None)] * (axes - used) if k is Ellipsis else [k])]
+    return [part for k in keys for part in ([slice(None)] * (axes - used) if k is Ellipsis else [k])]
 
 
 def _array(value: Any, kind: Any = None) -> ndarray:
@@ -370,16 +373,16 @@ def _array(value: Any, kind: Any = None) -> ndarray:
     if hasattr(value, "to_numpy"):
         return _array(value.to_numpy(), kind)
     if isinstance(value, list | tuple | range):
-        items = [one.tolist() if isinstance(one, ndarray) else one for one in value]
+        items = [item.tolist() if isinstance(item, ndarray) else item for item in value]
         if items and isinstance(items[0], list | tuple):
-            parts = [_array(one, kind) for one in items]
-            found = [v for part in parts for v in part.values()]
-            made = ndarray(found, (len(parts), *parts[0].shape), _dtype_of(found))
+            parts = [_array(item, kind) for item in items]
+            values = [v for part in parts for v in part.values()]
+            array = ndarray(values, (len(parts), *parts[0].shape), _dtype_of(values))
         else:
-            made = ndarray(items, (len(items),), _dtype_of(items))
+            array = ndarray(items, (len(items),), _dtype_of(items))
     else:
-        made = ndarray([value], (), _dtype_of([value]))
-    return made if kind is None else made.astype(kind)
+        array = ndarray([value], (), _dtype_of([value]))
+    return array if kind is None else array.astype(kind)
 
 
 def broadcast_to(a: ndarray, shape: Shape) -> ndarray:
@@ -403,25 +406,34 @@ def broadcast(parts: list[ndarray]) -> tuple[list[list[Any]], Shape]:
     return [broadcast_to(p, shape).values() for p in parts], shape
 
 
+def _with_number(function: Callable[[Any, Any], Any], values: list[Any], number: Any) -> list[Any]:
+    """A function of each value and a number; by Python's own operators where they give the same."""
+    if function is _divide and number:
+        return [v / number for v in values]
+    if function is _power:
+        with suppress(ZeroDivisionError, OverflowError):
+            return [v**number for v in values]
+    return list(map(function, values, repeat(number)))
+
+
 def _binary(function: Callable[[Any, Any], Any], a: Any, b: Any, kind: str | None = None) -> Any:
     """A function of two, value by value. `kind` is the type of the result if it does not follow from both."""
     x, y = _array(a), _array(b)
     if y.size == 1 and not y.shape and x.shape:
-        one = y.values()[0]
-        found, shape = list(map(function, x.values(), repeat(one))), x.shape
+        values, shape = _with_number(function, x.values(), y.values()[0]), x.shape
     elif x.shape == y.shape:
-        found, shape = list(map(function, x.values(), y.values())), x.shape
+        values, shape = list(map(function, x.values(), y.values())), x.shape
     else:
         (left, right), shape = broadcast([x, y])
-        found = list(map(function, left, right))
+        values = list(map(function, left, right))
     if not shape:
-        return found[0]
+        return values[0]
     to = dtype(kind) if kind else _wider(x.dtype, y.dtype)
     if to.kind == "b" and kind is None:
-        to = _dtype_of(found)
-    if to.kind == "f" and kind is None and found and type(found[0]) is not float:
-        found = list(map(float, found))
-    return ndarray(found, shape, to)
+        to = _dtype_of(values)
+    if to.kind == "f" and kind is None and values and type(values[0]) is not float:
+        values = list(map(float, values))
+    return ndarray(values, shape, to)
 
 
 def _operators() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -34,8 +34,8 @@ def _seeds(entropy: int) -> list[int]:
         return value ^ value >> 16
 
     def mixed(x: int, y: int) -> int:
-        found = (0xCA01F9DD * x - 0x4973F715 * y) & _M32
-        return found ^ found >> 16
+        word = (0xCA01F9DD * x - 0x4973F715 * y) & _M32
+        return word ^ word >> 16
 
     pool = [hashed(words[i] if i < len(words) else 0) for i in range(4)]
     for i in range(4):
@@ -78,14 +78,8 @@ class Generator:
 
     def random(self, size: Any = None) -> Any:
         """Evenly from 0 to below 1."""
-        many, state, step, scale = _count(size), self._state, self._step, 2.0**-53
-        found = []
-        for _ in range(many):
-            state = (state * _FACTOR + step) & _M128
-            word, turn = (state >> 64 ^ state) & _M64, state >> 122
-            found.append((((word >> turn | word << (64 - turn)) & _M64) >> 11) * scale)
-        self._state = state
-        return _formed(found, size, "float64")
+        self._state, drawn = _evenly(self._state, self._step, _count(size))
+        return _formed(list(drawn), size, "float64")
 
     def integers(self, low: int, high: int | None = None, size: Any = None) -> Any:
         """Whole numbers from `low` to before `high`; Lemire's method."""
@@ -121,14 +115,25 @@ class Generator:
         return (self.word() >> 11) * 2.0**-53
 
 
+@lru_cache(maxsize=64)
+def _evenly(state: int, step: int, many: int) -> tuple[int, list[float]]:
+    """The state after so many draws, and the draws; simulators that are compared draw the same."""
+    drawn, scale = [], 2.0**-53
+    for _ in range(many):
+        state = (state * _FACTOR + step) & _M128
+        word, turn = (state >> 64 ^ state) & _M64, state >> 122
+        drawn.append((((word >> turn | word << (64 - turn)) & _M64) >> 11) * scale)
+    return state, drawn
+
+
 def _count(size: Any) -> int:
     return 1 if size is None else size if isinstance(size, int) else _size(tuple(size))
 
 
-def _formed(found: list[Any], size: Any, kind: str) -> Any:
+def _formed(drawn: list[Any], size: Any, kind: str) -> Any:
     if size is None:
-        return found[0]
-    return ndarray(found, (size,) if isinstance(size, int) else tuple(size), dtype(kind))
+        return drawn[0]
+    return ndarray(drawn, (size,) if isinstance(size, int) else tuple(size), dtype(kind))
 
 
 def default_rng(seed: int = 0) -> Generator:

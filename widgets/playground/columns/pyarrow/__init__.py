@@ -63,8 +63,8 @@ ListType, LargeListType, FixedSizeListType, StructType, MapType = (
 
 
 def _plain(text: str) -> Any:
-    made = DataType(text)
-    return lambda: made
+    type_ = DataType(text)
+    return lambda: type_
 
 
 bool_, null, string, large_string, date32 = map(_plain, ("bool", "null", "string", "string", "date32[day]"))
@@ -89,13 +89,13 @@ def time32(unit: str) -> DataType:
 
 def unify_schemas(schemas: Any, promote_options: str = "default") -> Schema:
     """The fields of all, NULL columns as the type that another has."""
-    found: dict[str, Field] = {}
-    for field in (f for one in schemas for f in one):
-        if field.name not in found or str(found[field.name].type) == "null":
-            found[field.name] = field
-        elif str(field.type) not in ("null", str(found[field.name].type)):
-            raise ArrowTypeError(f"{field} and {found[field.name]}")
-    return Schema(found.values())
+    fields: dict[str, Field] = {}
+    for field in (f for each in schemas for f in each):
+        if field.name not in fields or str(fields[field.name].type) == "null":
+            fields[field.name] = field
+        elif str(field.type) not in ("null", str(fields[field.name].type)):
+            raise ArrowTypeError(f"{field} and {fields[field.name]}")
+    return Schema(fields.values())
 
 
 _FAMILIES = {

@@ -40,8 +40,8 @@ def _two(function: Callable[[Any, Any], Any], type: DataType | None) -> Callable
         if pairs is None:
             x, y = _side(a), _side(b)
             return Scalar(None if x is None or y is None else function(x, y), type or infer([x]))
-        found = [None if x is None or y is None else function(x, y) for x, y in zip(*pairs, strict=True)]
-        return Array(found, type or next((s.type for s in (a, b) if isinstance(s, Array)), infer(found)))
+        values = [None if x is None or y is None else function(x, y) for x, y in zip(*pairs, strict=True)]
+        return Array(values, type or next((s.type for s in (a, b) if isinstance(s, Array)), infer(values)))
 
     return apply
 
@@ -90,11 +90,11 @@ def fill_null(a: Any, value: Any) -> Any:
 def coalesce(*parts: Any) -> Array:
     """The first value that is there."""
     first = parts[0]
-    found = list(first.values)
+    values = list(first.values)
     for other in parts[1:]:
-        given = other.values if isinstance(other, Array) else [_side(other)] * len(found)
-        found = [w if v is None else v for v, w in zip(found, given, strict=True)]
-    return Array(found, first.type)
+        given = other.values if isinstance(other, Array) else [_side(other)] * len(values)
+        values = [w if v is None else v for v, w in zip(values, given, strict=True)]
+    return Array(values, first.type)
 
 
 def cast(a: Any, type: Any = None, safe: bool = True) -> Any:
@@ -107,9 +107,9 @@ def if_else(condition: Any, yes: Any, no: Any) -> Array:
     many = len(condition)
     x = yes.values if isinstance(yes, Array) else [_side(yes)] * many
     y = no.values if isinstance(no, Array) else [_side(no)] * many
-    found = [None if c is None else a if c else b for c, a, b in zip(condition.values, x, y, strict=True)]
-    known = [s.type for s in (yes, no) if isinstance(s, Array | Scalar)]
-    return Array(found, known[0] if known else infer(found))
+    values = [None if c is None else a if c else b for c, a, b in zip(condition.values, x, y, strict=True)]
+    types = [s.type for s in (yes, no) if isinstance(s, Array | Scalar)]
+    return Array(values, types[0] if types else infer(values))
 
 
 def is_in(a: Any, value_set: Any = None, skip_nulls: bool = False) -> Any:
@@ -122,8 +122,8 @@ def is_in(a: Any, value_set: Any = None, skip_nulls: bool = False) -> Any:
 
 def index_in(a: Any, value_set: Any = None) -> Array:
     """The place of each value among others."""
-    known = {v: i for i, v in reversed(list(enumerate(value_set.values)))}
-    return Array([known.get(v) for v in a.values], DataType("int32"))
+    places = {v: i for i, v in reversed(list(enumerate(value_set.values)))}
+    return Array([places.get(v) for v in a.values], DataType("int32"))
 
 
 def index(a: Any, value: Any) -> Scalar:
