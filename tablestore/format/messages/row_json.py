@@ -74,7 +74,7 @@ def _values(values: pa.Array, t: DataType) -> pa.StringArray:
     if t.is_string:
         return _quoted(values.cast(pa.string()))
     if t.is_binary:
-        return _between('"', _base64(values), '"')
+        return _between('"', _by_duckdb("SELECT to_base64(v) FROM kept", values.cast(pa.binary())), '"')
     if t.root == "ROW":
         children = [pc.struct_field(values, [i]) for i in range(len(t.children))]
         objects = _object(children, t.children, len(values))
@@ -112,10 +112,6 @@ def _quoted(texts: pa.Array) -> pa.StringArray:
     escaped = _by_duckdb("SELECT to_json(v)::VARCHAR FROM kept", texts.filter(special.fill_null(False)))
     plain = _between('"', texts, '"')
     return pc.replace_with_mask(plain, special.fill_null(False), escaped)
-
-
-def _base64(values: pa.Array) -> pa.StringArray:
-    return _by_duckdb("SELECT to_base64(v) FROM kept", values.cast(pa.binary()))
 
 
 def _by_duckdb(query: str, values: pa.Array) -> pa.StringArray:

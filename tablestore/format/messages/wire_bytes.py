@@ -28,17 +28,13 @@ _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16, dtype=np.uint8)
 def decoded(texts: pa.Array, mode: str) -> pa.Array:
     """Texts in `base64`, `base64-url-safe` (both with padding), `hex` or `latin-1` as bytes."""
     if mode == "latin-1":
-        return _from_latin(texts)
+        try:
+            encoded = [None if text is None else text.encode("latin-1") for text in texts.to_pylist()]
+        except UnicodeEncodeError as e:
+            raise SchemaMismatch(f"a text is not bytes in Latin-1: {e.object[e.start]!r}") from None
+        return pa.array(encoded, pa.binary())
     data, lengths = _characters(texts)
     return _from_hex(texts, data, lengths) if mode == "hex" else _from_base64(texts, data, lengths, mode)
-
-
-def _from_latin(texts: pa.Array) -> pa.Array:
-    try:
-        encoded = [None if text is None else text.encode("latin-1") for text in texts.to_pylist()]
-    except UnicodeEncodeError as e:
-        raise SchemaMismatch(f"a text is not bytes in Latin-1: {e.object[e.start]!r}") from None
-    return pa.array(encoded, pa.binary())
 
 
 def _from_hex(texts: pa.Array, data: np.ndarray, lengths: np.ndarray) -> pa.Array:

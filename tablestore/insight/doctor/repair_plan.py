@@ -323,7 +323,7 @@ def _positions_lost(store: Store, later: list[int], newest: int) -> list[str]:
     for snapshot_id in later:
         try:
             snapshot = store.snapshots.get(snapshot_id)
-            after |= _committed_by(snapshot)
+            after |= positions.of(snapshot) if positions.is_ours(snapshot) else {}
         except TablestoreError:
             texts = [f"streams of commits go back to where snapshot {newest} has them, and commit again"]
     try:
@@ -338,10 +338,6 @@ def _positions_lost(store: Store, later: list[int], newest: int) -> list[str]:
                 f"stream {user!r} of commits goes from identifier {identifier} {back}: it commits again"
             )
     return texts
-
-
-def _committed_by(snapshot: Snapshot) -> dict[str, positions.Position]:
-    return positions.of(snapshot) if positions.is_ours(snapshot) else {}
 
 
 def _next_of_consumers(store: Store) -> dict[str, int]:

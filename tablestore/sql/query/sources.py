@@ -341,12 +341,8 @@ def _readable(scan: Scan, split: DataSplit) -> bool:
             and f.first_row_id is None
             for f in split.files
         )
-        and _is_local(scan.store.paths.root)
+        and scan.store.paths.root.startswith(("/", "file:"))
     )
-
-
-def _is_local(root: str) -> bool:
-    return root.startswith(("/", "file:"))
 
 
 def _local(path: str) -> str:

@@ -155,7 +155,8 @@ class Why:
             return f"{remover} of {self.labels[newest]} takes the row away."
         said: dict[str, list[str]] = {}
         plain = []
-        for name in self._value_columns():
+        keys = set(self._computing.schema.primary_keys)
+        for name in [n for n in self.trace.origin if n not in keys]:
             why = self.column(name)
             if self.trace.origin[name] == newest and ">" not in why:
                 plain.append(name)
@@ -167,10 +168,6 @@ class Why:
         if not parts:
             return f"{self.labels[newest]} is the newest and has a value in every column."
         return " ".join(parts)
-
-    def _value_columns(self) -> list[str]:
-        keys = set(self._computing.schema.primary_keys)
-        return [n for n in self.trace.origin if n not in keys]
 
     def _group(self, name: str) -> SequenceGroup | None:
         engine = self.engine
