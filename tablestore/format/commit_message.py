@@ -66,14 +66,7 @@ _SCHEMA = fastavro.parse_schema(
             *({"name": n, "type": {"type": "array", "items": "file"}} for n in _LISTS[1:]),
             {
                 "name": _INDEX_LISTS[0],
-                "type": {
-                    "type": "array",
-                    "items": {
-                        "type": "record",
-                        "name": "index",
-                        "fields": index_manifest.file_message_fields(),
-                    },
-                },
+                "type": {"type": "array", "items": index_manifest.file_message_schema()},
             },
             *({"name": n, "type": {"type": "array", "items": "index"}} for n in _INDEX_LISTS[1:]),
             {"name": "seen", "type": ["null", "long"]},

@@ -55,14 +55,7 @@ _SCHEMA = fastavro.parse_schema(
             {"name": "files", "type": {"type": "array", "items": file_message_schema("file")}},
             {
                 "name": "index_files",
-                "type": {
-                    "type": "array",
-                    "items": {
-                        "type": "record",
-                        "name": "index",
-                        "fields": index_manifest.file_message_fields(),
-                    },
-                },
+                "type": {"type": "array", "items": index_manifest.file_message_schema()},
             },
             {"name": "full", "type": "boolean"},
             {"name": "planned", "type": ["null", "string"]},

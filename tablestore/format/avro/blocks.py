@@ -85,16 +85,23 @@ class BlockReader:
 
 def joined(schema: bytes, blocks: Iterable[AvroBlock]) -> bytes:
     """One uncompressed container of these plain blocks."""
-    head = _MAGIC + _zigzag(2) + _bytes(b"avro.schema") + _bytes(schema)
-    return container(head + _bytes(b"avro.codec") + _bytes(b"null") + _zigzag(0) + bytes(16), blocks)
+    return container(header(schema, "null", bytes(16)), blocks)
+
+
+def header(schema: bytes, codec: str, sync: bytes) -> bytes:
+    """The bytes before the first block of a container; `schema` as JSON, 16 bytes of `sync`."""
+    meta = (b"avro.schema", schema, b"avro.codec", codec.encode())
+    return _MAGIC + _zigzag(2) + b"".join(map(_bytes, meta)) + _zigzag(0) + sync
 
 
 def container(header: bytes, blocks: Iterable[AvroBlock]) -> bytes:
     """A container of blocks that have the schema and codec of `header` (which ends with the sync marker)."""
-    sync, parts = header[-16:], [header]
-    for block in blocks:
-        parts += (_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync)
-    return b"".join(parts)
+    return header + b"".join(framed(block, header[-16:]) for block in blocks)
+
+
+def framed(block: AvroBlock, sync: bytes) -> bytes:
+    """The bytes of a block in a container."""
+    return b"".join((_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync))
 
 
 def plain_blocks(blocks: Iterable[AvroBlock], codec: str, path: str) -> Iterator[AvroBlock]:

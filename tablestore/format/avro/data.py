@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro import read as avro_read
+from tablestore.format.avro.blocks import AvroBlock, framed, header
 from tablestore.format.avro.schema import file_schema
 from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
@@ -45,7 +46,6 @@ _CODECS = {
     "snappy": "snappy",
 }
 _BLOCK_ROWS = 8192
-_MAGIC = b"Obj\x01"
 
 
 class AvroEncoder:
@@ -88,15 +88,14 @@ class AvroEncoder:
         with storing(self._path):
             if self._sink is None:
                 self._sink = SummedSink(self._io.open_output(self._path))
-                self._sink.write(_header(self._schema, self._codec, self._sync))
+                schema = json.dumps(self._schema, ensure_ascii=False).encode()
+                self._sink.write(header(schema, self._codec, self._sync))
             for start in range(0, rows.num_rows, _BLOCK_ROWS):
                 self._block(rows.slice(start, _BLOCK_ROWS))
 
     def _block(self, rows: pa.RecordBatch) -> None:
         data = self._compress(avro_encode.records(rows, self._columns))
-        self._sink.write(_long(rows.num_rows) + _long(len(data)))
-        self._sink.write(data)
-        self._sink.write(self._sync)
+        self._sink.write(framed(AvroBlock(rows.num_rows, data), self._sync))
 
     def flush(self) -> None:
         """No effect: rows are written at once."""
@@ -123,25 +122,6 @@ class AvroEncoder:
         if self._sink is not None:
             with contextlib.suppress(OSError):
                 self._sink.close()
-
-
-def _header(schema: Any, name: str, sync: bytes) -> bytes:
-    meta = {"avro.schema": json.dumps(schema, ensure_ascii=False).encode(), "avro.codec": name.encode()}
-    body = b"".join(_text(k.encode()) + _text(v) for k, v in meta.items())
-    return _MAGIC + _long(len(meta)) + body + _long(0) + sync
-
-
-def _text(data: bytes) -> bytes:
-    return _long(len(data)) + data
-
-
-def _long(value: int) -> bytes:
-    zigzag = value << 1
-    septets = bytearray()
-    while zigzag > 0x7F:
-        septets.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    return bytes((*septets, zigzag))
 
 
 def _compressor(name: str, level: int) -> Callable[[bytes], bytes]:

@@ -16,7 +16,7 @@ import fastavro
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format.avro import container as avro
 from tablestore.format.avro.carried import CarriedField, fields_of, from_text, schema_with, to_text, values
-from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT
+from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT, nullable
 from tablestore.io.paths import is_plain
 
 HASH, DELETION_VECTORS = "HASH", "DELETION_VECTORS"
@@ -64,10 +64,6 @@ class IndexEntry:
         return self.partition, self.bucket, self.file.index_type
 
 
-def _nullable(kind: Any) -> dict[str, Any]:
-    return {"type": ["null", kind], "default": None}
-
-
 _RANGE = {
     "type": "record",
     "name": "record__DELETIONS_VECTORS_RANGES",
@@ -75,7 +71,7 @@ _RANGE = {
         {"name": "f0", "type": "string"},
         {"name": "f1", "type": "int"},
         {"name": "f2", "type": "int"},
-        {"name": "_CARDINALITY", **_nullable("long")},
+        {"name": "_CARDINALITY", **nullable("long")},
     ],
 }
 _GLOBAL = {
@@ -85,9 +81,9 @@ _GLOBAL = {
         {"name": "_ROW_RANGE_START", "type": "long"},
         {"name": "_ROW_RANGE_END", "type": "long"},
         {"name": "_INDEX_FIELD_ID", "type": "int"},
-        {"name": "_EXTRA_FIELD_IDS", **_nullable({"type": "array", "items": "int"})},
-        {"name": "_INDEX_META", **_nullable("bytes")},
-        {"name": "_SOURCE_META", **_nullable("bytes")},
+        {"name": "_EXTRA_FIELD_IDS", **nullable({"type": "array", "items": "int"})},
+        {"name": "_INDEX_META", **nullable("bytes")},
+        {"name": "_SOURCE_META", **nullable("bytes")},
     ],
 }
 
@@ -99,9 +95,9 @@ def file_fields() -> list[dict[str, Any]]:
         {"name": "_FILE_NAME", "type": "string"},
         {"name": "_FILE_SIZE", "type": "long"},
         {"name": "_ROW_COUNT", "type": "long"},
-        {"name": "_DELETIONS_VECTORS_RANGES", **_nullable({"type": "array", "items": ["null", _RANGE]})},
-        {"name": "_EXTERNAL_PATH", **_nullable("string")},
-        {"name": "_GLOBAL_INDEX", **_nullable(_GLOBAL)},
+        {"name": "_DELETIONS_VECTORS_RANGES", **nullable({"type": "array", "items": ["null", _RANGE]})},
+        {"name": "_EXTERNAL_PATH", **nullable("string")},
+        {"name": "_GLOBAL_INDEX", **nullable(_GLOBAL)},
     ]
 
 
@@ -158,9 +154,13 @@ def file_of(r: Mapping[str, Any]) -> IndexFileMeta:
     )
 
 
-def file_message_fields() -> list[dict[str, Any]]:
-    """The fields of `file_message`, for messages between processes."""
-    return [*file_fields(), {"name": "carried", **_nullable("string")}]
+def file_message_schema() -> dict[str, Any]:
+    """The schema of `file_message`, for messages between processes."""
+    return {
+        "type": "record",
+        "name": "index",
+        "fields": [*file_fields(), {"name": "carried", **nullable("string")}],
+    }
 
 
 def file_message(f: IndexFileMeta) -> dict[str, Any]:

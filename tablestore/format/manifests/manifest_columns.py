@@ -353,66 +353,26 @@ def _carried_text(e: ManifestEntry) -> str | None:
 def entries(table: pa.Table) -> list[ManifestEntry]:
     """The rows as objects."""
     columns = [c.to_pylist() for c in table.columns]
-    return [_entry(*row) for row in zip(*columns, strict=True)]
+    return [_entry(row) for row in zip(*columns, strict=True)]
 
 
-def _entry(
-    kind: int,
-    partition: bytes,
-    bucket: int,
-    total: int,
-    name: str,
-    size: int,
-    rows: int,
-    min_key: bytes,
-    max_key: bytes,
-    key_min: bytes,
-    key_max: bytes,
-    key_nulls: list[Any] | None,
-    value_min: bytes,
-    value_max: bytes,
-    value_nulls: list[Any] | None,
-    min_sequence: int,
-    max_sequence: int,
-    schema_id: int,
-    level: int,
-    extra: list[str] | None,
-    created: int | None,
-    deletes: int | None,
-    index: bytes | None,
-    source: int | None,
-    stats_cols: list[str] | None,
-    external: str | None,
-    first_row: int | None,
-    write_cols: list[str] | None,
-    carried: str | None,
-) -> ManifestEntry:
-    empty = manifest.EMPTY_ROW
+def _entry(row: tuple[Any, ...]) -> ManifestEntry:
+    empty, (kind, partition, bucket, total), carried = manifest.EMPTY_ROW, row[:4], row[-1]
     of_entry, of_file = map(from_text, json.loads(carried)) if carried else ((), ())
-    file = DataFileMeta(
-        name,
-        size,
-        rows,
-        min_key or empty,
-        max_key or empty,
-        SimpleStats(key_min or empty, key_max or empty, _tuple(key_nulls)),
-        SimpleStats(value_min or empty, value_max or empty, _tuple(value_nulls)),
-        min_sequence,
-        max_sequence,
-        schema_id,
-        level,
-        _tuple(extra) or (),
-        created,
-        deletes,
-        index,
-        source,
-        _tuple(stats_cols),
-        external,
-        first_row,
-        _tuple(write_cols),
+    least_key, greatest_key, low, high, nulls, lowest, highest, missing = row[7:15]
+    *numbers, extra_files = row[15:20]
+    fields = (
+        *row[4:7],
+        least_key or empty,
+        greatest_key or empty,
+        SimpleStats(low or empty, high or empty, _tuple(nulls)),
+        SimpleStats(lowest or empty, highest or empty, _tuple(missing)),
+        *numbers,
+        _tuple(extra_files) or (),
+        *[tuple(v) if isinstance(v, list) else v for v in row[20:-1]],
         of_file,
     )
-    return ManifestEntry(kind, partition or empty, bucket, total, file, of_entry)
+    return ManifestEntry(kind, partition or empty, bucket, total, DataFileMeta(*fields), of_entry)
 
 
 def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
