@@ -10,7 +10,7 @@ import pyarrow as pa
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.confinement import catalog_inside
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.like import NamePattern, listed
@@ -144,63 +144,50 @@ class DescribeCatalog:
         return Result(pa.table({"info name": list(rows), "info value": pa.array(rows.values(), pa.string())}))
 
 
-FORMS = (
+FORMS = of_family(
+    "catalogs",
     Form(
-        "CREATE CATALOG",
         "CREATE CATALOG [IF NOT EXISTS] name [WITH ('type' = 'paimon', 'warehouse' = '…', "
         "['metastore' = 'filesystem' | 'jdbc' | 'hive',] 'key' = 'value', …)]",
         "Let the session know a catalog: a directory or store of tables, an SQL database, a Hive "
         "metastore. Its database default is made.",
-        "catalogs",
         CreateCatalog.parse,
         example="CREATE CATALOG mine WITH ('type' = 'paimon', 'warehouse' = '/tmp/lake')",
     ),
     Form(
-        "DROP CATALOG",
         "DROP CATALOG [IF EXISTS] name",
         "Let the session forget a catalog; its tables stay.",
-        "catalogs",
         DropCatalog.parse,
         example="DROP CATALOG IF EXISTS mine",
     ),
     Form(
-        "USE CATALOG",
         "USE CATALOG name",
         "Make a catalog, and its database default, the current one.",
-        "catalogs",
         lambda p: UseCatalog(p.part("a catalog")),
         example="USE CATALOG lake",
     ),
     Form(
-        "SHOW CATALOGS",
         "SHOW CATALOGS [[NOT] {LIKE | ILIKE} 'pattern']",
         "The catalogs of the session.",
-        "catalogs",
         lambda p: ShowCatalogs(NamePattern.parse(p)),
         example="SHOW CATALOGS",
     ),
     Form(
         "SHOW CURRENT CATALOG",
-        "SHOW CURRENT CATALOG",
         "The current catalog.",
-        "catalogs",
         lambda _: ShowCurrentCatalog(),
         example="SHOW CURRENT CATALOG",
     ),
     Form(
-        "SHOW CREATE CATALOG",
         "SHOW CREATE CATALOG name",
         "The statement that makes a catalog, with secrets as ***.",
-        "catalogs",
         lambda p: ShowCreateCatalog(p.part("a catalog")),
         example="SHOW CREATE CATALOG lake",
     ),
     *(
         Form(
-            f"{word} CATALOG",
             f"{word} CATALOG [EXTENDED] name",
             "The name and type of a catalog; EXTENDED: its options, too.",
-            "catalogs",
             DescribeCatalog.parse,
             example=f"{word} CATALOG EXTENDED lake",
         )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -191,62 +191,44 @@ class ShowCurrentDatabase:
         return listed("current database name", [session.database])
 
 
-FORMS = (
+FORMS = of_family(
+    "databases",
+    Form("USE [catalog.]database", "Make a database the current one.", UseDatabase.parse, example="USE shop"),
     Form(
-        "USE",
-        "USE [catalog.]database",
-        "Make a database the current one.",
-        "databases",
-        UseDatabase.parse,
-        example="USE shop",
-    ),
-    Form(
-        "CREATE DATABASE",
         "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
         "Make a database; a catalog of files keeps its name only.",
-        "databases",
         CreateDatabase.parse,
         example="CREATE DATABASE IF NOT EXISTS stock",
     ),
     Form(
-        "ALTER DATABASE",
         "ALTER DATABASE [catalog.]database {SET ('key' = 'value', …) | RESET ('key', …)}",
         "Change properties of a database, where the catalog has metastore = jdbc or hive; 'comment' is one.",
-        "databases",
         AlterDatabase.parse,
     ),
     *(
         Form(
-            f"{word} DATABASE",
             f"{word} DATABASE [EXTENDED] [catalog.]database",
             "What the catalog keeps of a database.",
-            "databases",
             DescribeDatabase.parse,
             example=f"{word} DATABASE EXTENDED shop",
         )
         for word in ("DESCRIBE", "DESC")
     ),
     Form(
-        "DROP DATABASE",
         "DROP DATABASE [IF EXISTS] [catalog.]database [RESTRICT | CASCADE]",
         "Remove a database; with CASCADE the tables in it, too.",
-        "databases",
         DropDatabase.parse,
         example="DROP DATABASE IF EXISTS stock",
     ),
     Form(
-        "SHOW DATABASES",
         "SHOW DATABASES [{FROM | IN} catalog] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The databases of a catalog.",
-        "databases",
         ShowDatabases.parse,
         example="SHOW DATABASES LIKE 's%'",
     ),
     Form(
         "SHOW CURRENT DATABASE",
-        "SHOW CURRENT DATABASE",
         "The current database.",
-        "databases",
         lambda _: ShowCurrentDatabase(),
         example="SHOW CURRENT DATABASE",
     ),

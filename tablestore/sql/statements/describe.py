@@ -14,7 +14,7 @@ from tablestore.format.computed_columns import ComputedColumn
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import Parser, read_query
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.names import Name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
@@ -277,13 +277,12 @@ def _column_text(column: DataField | ComputedColumn, metadata: str = "") -> str:
     return text if comment is None else f"{text} COMMENT {literal_text(comment)}"
 
 
-FORMS = (
+FORMS = of_family(
+    "tables",
     *(
         Form(
-            word,
             f"{word} [EXTENDED] table",
             "The columns of a table or view.",
-            "tables",
             Describe.parse,
             example=f"{word} shop.orders",
         )
@@ -291,20 +290,16 @@ FORMS = (
     ),
     *(
         Form(
-            f"{word} DETAIL TABLE",
             f"{word} DETAIL TABLE table [PARTITION (column = value, …)]",
             "Where a table is and how it is kept; of a partition: its files.",
-            "tables",
             DescribeDetail.parse,
             example=f"{word} DETAIL TABLE shop.events PARTITION (day = DATE '2026-01-01')",
         )
         for word in ("DESCRIBE", "DESC")
     ),
     Form(
-        "SHOW CREATE TABLE",
         "SHOW CREATE TABLE table",
         "The statement that makes an equal table.",
-        "tables",
         ShowCreateTable.parse,
         example="SHOW CREATE TABLE shop.orders",
     ),

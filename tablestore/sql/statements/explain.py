@@ -13,7 +13,7 @@ from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.table_stream import TableStream
 from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
-from tablestore.sql.form import Form, Statement
+from tablestore.sql.form import Form, Statement, of_family
 from tablestore.sql.query.embedded import duck_plan
 from tablestore.sql.query.planning import BoundQuery, TableOccurrence, prepared
 from tablestore.sql.query.sources import Feed, feeds
@@ -113,14 +113,13 @@ def _engine(session: Session, query: BoundQuery, fed: list[Feed]) -> Iterator[st
         yield "  " + line.rstrip()
 
 
-FORMS = (
+FORMS = of_family(
+    "queries",
     Form(
-        "EXPLAIN",
         "EXPLAIN [PLAN FOR] statement",
         "What a statement would do: of a query the columns, conditions and limit that each table is asked "
         "for, which files are read and why, and how DuckDB goes on; in streaming mode where each source "
         "begins, what is looked up and grouped.",
-        "queries",
         Explain.parse,
         example="EXPLAIN SELECT customer, sum(amount) FROM shop.orders WHERE order_id > 1 GROUP BY customer",
     ),

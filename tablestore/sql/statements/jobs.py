@@ -98,38 +98,35 @@ class StatementSet:
 
 FORMS = (
     Form(
-        "EXECUTE STATEMENT SET",
         "EXECUTE STATEMENT SET BEGIN INSERT …; [INSERT …; …] END",
         "Several INSERTs: in streaming mode one job, in batch mode one after another, each with a commit of "
         "its own.",
-        "writing",
         StatementSet.parse,
+        family="writing",
+        words="EXECUTE STATEMENT SET",
         example="EXECUTE STATEMENT SET BEGIN INSERT INTO shop.orders VALUES (5, 'eve', 2); "
         "INSERT INTO shop.orders VALUES (6, 'fay', 3); END",
     ),
     Form(
         "SHOW JOBS",
-        "SHOW JOBS",
         "The jobs that INSERTs in streaming mode made: whether they run, how far they came, why they failed.",
-        "jobs",
         lambda _: ShowJobs(),
+        family="jobs",
         example="SHOW JOBS",
     ),
     Form(
-        "STOP JOB",
         "STOP JOB 'name' [WITH SAVEPOINT]",
         "End a job behind the batch that it is in. The same statement under the same `pipeline.name` goes on "
         "where it was, always, so that a savepoint is nothing more.",
-        "jobs",
         StopJob.parse,
+        family="jobs",
     ),
     Form(
-        "DROP JOB",
         "DROP JOB [IF EXISTS] 'name'",
         "Forget a job that does not run, with its checkpoints and state. Its target stays, and remembers how "
         "far the job came.",
-        "jobs",
         DropJob.parse,
+        family="jobs",
         example="DROP JOB IF EXISTS 'orders_by_day'",
     ),
 )

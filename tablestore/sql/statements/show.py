@@ -160,43 +160,38 @@ class ShowTblProperties:
 
 FORMS = (
     Form(
-        "SHOW TABLES",
         "SHOW TABLES [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The tables and views of a database.",
-        "tables",
         ShowTables.parse,
+        family="tables",
         example="SHOW TABLES FROM shop LIKE 'o%'",
     ),
     Form(
-        "SHOW VIEWS",
         "SHOW VIEWS [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The views of a database.",
-        "views",
         ShowViews.parse,
+        family="views",
         example="SHOW VIEWS",
     ),
     Form(
-        "SHOW COLUMNS",
         "SHOW COLUMNS {FROM | IN} table [[NOT] {LIKE | ILIKE} 'pattern']",
         "The columns of a table, as DESCRIBE shows them.",
-        "tables",
         ShowColumns.parse,
+        family="tables",
         example="SHOW COLUMNS FROM shop.orders LIKE '%id'",
     ),
     Form(
-        "SHOW PARTITIONS",
         "SHOW PARTITIONS table [PARTITION (column = value, …)]",
         "The partitions of a table that hold files.",
-        "tables",
         ShowPartitions.parse,
+        family="tables",
         example="SHOW PARTITIONS shop.events PARTITION (day = DATE '2026-01-01')",
     ),
     Form(
-        "SHOW TBLPROPERTIES",
         "SHOW TBLPROPERTIES table [('key')]",
         "The options that a table stores.",
-        "tables",
         ShowTblProperties.parse,
+        family="tables",
         example="SHOW TBLPROPERTIES shop.orders ('bucket')",
     ),
 )

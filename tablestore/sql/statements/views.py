@@ -20,7 +20,7 @@ from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsu
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.dialect.form_reader import Written, joined
 from tablestore.sql.dialect.parser import Parser, read_query
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.names import Name, name_of, of_name
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
@@ -279,68 +279,57 @@ def _column_text(name: str, comment: str | None) -> str:
 
 
 _SYNTAX = "VIEW [[catalog.]database.]view [(column [COMMENT 'text'], …)] [COMMENT 'text'] AS query"
-FORMS = (
+FORMS = of_family(
+    "views",
     Form(
-        "CREATE TEMPORARY VIEW",
         f"CREATE TEMPORARY {_SYNTAX}",
         "Name a query, for this session.",
-        "views",
         _parse,
+        words="CREATE TEMPORARY VIEW",
         example="CREATE TEMPORARY VIEW large (id, amount) AS\n"
         "SELECT order_id, amount FROM shop.orders WHERE amount > 10",
     ),
     Form(
-        "CREATE OR REPLACE TEMPORARY VIEW",
         f"CREATE OR REPLACE TEMPORARY {_SYNTAX}",
         "The same, in place of a view of that name.",
-        "views",
         lambda p: replace(_parse(p), or_replace=True),
+        words="CREATE OR REPLACE TEMPORARY VIEW",
         example="CREATE OR REPLACE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10",
     ),
     Form(
-        "CREATE VIEW",
         f"CREATE {_SYNTAX.replace('VIEW', 'VIEW [IF NOT EXISTS]')}",
         "Keep a query in the catalog, where that has metastore = jdbc or hive.",
-        "views",
         lambda p: replace(_parse(p), temporary=False),
+        words="CREATE VIEW",
     ),
     Form(
-        "CREATE OR REPLACE VIEW",
         f"CREATE OR REPLACE {_SYNTAX}",
         "The same, in place of a view of that name.",
-        "views",
         lambda p: replace(_parse(p), temporary=False, or_replace=True),
+        words="CREATE OR REPLACE VIEW",
     ),
     Form(
-        "ALTER VIEW",
         "ALTER VIEW [IF EXISTS] view {RENAME TO view | AS query}",
         "Give a view another name or another query.",
-        "views",
         parse_alter,
         example="CREATE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10;\n"
         "ALTER VIEW large AS SELECT * FROM shop.orders WHERE amount > 11",
     ),
     Form(
-        "DROP VIEW",
         "DROP VIEW [IF EXISTS] view",
         "Remove a view, a temporary one first.",
-        "views",
         DropView.parse,
         example="DROP VIEW IF EXISTS large",
     ),
     Form(
-        "DROP TEMPORARY VIEW",
         "DROP TEMPORARY VIEW [IF EXISTS] view",
         "Forget a temporary view.",
-        "views",
         lambda p: replace(DropView.parse(p), temporary=True),
         example="DROP TEMPORARY VIEW IF EXISTS large",
     ),
     Form(
-        "SHOW CREATE VIEW",
         "SHOW CREATE VIEW view",
         "The statement that makes a view.",
-        "views",
         ShowCreateView.parse,
         example="CREATE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10;\n"
         "SHOW CREATE VIEW large",
