@@ -42,7 +42,7 @@ class Form:
     parse: Callable[[Parser], Statement] | None = None
     words: str = ""
     family: str = ""
-    node: type[exp.Expression] | None = None
+    node: type[exp.Expr] | None = None
     build: Callable[[Any, str], Statement] | None = None
     example: str = ""
 

@@ -17,9 +17,9 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.secrets import hidden
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect import system
-from tablestore.insight.inspect.columns import made
 from tablestore.insight.inspect.partitions import PARTITIONS, partitions
 from tablestore.insight.inspect.system import Source
 from tablestore.meta.store import Store
@@ -155,7 +155,7 @@ def global_table(name: str, tables: Callable[[], Iterable[Opened]]) -> SystemTab
     schema, rows = makers[name]
 
     def batches(_: Store, __: Predicate | None) -> Iterator[pa.RecordBatch]:
-        yield from made(schema, rows(tables())).to_batches()
+        yield from table_of(schema, rows(tables())).to_batches()
 
     return SystemTable(f"{SYSTEM_DATABASE}.{name}", lambda: Source(schema, batches))
 

@@ -15,6 +15,7 @@ from typing import Literal
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
+from tablestore.format.result_tables import result_schema
 from tablestore.insight.doctor.calls import MendingCall, python
 from tablestore.insight.doctor.facts import Limits
 
@@ -22,17 +23,9 @@ Severity = Literal["risk", "slow", "waste", "note"]
 SEVERITIES: tuple[Severity, ...] = ("risk", "slow", "waste", "note")
 Evidence = Mapping[str, int | float | str]  # numbers, and names, by what they are
 _WIDTH = 100
-_SCHEMA = pa.schema(
-    {
-        "kind": pa.string(),
-        "severity": pa.string(),
-        "where": pa.string(),
-        "what": pa.string(),
-        "evidence": pa.string(),
-        "remedy": pa.string(),
-        "mends": pa.bool_(),
-        "asks": pa.string(),
-    }
+_SCHEMA = result_schema(
+    "kind string, severity string, where string, what string, evidence string, remedy string, "
+    "mends bool, asks string"
 )
 
 

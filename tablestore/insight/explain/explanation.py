@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tablestore.core import quantities, rich
 from tablestore.core.errors import NotFound
+from tablestore.format.result_tables import result_schema
 from tablestore.insight.explain import scan_decisions as decisions
 from tablestore.insight.explain.column_facts import column_facts
 from tablestore.insight.explain.row_groups import row_group_plan
@@ -72,7 +73,7 @@ class Explanation:
         """Files and bytes left after each rule, from all live files to those that are read."""
         return decisions.steps(self.plan.store, self.plan.where, self.plan.verdicts)
 
-    def columns(self, *names: str) -> pa.Table:
+    def result_schema(self, *names: str) -> pa.Table:
         """One row a column (of those named, else all): type, rows, NULLs, distinct values, bounds, and how
         the rows spread between them, from the metadata of the files that are read. Raises NotFound for an
         unknown column."""
@@ -133,20 +134,9 @@ class Explanation:
         return rich.card("explanation", self)
 
 
-_EXPLAIN_SCHEMA = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "level": pa.int32(),
-        "file_name": pa.string(),
-        "rows": pa.int64(),
-        "bytes": pa.int64(),
-        "kept": pa.bool_(),
-        "split": pa.int32(),
-        "read": pa.string(),
-        "rule": pa.string(),
-        "reason": pa.string(),
-    }
+_EXPLAIN_SCHEMA = result_schema(
+    "partition string, bucket int32, level int32, file_name string, rows int64, bytes int64, kept bool, "
+    "split int32, read string, rule string, reason string"
 )
 
 

@@ -23,6 +23,7 @@ from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.data import group_stats
 from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.result_tables import result_schema
 from tablestore.format.schema import TableSchema
 from tablestore.meta.store import Store
 from tablestore.read.scan import file_index
@@ -31,21 +32,9 @@ from tablestore.read.scan.pruning import TRUE
 from tablestore.read.scan.refusal import refusal
 from tablestore.read.scan.time_travel import expiring
 
-ROW_GROUPS = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "level": pa.int32(),
-        "file_name": pa.string(),
-        "row_group": pa.int32(),
-        "rows": pa.int64(),
-        "bytes": pa.int64(),
-        "kept": pa.bool_(),
-        "rule": pa.string(),
-        "reason": pa.string(),
-        "compared": pa.string(),
-        "merged": pa.bool_(),
-    }
+ROW_GROUPS = result_schema(
+    "partition string, bucket int32, level int32, file_name string, row_group int32, rows int64, "
+    "bytes int64, kept bool, rule string, reason string, compared string, merged bool"
 )
 Verdict = tuple[str | None, str | None, str | None]  # rule, reason, what was compared; of None: read
 _READ: Verdict = (None, None, None)

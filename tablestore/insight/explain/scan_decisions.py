@@ -15,39 +15,19 @@ import pyarrow as pa
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import Compare, In, Predicate
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.insight.explain.key_axis import key_line
 from tablestore.meta.store import Store
 from tablestore.read.scan.pruning import RULES, TRUE, FileVerdict, Filters, buckets_of
 from tablestore.read.scan.refusal import Refusal, bounds_text
 
-DECISIONS = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "level": pa.int32(),
-        "file_name": pa.string(),
-        "rows": pa.int64(),
-        "bytes": pa.int64(),
-        "kept": pa.bool_(),
-        "rule": pa.string(),
-        "reason": pa.string(),
-        "condition": pa.string(),
-        "column": pa.string(),
-        "min": pa.string(),
-        "max": pa.string(),
-        "compared": pa.string(),
-        "note": pa.string(),
-    }
+DECISIONS = result_schema(
+    "partition string, bucket int32, level int32, file_name string, rows int64, bytes int64, kept bool, "
+    "rule string, reason string, condition string, column string, min string, max string, "
+    "compared string, note string"
 )
-STEPS = pa.schema(
-    {
-        "rule": pa.string(),
-        "files": pa.int64(),
-        "files_skipped": pa.int64(),
-        "bytes": pa.int64(),
-        "bytes_skipped": pa.int64(),
-        "reason": pa.string(),
-    }
+STEPS = result_schema(
+    "rule string, files int64, files_skipped int64, bytes int64, bytes_skipped int64, reason string"
 )
 
 
@@ -71,7 +51,7 @@ def decisions(store: Store, verdicts: Sequence[FileVerdict]) -> pa.Table:
         place = (texts[e.partition], e.bucket, f.level, f.file_name, f.row_count, f.file_size)
         facts = _facts(store, v.refusal)
         rows.append((*place, v.kept, v.rule or None, v.text or None, *facts, v.note or None))
-    return _table(DECISIONS, rows)
+    return table_of(DECISIONS, rows)
 
 
 def _facts(store: Store, refusal: Refusal | None) -> tuple[str | None, ...]:
@@ -101,7 +81,7 @@ def steps(store: Store, where: Predicate | None, verdicts: Sequence[FileVerdict]
         if rule == "invisible" and not gone:
             continue
         rows.append((rule, files, gone, size, lost, _reason(store, where, rule, verdicts)))
-    return _table(STEPS, rows)
+    return table_of(STEPS, rows)
 
 
 def _reason(store: Store, where: Predicate | None, rule: str, verdicts: Sequence[FileVerdict]) -> str:
@@ -209,8 +189,3 @@ def _listed(names: Any) -> str:
 
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _table(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

@@ -14,24 +14,13 @@ import pyarrow as pa
 
 from tablestore.core import rich
 from tablestore.core.quantities import many, size
+from tablestore.format.result_tables import result_schema
 
 HealthState = Literal["empty", "healthy", "due", "risk"]
 STATES: tuple[HealthState, ...] = ("empty", "healthy", "due", "risk")
-BUCKETS = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "runs": pa.int32(),
-        "level0_files": pa.int32(),
-        "files": pa.int32(),
-        "bytes": pa.int64(),
-        "rows": pa.int64(),
-        "deletes": pa.int64(),
-        "due_files": pa.int32(),
-        "due_bytes": pa.int64(),
-        "due": pa.string(),
-        "reason": pa.string(),
-    }
+BUCKETS = result_schema(
+    "partition string, bucket int32, runs int32, level0_files int32, files int32, bytes int64, "
+    "rows int64, deletes int64, due_files int32, due_bytes int64, due string, reason string"
 )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import TablestoreError
+from tablestore.format.result_tables import result_schema
 from tablestore.insight.inspect.claim_book import (
     BRANCH,
     CHANGELOG,
@@ -37,28 +38,11 @@ from tablestore.read.scan.time_travel import local_ms
 
 _MS = pa.timestamp("ms")
 _TEXTS = pa.list_(pa.string())
-STORAGE = pa.schema(
-    {
-        "path": pa.string(),
-        "kind": pa.string(),
-        "bytes": pa.int64(),
-        "state": pa.string(),
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "written_by": pa.int64(),
-        "first_needed": pa.int64(),
-        "last_needed": pa.int64(),
-        "tags": _TEXTS,
-        "branches": _TEXTS,
-        "first_changelog": pa.int64(),
-        "last_changelog": pa.int64(),
-        "consumers": _TEXTS,
-        "freed": pa.string(),
-        "freed_after": _MS,
-        "freed_after_snapshot": pa.int64(),
-        "modified": _MS,
-        "outside": pa.bool_(),
-    }
+STORAGE = result_schema(
+    "path string, kind string, bytes int64, state string, partition string, bucket int32, "
+    "written_by int64, first_needed int64, last_needed int64, tags strings, branches strings, "
+    "first_changelog int64, last_changelog int64, consumers strings, freed string, freed_after ms, "
+    "freed_after_snapshot int64, modified ms, outside bool"
 )
 _DAY_MS = 86_400_000  # the age at which `remove_orphans` takes a file by default
 _TRIES = 3

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from tablestore.format.data_checksum import FORMATS
 from tablestore.format.manifests.index_manifest import IndexEntry
+from tablestore.format.result_tables import result_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 
@@ -31,18 +32,9 @@ KINDS = (
         "unknown",
     ),
 )
-SCHEMA = pa.schema(
-    {
-        "path": pa.large_string(),
-        "kind": pa.int8(),
-        "holder": pa.int32(),
-        "first": pa.int64(),
-        "last": pa.int64(),
-        "written": pa.int64(),
-        "bytes": pa.int64(),
-        "place": pa.int32(),
-        "sure": pa.bool_(),
-    }
+SCHEMA = result_schema(
+    "path large_string, kind int8, holder int32, first int64, last int64, written int64, bytes int64, "
+    "place int32, sure bool"
 )
 
 

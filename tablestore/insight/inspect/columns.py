@@ -6,91 +6,33 @@ by level are those of `levels_table`, amplification those of `amplification.sums
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.format.compaction_record import CompactionRecord
+from tablestore.format.result_tables import result_schema
 from tablestore.lsm.compaction import recording
 
-_MS = pa.timestamp("ms")
-_MILLIS = pa.timestamp("ms", tz="UTC")
-
-
-def required(schema: pa.Schema, names: str) -> pa.Schema:
-    """The schema with these columns NOT NULL."""
-    wanted = names.split()
-    return pa.schema([f.with_nullable(f.name not in wanted) for f in schema])
-
-
-SNAPSHOTS = required(
-    pa.schema(
-        {
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "commit_user": pa.string(),
-            "commit_identifier": pa.int64(),
-            "commit_kind": pa.string(),
-            "commit_time": _MS,
-            "base_manifest_list": pa.string(),
-            "delta_manifest_list": pa.string(),
-            "changelog_manifest_list": pa.string(),
-            "total_record_count": pa.int64(),
-            "delta_record_count": pa.int64(),
-            "changelog_record_count": pa.int64(),
-            "watermark": pa.int64(),
-            "next_row_id": pa.int64(),
-            "operation": pa.string(),
-        }
-    ),
-    "snapshot_id schema_id commit_user commit_identifier commit_kind commit_time base_manifest_list "
-    "delta_manifest_list",
+SNAPSHOTS = result_schema(
+    "snapshot_id int64!, schema_id int64!, commit_user string!, commit_identifier int64!, "
+    "commit_kind string!, commit_time ms!, base_manifest_list string!, delta_manifest_list string!, "
+    "changelog_manifest_list string, total_record_count int64, delta_record_count int64, "
+    "changelog_record_count int64, watermark int64, next_row_id int64, operation string"
 )
-COMMITS = pa.schema(
-    {
-        "snapshot_id": pa.int64(),
-        "commit_kind": pa.string(),
-        "commit_time": _MS,
-        "rows_added": pa.int64(),
-        "rows_removed": pa.int64(),
-        "files_added": pa.int32(),
-        "files_removed": pa.int32(),
-        "bytes_added": pa.int64(),
-        "bytes_removed": pa.int64(),
-        "changelog_rows": pa.int64(),
-        "watermark": pa.int64(),
-        "commit_user": pa.string(),
-        "commit_identifier": pa.int64(),
-        "properties": pa.string(),
-    }
+COMMITS = result_schema(
+    "snapshot_id int64, commit_kind string, commit_time ms, rows_added int64, rows_removed int64, "
+    "files_added int32, files_removed int32, bytes_added int64, bytes_removed int64, "
+    "changelog_rows int64, watermark int64, commit_user string, commit_identifier int64, "
+    "properties string"
 )
-COMPACTIONS = pa.schema(
-    [
-        pa.field("snapshot_id", pa.int64(), nullable=False),
-        pa.field("time", _MILLIS, nullable=False),
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-        pa.field("strategy", pa.string()),
-        pa.field("rule", pa.string()),
-        pa.field("reason", pa.string()),
-        pa.field("explanation", pa.string(), nullable=False),
-        pa.field("inputs", pa.string(), nullable=False),
-        pa.field("output_level", pa.int32(), nullable=False),
-        pa.field("files_read", pa.int64(), nullable=False),
-        pa.field("bytes_read", pa.int64(), nullable=False),
-        pa.field("rows_in", pa.int64(), nullable=False),
-        pa.field("files_written", pa.int64(), nullable=False),
-        pa.field("bytes_written", pa.int64(), nullable=False),
-        pa.field("rows_out", pa.int64(), nullable=False),
-        pa.field("files_moved", pa.int64(), nullable=False),
-        pa.field("bytes_moved", pa.int64(), nullable=False),
-        pa.field("changelog_bytes", pa.int64(), nullable=False),
-        pa.field("millis", pa.int64()),
-        pa.field("stalled", pa.bool_(), nullable=False),
-        pa.field("full", pa.bool_(), nullable=False),
-        pa.field("asked", pa.bool_(), nullable=False),
-    ]
+COMPACTIONS = result_schema(
+    "snapshot_id int64!, time ms_utc!, partition string!, bucket int32!, strategy string, rule string, "
+    "reason string, explanation string!, inputs string!, output_level int32!, files_read int64!, "
+    "bytes_read int64!, rows_in int64!, files_written int64!, bytes_written int64!, rows_out int64!, "
+    "files_moved int64!, bytes_moved int64!, changelog_bytes int64!, millis int64, stalled bool!, "
+    "full bool!, asked bool!"
 )
 _SAME = (
     "partition bucket strategy rule output_level files_read bytes_read rows_in files_written bytes_written "
@@ -112,9 +54,3 @@ def compactions_table(compactions: Iterable[tuple[int, int, CompactionRecord]]) 
     }
     columns |= {name: [make(r) for _, _, r in rows] for name, make in _MADE.items()}
     return pa.table([pa.array(columns[f.name], f.type) for f in COMPACTIONS], schema=COMPACTIONS)
-
-
-def made(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    """A table of few rows."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

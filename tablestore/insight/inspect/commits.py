@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.format.manifests.manifest import ADD
+from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.columns import COMMITS, made
+from tablestore.insight.inspect.columns import COMMITS
 from tablestore.insight.inspect.snapshot_cache import SnapshotCache, SnapshotRows
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
@@ -44,7 +45,7 @@ class CommitSums:
         new = [s for s in snapshots if s.delta_manifest_list not in self._known]
         for at in range(0, len(new), _AT_ONCE):
             self._add_up(new[at : at + _AT_ONCE])
-        return made(COMMITS, (self._row(s) for s in snapshots))
+        return table_of(COMMITS, (self._row(s) for s in snapshots))
 
     def _add_up(self, snapshots: Sequence[Snapshot]) -> None:
         manifests, names = self._store.manifests, [s.delta_manifest_list for s in snapshots]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format.result_tables import result_schema
 from tablestore.insight.inspect.file_history import BEFORE, LIVE, Lives
 from tablestore.insight.inspect.key_columns import key_columns
 from tablestore.insight.inspect.levels_table import LEVELS, SOURCES
@@ -29,16 +30,8 @@ EDITS = pa.schema(
         pa.field("max_key_number", pa.float64()),
     ]
 )
-STAYS = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "level": pa.int32(),
-        "bytes": pa.int64(),
-        "rows": pa.int64(),
-        "added": pa.int64(),
-        "removed": pa.int64(),
-    }
+STAYS = result_schema(
+    "partition string, bucket int32, level int32, bytes int64, rows int64, added int64, removed int64"
 )
 _SAME = {
     "bucket": "bucket",

@@ -10,33 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from tablestore.format import binary_row
+from tablestore.format.result_tables import result_schema
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.key_axis import key_axis
 from tablestore.lsm.levels.sorted_run import Levels
 
-LEVELS = pa.schema(
-    {
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "level": pa.int32(),
-        "run": pa.int32(),
-        "file_name": pa.string(),
-        "rows": pa.int64(),
-        "deletes": pa.int64(),
-        "bytes": pa.int64(),
-        "min_key": pa.string(),
-        "max_key": pa.string(),
-        "min_key_pos": pa.float64(),
-        "max_key_pos": pa.float64(),
-        "min_sequence": pa.int64(),
-        "max_sequence": pa.int64(),
-        "schema_id": pa.int64(),
-        "creation_time": pa.timestamp("ms"),
-        "file_source": pa.string(),
-        "snapshot_id": pa.int64(),
-        "masked_rows": pa.int64(),
-    }
+LEVELS = result_schema(
+    "partition string, bucket int32, level int32, run int32, file_name string, rows int64, "
+    "deletes int64, bytes int64, min_key string, max_key string, min_key_pos double, "
+    "max_key_pos double, min_sequence int64, max_sequence int64, schema_id int64, creation_time ms, "
+    "file_source string, snapshot_id int64, masked_rows int64"
 )
 SOURCES = {0: "APPEND", 1: "COMPACT"}
 

@@ -19,92 +19,41 @@ from tablestore.core.options.secrets import hidden
 from tablestore.format import schema as schema_format
 from tablestore.format import stats
 from tablestore.format.manifests.manifest import ManifestFileMeta, SimpleStats
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.columns import SNAPSHOTS, made, required
+from tablestore.insight.inspect.columns import SNAPSHOTS
 from tablestore.meta import refs, statistics
 from tablestore.meta.partition_names import braced
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
 
-_MS = pa.timestamp("ms")
-SCHEMAS = required(
-    pa.schema(
-        {
-            "schema_id": pa.int64(),
-            "fields": pa.string(),
-            "partition_keys": pa.string(),
-            "primary_keys": pa.string(),
-            "options": pa.string(),
-            "comment": pa.string(),
-            "update_time": _MS,
-        }
-    ),
-    "schema_id fields partition_keys primary_keys options update_time",
+SCHEMAS = result_schema(
+    "schema_id int64!, fields string!, partition_keys string!, primary_keys string!, options string!, "
+    "comment string, update_time ms!"
 )
-MANIFESTS = required(
-    pa.schema(
-        {
-            "file_name": pa.string(),
-            "file_size": pa.int64(),
-            "num_added_files": pa.int64(),
-            "num_deleted_files": pa.int64(),
-            "schema_id": pa.int64(),
-            "min_partition_stats": pa.string(),
-            "max_partition_stats": pa.string(),
-            "min_row_id": pa.int64(),
-            "max_row_id": pa.int64(),
-        }
-    ),
-    "file_name file_size num_added_files num_deleted_files schema_id",
+MANIFESTS = result_schema(
+    "file_name string!, file_size int64!, num_added_files int64!, num_deleted_files int64!, "
+    "schema_id int64!, min_partition_stats string, max_partition_stats string, min_row_id int64, "
+    "max_row_id int64"
 )
-STATISTICS = required(
-    pa.schema(
-        {
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "mergedRecordCount": pa.int64(),
-            "mergedRecordSize": pa.int64(),
-            "colstat": pa.string(),
-        }
-    ),
-    "snapshot_id schema_id",
+STATISTICS = result_schema(
+    "snapshot_id int64!, schema_id int64!, mergedRecordCount int64, mergedRecordSize int64, colstat string"
 )
-AGGREGATION_FIELDS = required(
-    pa.schema(
-        {
-            "field_name": pa.string(),
-            "field_type": pa.string(),
-            "function": pa.string(),
-            "function_options": pa.string(),
-            "comment": pa.string(),
-        }
-    ),
-    "field_name field_type",
+AGGREGATION_FIELDS = result_schema(
+    "field_name string!, field_type string!, function string, function_options string, comment string"
 )
-OPTIONS = required(pa.schema({"key": pa.string(), "value": pa.string()}), "key value")
-BRANCHES = required(pa.schema({"branch_name": pa.string(), "create_time": _MS}), "branch_name create_time")
-CONSUMERS = required(
-    pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), "consumer_id next_snapshot_id"
-)
-TAGS = required(
-    pa.schema(
-        {
-            "tag_name": pa.string(),
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "commit_time": _MS,
-            "record_count": pa.int64(),
-            "create_time": _MS,
-            "time_retained": pa.string(),
-        }
-    ),
-    "tag_name snapshot_id schema_id commit_time",
+OPTIONS = result_schema("key string!, value string!")
+BRANCHES = result_schema("branch_name string!, create_time ms!")
+CONSUMERS = result_schema("consumer_id string!, next_snapshot_id int64!")
+TAGS = result_schema(
+    "tag_name string!, snapshot_id int64!, schema_id int64!, commit_time ms!, record_count int64, "
+    "create_time ms, time_retained string"
 )
 
 
 def snapshots(found: Iterable[Snapshot]) -> pa.Table:
     """A row a snapshot, in the same order."""
-    return made(SNAPSHOTS, map(_snapshot_row, found))
+    return table_of(SNAPSHOTS, map(_snapshot_row, found))
 
 
 def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
@@ -129,7 +78,7 @@ def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
 
 def schemas(store: Store) -> pa.Table:
     """Every schema, from the files themselves: types of any kind are shown as they are stored."""
-    return made(SCHEMAS, (_schema_row(store, i) for i in store.schemas.ids()))
+    return table_of(SCHEMAS, (_schema_row(store, i) for i in store.schemas.ids()))
 
 
 def _schema_row(store: Store, schema_id: int) -> tuple[Any, ...]:
@@ -159,7 +108,7 @@ def _json(data: bytes, path: str) -> dict[str, Any]:
 
 def manifests(store: Store, metas: Iterable[ManifestFileMeta]) -> pa.Table:
     """A row a manifest, with the bounds of its partitions."""
-    return made(MANIFESTS, (_manifest_row(store, m) for m in metas))
+    return table_of(MANIFESTS, (_manifest_row(store, m) for m in metas))
 
 
 def _manifest_row(store: Store, m: ManifestFileMeta) -> tuple[Any, ...]:
@@ -177,12 +126,12 @@ def statistics_of(store: Store, snapshot: Snapshot | None) -> pa.Table:
     """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
     figures = statistics.read(store, snapshot)
     if figures is None or figures.schema_id != store.schema.id:
-        return made(STATISTICS, [])
+        return table_of(STATISTICS, [])
     columns = json.dumps(
         statistics.columns_json(figures.columns), indent=2, ensure_ascii=False, separators=(",", " : ")
     )
     counts = (figures.merged_record_count, figures.merged_record_size)
-    return made(STATISTICS, [(figures.snapshot_id, figures.schema_id, *counts, columns)])
+    return table_of(STATISTICS, [(figures.snapshot_id, figures.schema_id, *counts, columns)])
 
 
 def aggregation_fields(store: Store) -> pa.Table:
@@ -202,7 +151,7 @@ def aggregation_fields(store: Store) -> pa.Table:
         )
         for f in store.schema.fields
     )
-    return made(AGGREGATION_FIELDS, rows)
+    return table_of(AGGREGATION_FIELDS, rows)
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -211,7 +160,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 def tags(found: Iterable[refs.Tag]) -> pa.Table:
     """A row a tag."""
-    return made(TAGS, map(_tag_row, found))
+    return table_of(TAGS, map(_tag_row, found))
 
 
 def _tag_row(tag: refs.Tag) -> tuple[Any, ...]:
@@ -231,25 +180,15 @@ def java_duration(seconds: float) -> str:
 
 
 TAG, BRANCH = "tag", "branch"
-REFERENCES = required(
-    pa.schema(
-        {
-            "kind": pa.string(),
-            "name": pa.string(),
-            "snapshot_id": pa.int64(),
-            "commit_kind": pa.string(),
-            "commit_time": pa.timestamp("ms"),
-            "record_count": pa.int64(),
-            "in_history": pa.bool_(),
-        }
-    ),
-    "kind name in_history",
+REFERENCES = result_schema(
+    "kind string!, name string!, snapshot_id int64, commit_kind string, commit_time ms, "
+    "record_count int64, in_history bool!"
 )
 
 
 def references(store: Store) -> pa.Table:
     """Rows of REFERENCES, tags first, each kind by name."""
-    return made(REFERENCES, [*_tags(store), *_branches(store)])
+    return table_of(REFERENCES, [*_tags(store), *_branches(store)])
 
 
 def _tags(store: Store) -> Iterator[tuple[Any, ...]]:

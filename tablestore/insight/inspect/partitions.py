@@ -13,45 +13,21 @@ import pyarrow.compute as pc
 
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.text import cast_text
-from tablestore.insight.inspect.columns import made, required
 from tablestore.insight.inspect.files import by_bucket
 from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store
 
-_MS = pa.timestamp("ms")
-PARTITIONS = required(
-    pa.schema(
-        {
-            "partition": pa.string(),
-            "record_count": pa.int64(),
-            "file_size_in_bytes": pa.int64(),
-            "file_count": pa.int64(),
-            "last_update_time": _MS,
-            "created_at": _MS,
-            "created_by": pa.string(),
-            "updated_by": pa.string(),
-            "options": pa.string(),
-            "total_buckets": pa.int32(),
-            "done": pa.bool_(),
-            "deleted_record_count": pa.int64(),
-        }
-    ),
-    "record_count file_size_in_bytes file_count total_buckets done",
+PARTITIONS = result_schema(
+    "partition string, record_count int64!, file_size_in_bytes int64!, file_count int64!, "
+    "last_update_time ms, created_at ms, created_by string, updated_by string, options string, "
+    "total_buckets int32!, done bool!, deleted_record_count int64"
 )
-BUCKETS = required(
-    pa.schema(
-        {
-            "partition": pa.string(),
-            "bucket": pa.int32(),
-            "record_count": pa.int64(),
-            "file_size_in_bytes": pa.int64(),
-            "file_count": pa.int64(),
-            "last_update_time": _MS,
-        }
-    ),
-    "bucket record_count file_size_in_bytes file_count",
+BUCKETS = result_schema(
+    "partition string, bucket int32!, record_count int64!, file_size_in_bytes int64!, "
+    "file_count int64!, last_update_time ms"
 )
 
 
@@ -77,7 +53,7 @@ def partitions(
             if as_directories:
                 name = "/".join(f"{key}={value}" for key, value in store.partition_pairs(partition))
             rows.append((name, *counts, *tail))
-    return made(PARTITIONS, sorted(rows, key=lambda row: row[0]))
+    return table_of(PARTITIONS, sorted(rows, key=lambda row: row[0]))
 
 
 def of_state(store: Store, snapshot: Snapshot | None) -> pa.Table:
@@ -114,7 +90,7 @@ def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
 def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
     """One row a bucket, as `$buckets`, from all entries of a state, deletions included."""
     rows = ((braced_partition(store, p), b, *_added_up(some)) for (p, b), some in by_bucket(store, entries))
-    return made(BUCKETS, [row for row in rows if row[4]])
+    return table_of(BUCKETS, [row for row in rows if row[4]])
 
 
 def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:

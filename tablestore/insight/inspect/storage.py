@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core import quantities
+from tablestore.format.result_tables import table_of
 from tablestore.insight.inspect.attribution import STORAGE, storage
 from tablestore.insight.inspect.claim_book import KINDS
 from tablestore.insight.inspect.release import FOREIGN, FREE, KEPT, LIVE, MISSING
@@ -54,7 +55,7 @@ class Storage:
         sums = self.files.group_by(["kind", "state"]).aggregate([("bytes", "sum"), ([], "count_all")])
         counted = {(r["kind"], r["state"]): (r["count_all"], r["bytes_sum"]) for r in sums.to_pylist()}
         rows = [(k, s, *counted[k, s]) for k in KINDS for s in STATES if (k, s) in counted]
-        return _made(SUMMARY, rows)
+        return table_of(SUMMARY, rows)
 
     def holders(self) -> pa.Table:
         """Files and bytes that are kept but not live, by holder; `alone_bytes` are those that no other holder
@@ -82,7 +83,7 @@ class Storage:
             rows += _named(what, kept, kept[column], alone)
         snapshots = kept.filter(pc.is_valid(kept["last_needed"]))
         rows += _named("consumer", snapshots, snapshots["consumers"], None)
-        return _made(HOLDERS, rows)
+        return table_of(HOLDERS, rows)
 
     def released(self) -> tuple[int, int, int]:
         """Kept bytes in three parts: those that the next expiry frees (of ended tags: the next commit), those
@@ -169,11 +170,6 @@ def _sum(files: pa.Table) -> int:
 
 def _size(size: int | None) -> str:
     return "" if size is None else quantities.size(size)
-
-
-def _made(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
 __all__ = ["HOLDERS", "STORAGE", "SUMMARY", "Storage", "stored"]

@@ -14,8 +14,9 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.result_tables import table_of
 from tablestore.insight.inspect.amplification.sums import VIEWS, Flow, State, level_state, schema, state_of
-from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table, made
+from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table
 from tablestore.insight.inspect.edits import EDITS, with_span
 from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, key_text, levels_table
 from tablestore.insight.simulator.journal import SimulatedCommit, SimulationJournal
@@ -34,11 +35,11 @@ class SimulatedInspect:
 
     def snapshots(self) -> pa.Table:
         """Every commit that is kept, oldest first."""
-        return made(SNAPSHOTS, (_snapshot_row(c) for c in self._commits()))
+        return table_of(SNAPSHOTS, (_snapshot_row(c) for c in self._commits()))
 
     def commits(self) -> pa.Table:
         """What each commit changed: rows, files and bytes added and removed, oldest first."""
-        return made(COMMITS, (_commit_row(c) for c in self._commits()))
+        return table_of(COMMITS, (_commit_row(c) for c in self._commits()))
 
     def edits(self) -> pa.Table:
         """A row for each file, from the commit that `added` it to the one that `removed` it, as of a table;
@@ -75,7 +76,7 @@ class SimulatedInspect:
                     add(event.bucket, file, event.snapshot, flushed=False)
             axes = {f"/{b}": (_number(low), _number(high)) for b, (low, high) in journal.ends.items()}
             first, last = (journal.first, journal.last) if commits else (None, None)
-            return with_span(made(EDITS, rows), first, last, axes=axes)
+            return with_span(table_of(EDITS, rows), first, last, axes=axes)
 
     def levels(
         self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
@@ -131,7 +132,7 @@ class SimulatedInspect:
                 )
             rows = {"table": self._whole, "snapshot": self._snapshots, "level": self._levels}
             table = self._buckets(chosen) if per == "bucket" else rows[per]()
-            return made(schema(per), table)
+            return table_of(schema(per), table)
 
     def _commits(self) -> list[SimulatedCommit]:
         with self._journal.lock:

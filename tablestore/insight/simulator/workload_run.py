@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
+from tablestore.format.result_tables import result_schema
 from tablestore.insight.inspect.levels_table import levels_table
 from tablestore.insight.simulator.sim_bucket import KEY, RuleSum
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
@@ -33,26 +34,11 @@ POINTS = 200  # rows that a run keeps
 _SPACE_POINTS = 20  # of these know their compacted copy
 _DRAWN_ROWS = 1 << 23  # rows of a run of which each is drawn
 
-SERIES = pa.schema(
-    {
-        "flush": pa.int64(),
-        "time": pa.timestamp("ms"),
-        "bytes_ingested": pa.int64(),
-        "bytes_compacted": pa.int64(),
-        "bytes_moved": pa.int64(),
-        "compactions": pa.int64(),
-        "stalls": pa.int64(),
-        "runs": pa.float64(),
-        "files": pa.int64(),
-        "live_bytes": pa.int64(),
-        "point_files": pa.float64(),
-        "point_bytes": pa.float64(),
-        "range_files": pa.float64(),
-        "range_bytes": pa.float64(),
-        "write_amplification": pa.float64(),
-        "compacted_bytes": pa.int64(),
-        "space_amplification": pa.float64(),
-    }
+SERIES = result_schema(
+    "flush int64, time ms, bytes_ingested int64, bytes_compacted int64, bytes_moved int64, "
+    "compactions int64, stalls int64, runs double, files int64, live_bytes int64, point_files double, "
+    "point_bytes double, range_files double, range_bytes double, write_amplification double, "
+    "compacted_bytes int64, space_amplification double"
 )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.names import UUID
 from tablestore.format.computed_columns import ComputedColumn
+from tablestore.format.result_tables import result_schema
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import Parser, read_query
@@ -26,38 +27,17 @@ from tablestore.sql.temporary import NamedQuery, RecordMetadata
 from tablestore.sql.text import full_name_text, literal_text, name_text, names_text, options_text
 from tablestore.table.table import Table
 
-_DESCRIBED = pa.schema(
-    {
-        "name": pa.string(),
-        "type": pa.string(),
-        "null": pa.bool_(),
-        "key": pa.string(),
-        "extras": pa.string(),
-        "watermark": pa.string(),
-        "comment": pa.string(),
-    }
+_DESCRIBED = result_schema(
+    "name string, type string, null bool, key string, extras string, watermark string, comment string"
 )
-_DETAILS = pa.schema(
-    {
-        "name": pa.string(),
-        "log.kafka.bootstrap.servers": pa.map_(pa.string(), pa.string()),
-        "log.retention": pa.string(),
-        "file.path": pa.string(),
-        "log.kafka.topic": pa.string(),
-        "watermark": pa.timestamp("ms"),
-        "file.format": pa.string(),
-        "bucket": pa.int32(),
-    }
+_DETAILS = result_schema(
+    "name string, log.kafka.bootstrap.servers texts, log.retention string, file.path string, "
+    "log.kafka.topic string, watermark ms, file.format string, bucket int32",
+    texts=pa.map_(pa.string(), pa.string()),
 )
-_FILES = pa.schema(
-    {
-        "partition": pa.string(),
-        "file.path": pa.string(),
-        "last-modified": pa.timestamp("ms"),
-        "compacted": pa.bool_(),
-        "change-tracking": pa.bool_(),
-        "num-files": pa.int64(),
-    }
+_FILES = result_schema(
+    "partition string, file.path string, last-modified ms, compacted bool, change-tracking bool, "
+    "num-files int64"
 )
 _NO_WATERMARK = -(1 << 63)
 _OWN_OPTIONS = (UUID, "path")

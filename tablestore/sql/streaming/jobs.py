@@ -29,6 +29,7 @@ from tablestore.flow.restarts import NO_RESTART, RestartStrategy
 from tablestore.flow.runner import LOCAL, Runner, Stream, runner_of, spark_session
 from tablestore.flow.sink import TableSink
 from tablestore.flow.together import StreamsTogether
+from tablestore.format.result_tables import result_schema
 from tablestore.sql.concealment import conceal
 from tablestore.sql.scope import Scope
 from tablestore.sql.settings import CHECKPOINTS, TARGET, Settings
@@ -160,17 +161,9 @@ def _stream(runner: Runner, part: JobPart, batches: PartBatches, interval_second
 _LOOK_SECONDS = 0.05  # between two looks at how far jobs are
 _AT_WORK = frozenset(STATES[state] for state in (RUNNING, WAITING, PAUSED))
 _ALL: WeakSet[Jobs] = WeakSet()  # for the end of the process
-_SCHEMA = pa.schema(
-    [
-        ("job name", pa.string()),
-        ("status", pa.string()),
-        ("target", pa.string()),
-        ("start time", pa.timestamp("ms", "UTC")),
-        ("batches", pa.int64()),
-        ("rows", pa.int64()),
-        ("position", pa.string()),
-        ("error", pa.string()),
-    ]
+_SCHEMA = result_schema(
+    "job name string, status string, target string, start time ms_utc, batches int64, rows int64, "
+    "position string, error string"
 )
 
 
