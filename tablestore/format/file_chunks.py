@@ -23,7 +23,7 @@ from tablestore.format.file_spec import file_format
 from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
-from tablestore.format.result_tables import result_schema
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType
@@ -43,8 +43,7 @@ def chunks(io: FileIO, path: str, schema: TableSchema) -> pa.Table:
         raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(_READERS)}")
     with complaints(path, form):
         rows = list(_READERS[form](io, path, schema))
-    columns = list(zip(*rows, strict=True)) or [()] * len(CHUNKS)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, CHUNKS, strict=True)], schema=CHUNKS)
+    return table_of(CHUNKS, rows)
 
 
 def _parquet(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:

@@ -26,6 +26,7 @@ from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.avro.carried import from_text, to_text
 from tablestore.format.manifests import manifest
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.format.result_tables import table_of
 
 _STRINGS = pa.large_list(pa.large_string())
 _COUNTS = pa.large_list(pa.int64())
@@ -327,8 +328,7 @@ def _outside(names: pa.ChunkedArray) -> bool:
 def of(entries: Iterable[ManifestEntry]) -> pa.Table:
     """Entries as columns."""
     rows = [_row(e) for e in entries]
-    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return table_of(SCHEMA, rows)
 
 
 def _row(e: ManifestEntry) -> tuple[Any, ...]:

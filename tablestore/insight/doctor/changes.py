@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
+from tablestore.core.quantities import many
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
 from tablestore.insight.doctor.calls import MendingCall, look, python
 from tablestore.insight.doctor.facts import Facts
 from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
-from tablestore.insight.doctor.words import count, set_call
+from tablestore.insight.doctor.words import set_call
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 
@@ -38,7 +39,7 @@ def retractions(facts: Facts) -> RuleOutcome:
         else:
             fresh |= set(_names(delta, delta.numbers("kind") == ADD))
     twice = _keys_met_twice(facts.live, facts.group, fresh) if len(facts.live) else 0
-    line = f"{retracts:,} −U and −D in {changes:,} changes of {count(len(facts.commits), 'snapshot')}"
+    line = f"{retracts:,} −U and −D in {changes:,} changes of {many(len(facts.commits), 'snapshot')}"
     line += f"; at least {max(replaced, twice):,} rows were replaced"
     if not changes or max(replaced, twice) == 0 or 2 * retracts >= replaced + twice:
         return RuleOutcome(line)
@@ -106,7 +107,7 @@ def merged_streams(facts: Facts) -> RuleOutcome:
     if options.merge_engine not in _COMPUTING:
         return RuleOutcome(f"merge-engine {options.merge_engine.value} passes rows on")
     producer, readers = options.changelog_producer, sorted(facts.consumers)
-    line = f"changelog-producer {producer.value}, {count(len(readers), 'consumer')}"
+    line = f"changelog-producer {producer.value}, {many(len(readers), 'consumer')}"
     wrong = producer is ChangelogProducer.INPUT or (producer is ChangelogProducer.NONE and readers)
     if not wrong:
         return RuleOutcome(line)
@@ -132,7 +133,7 @@ def dropped_deletes(facts: Facts) -> RuleOutcome:
     if not facts.keyed:
         return RuleOutcome("append table: rows are marked as deleted")
     deletes = int(facts.places.deletes.sum())
-    line = f"merge-engine {options.merge_engine.value}, {count(deletes, 'delete')} in files"
+    line = f"merge-engine {options.merge_engine.value}, {many(deletes, 'delete')} in files"
     ignoring = [k for k, v in facts.schema.options.items() if v.lower() == "true" and _drops(k)]
     if ignoring:
         return RuleOutcome(line, (_ignored_deletes(ignoring, deletes),))
@@ -171,7 +172,7 @@ def interleaved_writers(facts: Facts) -> RuleOutcome:
         return RuleOutcome("append table: rows do not replace each other")
     users = [s.commit_user for s in facts.commits if s.commit_kind != COMPACT]
     turns = _turns(users)
-    line = f"{count(len(set(users)), 'commit user')}, {count(turns, 'turn')} back to an earlier one"
+    line = f"{many(len(set(users)), 'commit user')}, {many(turns, 'turn')} back to an earlier one"
     options = facts.options
     if options.sequence_fields or options.merge_engine is MergeEngine.AGGREGATION or turns < 2:
         order = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""

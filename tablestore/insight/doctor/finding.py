@@ -15,7 +15,7 @@ from typing import Literal
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
-from tablestore.format.result_tables import result_schema
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.insight.doctor.calls import MendingCall, python
 from tablestore.insight.doctor.facts import Limits
 
@@ -143,9 +143,7 @@ class Diagnosis:
             (f.kind, f.severity, f.where, f.what, json.dumps(dict(f.evidence)), f.remedy, f.mends, f.asks)
             for f in self.findings
         ]
-        columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
-        return pa.table(arrays, schema=_SCHEMA)
+        return table_of(_SCHEMA, rows)
 
     def __repr__(self) -> str:
         return self.text

@@ -7,12 +7,12 @@ answer is said and is no finding.
 from __future__ import annotations
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
+from tablestore.core.quantities import many
 from tablestore.insight import topic_log
 from tablestore.insight.cluster_log import UNREACHED, missing_rows, open_log
 from tablestore.insight.doctor.calls import MendingCall, look
 from tablestore.insight.doctor.facts import Facts
 from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome
-from tablestore.insight.doctor.words import count
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogExpired
@@ -32,7 +32,7 @@ def embedded_log(facts: Facts) -> RuleOutcome:
     if not problems:
         return RuleOutcome("its files follow one another up to the newest snapshot and beyond")
     path, what = problems[0]
-    more = f"; {count(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
+    more = f"; {many(len(problems) - 1, 'more problem')}" if len(problems) > 1 else ""
     finding = Finding(
         "damaged log",
         "risk",
@@ -42,7 +42,7 @@ def embedded_log(facts: Facts) -> RuleOutcome:
         {"problems": len(problems)},
         asks=_ASKS,
     )
-    return RuleOutcome(count(len(problems), "problem"), (finding,))
+    return RuleOutcome(many(len(problems), "problem"), (finding,))
 
 
 def topic(facts: Facts) -> RuleOutcome:
@@ -67,7 +67,7 @@ def topic(facts: Facts) -> RuleOutcome:
         return RuleOutcome("it has what no file has, and nothing waits for long")
     calls, evidence = (look("table.log.finish()"),), {"rows": sum(waiting.values())}
     late = Finding("unfinished log", "risk", f"topic {log.topic}", text, calls, evidence, mends=False)
-    return RuleOutcome(f"{count(evidence['rows'], 'row')} wait for long", (late,))
+    return RuleOutcome(f"{many(evidence['rows'], 'row')} wait for long", (late,))
 
 
 def _torn(facts: Facts, log: EmbeddedLog) -> list[tuple[str, str]]:
@@ -104,4 +104,4 @@ def untiered_rows(facts: Facts) -> RuleOutcome:
         findings.append(
             Finding("untiered rows", "risk", "log", missing.warning, calls, evidence, mends=False)
         )
-    return RuleOutcome(f"{count(lost, 'row')} lost, {count(waiting, 'row')} wait for long", tuple(findings))
+    return RuleOutcome(f"{many(lost, 'row')} lost, {many(waiting, 'row')} wait for long", tuple(findings))

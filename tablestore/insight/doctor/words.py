@@ -6,21 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablestore.core import quantities
+from tablestore.core.quantities import many
 from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.facts import Facts
 
 _NAMED = 8  # buckets that a call names one by one
 
 
-def count(n: int, noun: str) -> str:
-    """`1 file`, `2,000 files`."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def where(facts: Facts, places: Sequence[int]) -> str:
     """The first place and how many more there are."""
     more = len(places) - 1
-    return facts.name(places[0]) + (f" and {count(more, 'more bucket')}" if more else "")
+    return facts.name(places[0]) + (f" and {many(more, 'more bucket')}" if more else "")
 
 
 def compact_call(facts: Facts, places: Sequence[int], **mode: bool) -> tuple[MendingCall, ...]:

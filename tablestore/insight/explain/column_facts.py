@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import stats
-from tablestore.format.result_tables import result_schema
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
 from tablestore.meta import statistics
@@ -50,8 +50,7 @@ def column_facts(plan: Plan, names: Sequence[str]) -> pa.Table:
         most = _most(whole, field)
         counts = whole.rows, whole.null_count, distinct.get(name), most
         rows.append((name, str(field.type), *counts, *bounds, _spread(parts, whole, field)))
-    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, COLUMNS, strict=True)], schema=COLUMNS)
+    return table_of(COLUMNS, rows)
 
 
 def _of_files(plan: Plan) -> Iterator[tuple[int, dict[str, ColumnStats]]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tablestore.core import quantities, rich
 from tablestore.core.errors import NotFound
-from tablestore.format.result_tables import result_schema
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.insight.explain import scan_decisions as decisions
 from tablestore.insight.explain.column_facts import column_facts
 from tablestore.insight.explain.row_groups import row_group_plan
@@ -58,11 +58,7 @@ class Explanation:
                     v.text or None,
                 )
             )
-        columns = list(zip(*rows, strict=True)) or [()] * len(_EXPLAIN_SCHEMA)
-        return pa.table(
-            [pa.array(c, f.type) for c, f in zip(columns, _EXPLAIN_SCHEMA, strict=True)],
-            schema=_EXPLAIN_SCHEMA,
-        )
+        return table_of(_EXPLAIN_SCHEMA, rows)
 
     def decisions(self) -> pa.Table:
         """One row a live file: whether it is read, the rule that left it out, the numbers compared, and of

@@ -23,7 +23,7 @@ from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.data import group_stats
 from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.result_tables import result_schema
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
 from tablestore.meta.store import Store
 from tablestore.read.scan import file_index
@@ -63,10 +63,7 @@ def row_group_plan(
             groups = list(_groups(store, split, number, asked))
         for group, (count, size, verdict) in enumerate(groups):
             rows.append((*place, group, count, size, verdict[0] is None, *verdict, merged))
-    columns = list(zip(*rows, strict=True)) or [()] * len(ROW_GROUPS)
-    return pa.table(
-        [pa.array(c, f.type) for c, f in zip(columns, ROW_GROUPS, strict=True)], schema=ROW_GROUPS
-    )
+    return table_of(ROW_GROUPS, rows)
 
 
 def _groups(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.core.quantities import many
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import Compare, In, Predicate
@@ -104,7 +105,7 @@ def _partition_reason(store: Store, filters: Filters, verdicts: Sequence[FileVer
         return f"no condition on {_listed(store.schema.partition_keys)} alone"
     every = {v.entry.partition for v in verdicts}
     left = {v.entry.partition for v in verdicts if v.rule not in ("partition", "invisible")}
-    return f"{filters.partition!r}: {len(every - left):,} of {_count(len(every), 'partition')} skipped"
+    return f"{filters.partition!r}: {len(every - left):,} of {many(len(every), 'partition')} skipped"
 
 
 def _bucket_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict]) -> str:
@@ -130,7 +131,7 @@ def _key_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict])
 def _stats_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict]) -> str:
     parts = [p for p in predicate.conjuncts(filters.rows) if p not in predicate.conjuncts(filters.key)]
     kept_for_others = sum(v.kept and bool(v.note) for v in verdicts)
-    kept = f"; {_count(kept_for_others, 'file')} kept for what overlaps" if kept_for_others else ""
+    kept = f"; {many(kept_for_others, 'file')} kept for what overlaps" if kept_for_others else ""
     if not parts or filters.rows == TRUE:
         return "no condition on other columns" + kept
     return f"{predicate.all_of(*parts)!r}{kept}"
@@ -143,7 +144,7 @@ def _index_reason(store: Store, filters: Filters, verdicts: Sequence[FileVerdict
         return "indexes in the manifests; others when a file is opened"
     beside = sum(any(n.endswith(".index") for n in v.entry.file.extra_files) for v in verdicts)
     if beside:
-        return f"{_count(beside, 'index file')}, asked when a file is opened"
+        return f"{many(beside, 'index file')}, asked when a file is opened"
     return "the files have no index"
 
 
@@ -185,7 +186,3 @@ def _short(parts: Sequence[Predicate]) -> str:
 
 def _listed(names: Any) -> str:
     return ", ".join(names)
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

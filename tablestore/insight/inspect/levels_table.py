@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from tablestore.format import binary_row
-from tablestore.format.result_tables import result_schema
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.key_axis import key_axis
@@ -59,8 +59,7 @@ def levels_table(
                 None,
             )
             rows.append((partition, bucket, f.level, run, f.file_name, *counts, *keys, *tail))
-    columns = list(zip(*rows, strict=True)) or [()] * len(LEVELS)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, LEVELS, strict=True)], schema=LEVELS)
+    return table_of(LEVELS, rows)
 
 
 def key_text(key: bytes, types: Sequence[DataType]) -> str:

@@ -94,10 +94,10 @@ class ReplayedHistory:
 
     def ledger(self) -> Ledger:
         """The account of what really happened."""
-        ledger = Ledger(self.types, model=self.model, space=False)
+        ledger = Ledger(self.types, model=self.model)
         for event in self.events:
             if event.bucket >= 0:
-                ledger.add(event)
+                ledger.enter(event)
         return ledger
 
     def replay(

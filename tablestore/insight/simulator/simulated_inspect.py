@@ -15,7 +15,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.result_tables import table_of
-from tablestore.insight.inspect.amplification.sums import VIEWS, Flow, State, level_state, schema, state_of
+from tablestore.insight.inspect.amplification.sums import VIEWS, level_rows, schema, state_of, whole_state
 from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table
 from tablestore.insight.inspect.edits import EDITS, with_span
 from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, key_text, levels_table
@@ -139,9 +139,8 @@ class SimulatedInspect:
             return list(self._journal.commits)
 
     def _whole(self) -> Iterator[tuple[Any, ...]]:
-        journal, whole = self._journal, State()
-        for account in journal.accounts.values():
-            whole.add(state_of(account))
+        journal = self._journal
+        whole = whole_state(journal.accounts.values())
         yield (*journal.total.row(journal.total.ingested), *whole.row(), *journal.space(), 1)
 
     def _snapshots(self) -> Iterator[tuple[Any, ...]]:
@@ -157,15 +156,7 @@ class SimulatedInspect:
 
     def _levels(self) -> Iterator[tuple[Any, ...]]:
         journal = self._journal
-        accounts = journal.accounts.values()
-        rows = sum(a.live_rows for a in accounts)
-        there = {level for a in accounts for level, count in enumerate(a.files) if count}
-        for level in sorted(there | set(journal.by_level)):
-            state = State()
-            for account in accounts:
-                state.add(level_state(account, level))
-            flow = journal.by_level.get(level, Flow())
-            yield level, *flow.row(journal.total.ingested), *state.row(rows), 1
+        return level_rows(journal.accounts.values(), journal.by_level, journal.total.ingested, 1)
 
 
 def _number(key: bytes) -> float:

@@ -106,8 +106,8 @@ def names(levels: Levels) -> set[tuple[int, str]]:
 
 
 def real_amplification(table: Table) -> float:
-    ledger = Ledger(table.store.key_types, space=False)
-    return [ledger.add(e) for e in events(table.store)][-1].write_amplification or 0.0
+    ledger = Ledger(table.store.key_types)
+    return [ledger.enter(e) for e in events(table.store)][-1].write_amplification or 0.0
 
 
 def require_same(history: ReplayedHistory, replay: Replay) -> None:

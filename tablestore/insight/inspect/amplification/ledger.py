@@ -65,47 +65,6 @@ class Space:
         return self.live_bytes / self.compacted_bytes if self.compacted_bytes else None
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """One event entered: what it moved, then the state and the sums of its bucket after it.
-
-    `compaction_exact` is False where files may have been written and replaced within one commit, which only
-    the engine's own records show.
-    """
-
-    snapshot: int
-    time_ms: int
-    kind: str
-    partition: str
-    bucket: int
-    bytes_ingested: int
-    bytes_flushed: int
-    bytes_compacted: int
-    bytes_read: int
-    bytes_moved: int
-    bytes_changelog: int
-    live_bytes: int
-    live_files: int
-    live_rows: int
-    runs: int
-    total_ingested: int
-    total_compacted: int
-    compactions: int
-    write_amplification: float | None
-    compaction_exact: bool
-    point_files: float
-    point_bytes: float
-    range_files: float
-    range_bytes: float
-    compacted_bytes: int | None
-    space_amplification: float | None
-    exact: bool
-    why: str
-
-
-Moved = tuple[int, int, int, int, int, int]  # bytes ingested, flushed, compacted, read, moved, of changelogs
-
-
 class Account:
     """Sums of one bucket. Mutable; not thread-safe."""
 
@@ -211,25 +170,15 @@ class Account:
 
 class Ledger:
     """Accounts of a table's buckets. `types` are those of the key columns, none of a table without a key;
-    `model` estimates the sizes of merges.
+    `model` estimates the sizes of merges."""
 
-    Without `space` rows have no compacted copy, which is the only part that looks at every file.
-    """
-
-    def __init__(
-        self, types: Sequence[DataType] = (), *, model: SizeModel = UNKNOWN, space: bool = True
-    ) -> None:
-        self._types, self._model, self._space = tuple(types), model, space
+    def __init__(self, types: Sequence[DataType] = (), *, model: SizeModel = UNKNOWN) -> None:
+        self._types, self._model = tuple(types), model
         self.accounts: dict[tuple[str, int], Account] = {}
         self._live: dict[tuple[str, int], dict[tuple[int, str], DataFileMeta]] = {}
 
-    def add(self, event: BucketEvent) -> LedgerRow:
-        """Enter one event: what it did, and the state of its bucket after it. Raises Corrupt if it removes a
-        file that is not live (I6)."""
-        return self._row(event, *self.enter(event))
-
-    def enter(self, event: BucketEvent) -> tuple[Account, Moved]:
-        """The bucket's account after one event, and the bytes that the event moved; no row is made."""
+    def enter(self, event: BucketEvent) -> Account:
+        """The bucket's account after one event. Raises Corrupt if it removes a file that is not live (I6)."""
         account = self.accounts.setdefault(event.place, Account())
         live = self._live.setdefault(event.place, {})
         for file in event.before:
@@ -240,44 +189,13 @@ class Ledger:
         for file in (*event.flushed, *event.after):
             account.put(file.level, file.file_size, file.row_count, file.delete_count)
             live[file.level, file.file_name] = file
-        ingested, changelog = _bytes(event.flushed), _bytes(event.changelog)
-        account.ingested += ingested
-        account.changelog += changelog
-        done = compactions_of(event) if event.kind == COMPACT else []
-        for level, read, written, moved in done:
-            account.compaction(level, read=read, written=written, moved=moved)
-        account.exact = account.exact and (event.kind != COMPACT or bool(event.records))
-        read, written, moved = (sum(task[i] for task in done) for i in (1, 2, 3))
-        return account, (ingested, ingested, written, read, moved, changelog)
-
-    def _row(self, event: BucketEvent, account: Account, moved: Moved) -> LedgerRow:
-        space = self.space(event.place) if self._space else None
-        reads = account.reads
-        return LedgerRow(
-            event.snapshot,
-            event.time_ms,
-            event.kind,
-            event.partition,
-            event.bucket,
-            *moved,
-            live_bytes=account.live_bytes,
-            live_files=account.live_files,
-            live_rows=account.live_rows,
-            runs=account.runs,
-            total_ingested=account.ingested,
-            total_compacted=account.compacted,
-            compactions=account.compactions,
-            write_amplification=account.write_amplification,
-            compaction_exact=account.exact,
-            point_files=reads.point_files,
-            point_bytes=reads.point_bytes,
-            range_files=reads.range_files,
-            range_bytes=reads.range_bytes,
-            compacted_bytes=space.compacted_bytes if space else None,
-            space_amplification=space.amplification if space else None,
-            exact=space.exact if space else False,
-            why=space.why if space else "not asked",
-        )
+        account.ingested += _bytes(event.flushed)
+        account.changelog += _bytes(event.changelog)
+        if event.kind == COMPACT:
+            account.exact = account.exact and bool(event.records)
+            for level, read, written, moved in compactions_of(event):
+                account.compaction(level, read=read, written=written, moved=moved)
+        return account
 
     def files(self, place: tuple[str, int]) -> tuple[DataFileMeta, ...]:
         """Live files of a bucket."""

@@ -4,7 +4,7 @@ moved, what is live, what a compacted copy would take. Used by `views` and by th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -170,3 +170,24 @@ def level_state(account: Account, level: int) -> State:
     many = files if level == 0 else min(float(files), 1.0 + RANGE_SHARE * files)
     point = (float(opened * whole), size / files * opened * whole)
     return State(size, files, rows, opened, point, (float(many), size / files * many))
+
+
+def whole_state(accounts: Iterable[Account]) -> State:
+    """The state of all buckets together."""
+    whole = State()
+    for account in accounts:
+        whole.add(state_of(account))
+    return whole
+
+
+def level_rows(
+    accounts: Collection[Account], flows: Mapping[int, Flow], ingested: int, since: int | None
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of the view by level: `flows` are those of each, `ingested` the bytes that came into all."""
+    rows = sum(a.live_rows for a in accounts)
+    there = {level for a in accounts for level, count in enumerate(a.files) if count}
+    for level in sorted(there | flows.keys()):
+        state = State()
+        for account in accounts:
+            state.add(level_state(account, level))
+        yield level, *flows.get(level, Flow()).row(ingested), *state.row(rows), since
