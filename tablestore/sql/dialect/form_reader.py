@@ -98,9 +98,7 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
 
     def refuse(self, feature: str, why: str, at: int | None = None) -> NoReturn:
         """Raise Unsupported at the next token, or at a place of the script."""
-        refusal = Unsupported(feature, why)
-        placed(refusal, self.piece.text, self.at if at is None else at)
-        raise refusal
+        raise placed(Unsupported(feature, why), self.piece.text, self.at if at is None else at)
 
     def finish(self) -> None:
         """Require the end of the statement; one within another ends with a semicolon. Forms need not: it is

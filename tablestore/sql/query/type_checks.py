@@ -26,9 +26,7 @@ def require_types(tree: exp.Expression, text: str) -> None:
     for node in nodes:
         problem = _problem(node)
         if problem:
-            error = InvalidRequest(problem)
-            placed(error, text, start_of(node, start_of(node.parent)))
-            raise error
+            raise placed(InvalidRequest(problem), text, start_of(node, start_of(node.parent)))
 
 
 def _problem(node: exp.Expr) -> str:

@@ -69,11 +69,11 @@ class Insert:
     def part(self, session: Session) -> JobPart:
         """What it is in a job. Raises Unsupported for what a stream cannot do."""
         if self.overwrite:
-            error = Unsupported(
-                "INSERT OVERWRITE in streaming mode", "a stream has no end to replace rows by"
+            raise placed(
+                Unsupported("INSERT OVERWRITE in streaming mode", "a stream has no end to replace rows by"),
+                self.text,
+                self.target.at,
             )
-            placed(error, self.text, self.target.at)
-            raise error
         plan = planned(session, self.query, self.text)
         temporary = session.temporary_table(self.target)
         if temporary is not None:
