@@ -57,3 +57,30 @@ def millis(value: Any) -> int | None:
         since = value - _EPOCH
         return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
     return None if value is None else int(value)
+
+
+def record(name: str, text: str, *, namespace: str = "", **types: Any) -> dict[str, Any]:
+    """The schema of records with the fields of a text: names and types in turn, `?` behind a type for a field
+    that may be NULL. `types`: those that have no name in Avro.
+
+    >>> record("pair", "left long, right texts?", texts={"type": "array", "items": "string"})["name"]
+    'pair'
+    """
+    fields = []
+    for field in text.split(","):
+        called, kind = field.split()
+        plain = kind.removesuffix("?")
+        avro_type = types.get(plain, plain)
+        optional = {"type": ["null", avro_type], "default": None}
+        fields.append({"name": called, **({"type": avro_type} if plain == kind else optional)})
+    return {
+        "type": "record",
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "fields": fields,
+    }
+
+
+def array(items: Any) -> dict[str, Any]:
+    """The schema of arrays."""
+    return {"type": "array", "items": items}

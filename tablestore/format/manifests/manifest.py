@@ -96,97 +96,51 @@ class ManifestFileMeta:
         return self.file_name, *self.extra_files
 
 
-def nullable(kind: Any) -> dict[str, Any]:
-    """The type and the default of an Avro field that may be NULL."""
-    return {"type": ["null", kind], "default": None}
-
-
 def _stats_schema(name: str) -> dict[str, Any]:
-    counts = {"type": "array", "items": ["null", "long"]}
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [
-            {"name": "_MIN_VALUES", "type": "bytes"},
-            {"name": "_MAX_VALUES", "type": "bytes"},
-            {"name": "_NULL_COUNTS", **nullable(counts)},
-        ],
-    }
+    text = "_MIN_VALUES bytes, _MAX_VALUES bytes, _NULL_COUNTS counts?"
+    return avro.record(name, text, counts=avro.array(["null", "long"]))
 
 
-def file_schema(name: str = "record__FILE") -> dict[str, Any]:
+_FILE = (
+    "_FILE_NAME string, _FILE_SIZE long, _ROW_COUNT long, _MIN_KEY bytes, _MAX_KEY bytes, _KEY_STATS keys, "
+    "_VALUE_STATS values, _MIN_SEQUENCE_NUMBER long, _MAX_SEQUENCE_NUMBER long, _SCHEMA_ID long, _LEVEL int, "
+    "_EXTRA_FILES strings, _CREATION_TIME millis?, _DELETE_ROW_COUNT long?, _EMBEDDED_FILE_INDEX bytes?, "
+    "_FILE_SOURCE int?, _VALUE_STATS_COLS strings?, _EXTERNAL_PATH string?, _FIRST_ROW_ID long?, "
+    "_WRITE_COLS strings?"
+)
+
+
+def file_schema(name: str = "record__FILE", text: str = _FILE) -> dict[str, Any]:
     """The Avro record of a DataFileMeta."""
-    strings = {"type": "array", "items": "string"}
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [
-            {"name": "_FILE_NAME", "type": "string"},
-            {"name": "_FILE_SIZE", "type": "long"},
-            {"name": "_ROW_COUNT", "type": "long"},
-            {"name": "_MIN_KEY", "type": "bytes"},
-            {"name": "_MAX_KEY", "type": "bytes"},
-            {"name": "_KEY_STATS", "type": _stats_schema(f"{name}__KEY_STATS")},
-            {"name": "_VALUE_STATS", "type": _stats_schema(f"{name}__VALUE_STATS")},
-            {"name": "_MIN_SEQUENCE_NUMBER", "type": "long"},
-            {"name": "_MAX_SEQUENCE_NUMBER", "type": "long"},
-            {"name": "_SCHEMA_ID", "type": "long"},
-            {"name": "_LEVEL", "type": "int"},
-            {"name": "_EXTRA_FILES", "type": strings},
-            {"name": "_CREATION_TIME", **nullable({"type": "long", "logicalType": "timestamp-millis"})},
-            {"name": "_DELETE_ROW_COUNT", **nullable("long")},
-            {"name": "_EMBEDDED_FILE_INDEX", **nullable("bytes")},
-            {"name": "_FILE_SOURCE", **nullable("int")},
-            {"name": "_VALUE_STATS_COLS", **nullable(strings)},
-            {"name": "_EXTERNAL_PATH", **nullable("string")},
-            {"name": "_FIRST_ROW_ID", **nullable("long")},
-            {"name": "_WRITE_COLS", **nullable(strings)},
-        ],
-    }
+    return avro.record(
+        name,
+        text,
+        keys=_stats_schema(f"{name}__KEY_STATS"),
+        values=_stats_schema(f"{name}__VALUE_STATS"),
+        strings=avro.array("string"),
+        millis={"type": "long", "logicalType": "timestamp-millis"},
+    )
 
 
-_NAMESPACE = "org.apache.paimon.avro.generated"
+NAMESPACE = "org.apache.paimon.avro.generated"
 
 
 def _entry_schema(file: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "record",
-        "name": "record",
-        "namespace": _NAMESPACE,
-        "fields": [
-            {"name": "_VERSION", "type": "int"},
-            {"name": "_KIND", "type": "int"},
-            {"name": "_PARTITION", "type": "bytes"},
-            {"name": "_BUCKET", "type": "int"},
-            {"name": "_TOTAL_BUCKETS", "type": "int"},
-            {"name": "_FILE", "type": file},
-        ],
-    }
+    text = "_VERSION int, _KIND int, _PARTITION bytes, _BUCKET int, _TOTAL_BUCKETS int, _FILE file"
+    return avro.record("record", text, namespace=NAMESPACE, file=file)
 
 
 _FILE_SCHEMA = file_schema()
 ENTRY_SCHEMA: Any = fastavro.parse_schema(_entry_schema(_FILE_SCHEMA))
 LIST_SCHEMA: Any = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "record",
-        "namespace": _NAMESPACE,
-        "fields": [
-            {"name": "_VERSION", "type": "int"},
-            {"name": "_FILE_NAME", "type": "string"},
-            {"name": "_FILE_SIZE", "type": "long"},
-            {"name": "_NUM_ADDED_FILES", "type": "long"},
-            {"name": "_NUM_DELETED_FILES", "type": "long"},
-            {"name": "_PARTITION_STATS", "type": _stats_schema("record__PARTITION_STATS")},
-            {"name": "_SCHEMA_ID", "type": "long"},
-            {"name": "_MIN_BUCKET", **nullable("int")},
-            {"name": "_MAX_BUCKET", **nullable("int")},
-            {"name": "_MIN_LEVEL", **nullable("int")},
-            {"name": "_MAX_LEVEL", **nullable("int")},
-            {"name": "_MIN_ROW_ID", **nullable("long")},
-            {"name": "_MAX_ROW_ID", **nullable("long")},
-        ],
-    }
+    avro.record(
+        "record",
+        "_VERSION int, _FILE_NAME string, _FILE_SIZE long, _NUM_ADDED_FILES long, _NUM_DELETED_FILES long, "
+        "_PARTITION_STATS stats, _SCHEMA_ID long, _MIN_BUCKET int?, _MAX_BUCKET int?, _MIN_LEVEL int?, "
+        "_MAX_LEVEL int?, _MIN_ROW_ID long?, _MAX_ROW_ID long?",
+        namespace=NAMESPACE,
+        stats=_stats_schema("record__PARTITION_STATS"),
+    )
 )
 
 LIST_FIELDS = frozenset(f["name"] for f in LIST_SCHEMA["fields"])
@@ -255,8 +209,7 @@ def file_of(r: Mapping[str, Any]) -> DataFileMeta:
 
 def file_message_schema(name: str = "file") -> dict[str, Any]:
     """The schema of `file_message`, for messages between processes."""
-    plain = file_schema(name)
-    return {**plain, "fields": [*plain["fields"], {"name": "carried", **nullable("string")}]}
+    return file_schema(name, f"{_FILE}, carried string?")
 
 
 def file_message(f: DataFileMeta) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def feed_of(table: Table) -> ChangeFeed:
 def _require_types(
     lookup: Lookup, views: Mapping[str, pa.Schema], sources: Sequence[TableOccurrence], text: str
 ) -> None:
-    with placing(text, next((s.name.at for s in sources if s.view == lookup.view))):
+    with placing(text, next(s.name.at for s in sources if s.view == lookup.view)):
         require_types(lookup, described(views, lookup.keys))
 
 
