@@ -23,8 +23,7 @@ from tablestore.format.stats import ColumnStats
 from tablestore.format.text import legacy_text
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.key_axis import key_axis
-from tablestore.insight.inspect.levels_table import LEVELS, SOURCES
+from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, level_rows
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store
@@ -149,12 +148,6 @@ def _raw_key(store: Store, key: bytes) -> str | None:
     return "[" + ", ".join(raw_text(v, t) for v, t in zip(values, types, strict=True)) + "]"
 
 
-def _key_texts(store: Store, e: ManifestEntry) -> tuple[str | None, str | None]:
-    if not store.key_types:
-        return None, None
-    return store.key_text(e.file.min_key), store.key_text(e.file.max_key)
-
-
 def _named(pairs: Iterable[tuple[str, str]]) -> str:
     return "{" + ", ".join(f"{n}={v}" for n, v in pairs) + "}"
 
@@ -169,9 +162,16 @@ def levels(
     """One row a live file with its run and its place on the key axis of its bucket; `origins` are the
     snapshots in which files came, `masked` the rows that deletion vectors take away, both by file name."""
     rows: list[tuple[Any, ...]] = []
-    for (key, number), some in by_bucket(store, entries):
-        level_rows = _bucket_levels(store, store.partition_text(key), number, some)
-        rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in level_rows]
+    for (key, bucket), some in by_bucket(store, entries):
+        tree = Levels.of([e.file for e in some], store.options.num_levels, store.key_order)
+        rows += level_rows(
+            tree,
+            store.key_types,
+            partition=store.partition_text(key),
+            bucket=bucket,
+            origins=origins,
+            masked=masked,
+        )
     return table_of(LEVELS, rows)
 
 
@@ -194,24 +194,3 @@ def by_bucket(
         return binary_row.sort_key(store.partition_values(partition), types)
 
     return sorted(groups.items(), key=lambda item: (place(item[0][0]), item[0][1]))
-
-
-def _bucket_levels(
-    store: Store, text: str, bucket: int, entries: list[ManifestEntry]
-) -> list[tuple[Any, ...]]:
-    tree = Levels.of([e.file for e in entries], store.options.num_levels, store.key_order)
-    by_file = {id(e.file): e for e in entries}
-    ends = [k for e in entries for k in (e.file.min_key, e.file.max_key)]
-    position = key_axis(ends, store.key_types)
-    rows = []
-    for run, sorted_run in enumerate(tree.runs):
-        for f in sorted_run.files:
-            keys = _key_texts(store, by_file[id(f)])
-            source = SOURCES.get(f.file_source) if f.file_source is not None else None
-            places = sorted(
-                (position(f.min_key), position(f.max_key)), key=lambda p: p or 0.0
-            )  # postponed: any order
-            counts = (f.row_count, f.delete_count, f.file_size)
-            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
-            rows.append((text, bucket, f.level, run, f.file_name, *counts, *keys, *places, *tail))
-    return rows

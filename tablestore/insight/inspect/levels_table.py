@@ -5,7 +5,8 @@ The same columns for the buckets of tables (`inspect.levels`) and for simulated 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,7 +26,12 @@ LEVELS = result_schema(
 SOURCES = {0: "APPEND", 1: "COMPACT"}
 
 
-def levels_table(
+def levels_table(levels: Levels, types: Sequence[DataType], **about: Any) -> pa.Table:
+    """The rows of `level_rows` as a table."""
+    return table_of(LEVELS, level_rows(levels, types, **about))
+
+
+def level_rows(
     levels: Levels,
     types: Sequence[DataType],
     *,
@@ -33,33 +39,23 @@ def levels_table(
     bucket: int = 0,
     among: Iterable[bytes] = (),
     origins: Mapping[str, int] | None = None,
-) -> pa.Table:
-    """The files of one bucket whose keys are of these types. The axis spans the keys `among`, too, so that
-    pictures of different states share it; `origins` are the snapshots that added the files, where known."""
-    files, came = levels.files, origins or {}
-    place = key_axis([*(k for f in files for k in (f.min_key, f.max_key)), *among], types)
-    rows = []
+    masked: Mapping[str, int | None] | None = None,
+) -> Iterator[tuple[Any, ...]]:
+    """The files of one bucket whose keys are of these types, none of a table without a key. The axis spans
+    the keys `among`, too, so that pictures of different states share it; `origins` are the snapshots that
+    added the files, where known; `masked` the rows that deletion vectors take away: both by file name."""
+    place = key_axis([*(k for f in levels.files for k in (f.min_key, f.max_key)), *among], types)
     for run, sorted_run in enumerate(levels.runs):
         for f in sorted_run.files:
-            keys = (
-                key_text(f.min_key, types),
-                key_text(f.max_key, types),
-                place(f.min_key),
-                place(f.max_key),
-            )
+            texts = (key_text(k, types) if types else None for k in (f.min_key, f.max_key))
+            places = sorted(
+                (place(f.min_key), place(f.max_key)), key=lambda p: p or 0.0
+            )  # postponed: any order
             counts = (f.row_count, f.delete_count, f.file_size)
             source = None if f.file_source is None else SOURCES.get(f.file_source)
-            tail = (
-                f.min_sequence,
-                f.max_sequence,
-                f.schema_id,
-                f.creation_time_ms,
-                source,
-                came.get(f.file_name),
-                None,
-            )
-            rows.append((partition, bucket, f.level, run, f.file_name, *counts, *keys, *tail))
-    return table_of(LEVELS, rows)
+            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
+            known = ((origins or {}).get(f.file_name), (masked or {}).get(f.file_name))
+            yield partition, bucket, f.level, run, f.file_name, *counts, *texts, *places, *tail, *known
 
 
 def key_text(key: bytes, types: Sequence[DataType]) -> str:

@@ -41,12 +41,17 @@ def arithmetic(operator: str, a: DataType, b: DataType) -> DataType | None:
     nullable = a.nullable or b.nullable
     if operator == "%" and digits_behind(a) == digits_behind(b) == 0:
         return DataType(b.root, nullable, b.precision, b.scale)
+    return _of_one_kind(a, b, nullable) or _decimal(operator, digits(a), digits(b), nullable)
+
+
+def _of_one_kind(a: DataType, b: DataType, nullable: bool) -> DataType | None:
+    """The type of two whole numbers, or of two of which one is not exact; None for others."""
     if a.root in WHOLE and b.root in WHOLE:
         return DataType(max(a.root, b.root, key=WHOLE.index), nullable)
     if a.root in FLOATS or b.root in FLOATS:
         single = {a.root, b.root} <= {"FLOAT", *WHOLE}
         return DataType("FLOAT" if single else "DOUBLE", nullable)
-    return _decimal(operator, digits(a), digits(b), nullable)
+    return None
 
 
 def digits_behind(t: DataType) -> int:
@@ -110,11 +115,9 @@ def _wider(a: DataType, b: DataType) -> DataType | None:
     if a.as_nullable() == b.as_nullable():
         return a if a.nullable else b
     if a.root in NUMBERS and b.root in NUMBERS:
-        if a.root in WHOLE and b.root in WHOLE:
-            return DataType(max(a.root, b.root, key=WHOLE.index), nullable)
-        if a.root in FLOATS or b.root in FLOATS:
-            single = {a.root, b.root} <= {"FLOAT", *WHOLE}
-            return DataType("FLOAT" if single else "DOUBLE", nullable)
+        simple = _of_one_kind(a, b, nullable)
+        if simple is not None:
+            return simple
         (p1, s1), (p2, s2) = digits(a), digits(b)
         scale = max(s1, s2)
         return decimal(max(p1 - s1, p2 - s2) + scale, scale, nullable=nullable)
