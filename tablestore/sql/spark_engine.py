@@ -23,11 +23,18 @@ from tablestore.core.extras import required
 from tablestore.flow.job_errors import first_line, innermost_line, raised_within
 from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.duck_casts import require_castable
-from tablestore.sql.query.embedded import result_schema
+from tablestore.sql.query.engine import result_schema
 from tablestore.sql.query.numeric_types import FLOATS, WHOLE
 from tablestore.sql.query.planning import TableOccurrence, prepared
-from tablestore.sql.query.spark_arithmetic import SparkArithmetic, spark_cast
-from tablestore.sql.query.spark_functions import date_format, is_same, rounded_time, spark_call, whole_number
+from tablestore.sql.query.spark_functions import (
+    SparkArithmetic,
+    date_format,
+    is_same,
+    rounded_time,
+    spark_call,
+    spark_cast,
+    whole_number,
+)
 from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
 from tablestore.sql.scope import Scope

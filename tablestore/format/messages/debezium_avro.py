@@ -27,10 +27,9 @@ from tablestore.format.avro import guard
 from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes
+from tablestore.format.messages.images import Changes, typed_rows
 from tablestore.format.messages.messages import Messages
 from tablestore.format.messages.registry_client import Registry, schema_text
-from tablestore.format.messages.rows import typed_rows
 from tablestore.format.types.data_type import DataField
 
 _FRAME = 5

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 from tablestore.format.messages import json_text
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes, inserted
+from tablestore.format.messages.images import Changes, inserted, typed_rows
 from tablestore.format.messages.messages import Messages
-from tablestore.format.messages.rows import typed_rows
 from tablestore.format.types.data_type import DataField
 
 

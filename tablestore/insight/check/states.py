@@ -1,13 +1,11 @@
-"""The part of `check` for what snapshots say: live files after each delta, counts, layout, identifiers.
+"""The part of `check` for what snapshots say: live files after each delta, counts, layout, identifiers; and
+for schemas, whose ids and those of their fields it looks at.
 
-The part of `check` for schemas: their ids and those of their fields.
-
-The part of `check` for tables whose files above level 0 are read unmerged: each key is live there once.
-
-That is so with deletion vectors (but for merge-on-read) and first-row: whatever replaced a row has marked it,
-or was dropped itself. A compaction that did not see another one's files would break it, and a reader would
-show the key twice. Looks at the newest state; a bucket with one level above 0 needs no look, as I4 holds in a
-level. Memory: the keys of one bucket above level 0.
+Where files above level 0 are read unmerged each key is live there once. That is so with deletion vectors (but
+for merge-on-read) and first-row: whatever replaced a row has marked it, or was dropped itself. A compaction
+that did not see another one's files would break it, and a reader would show the key twice. That part looks at
+the newest state; a bucket with one level above 0 needs no look, as I4 holds in a level. Memory: the keys of
+one bucket above level 0.
 """
 
 from __future__ import annotations

@@ -13,9 +13,16 @@ from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.core.quantities import many
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
-from tablestore.insight.doctor.calls import MendingCall, look, python
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
+from tablestore.insight.doctor.finding import (
+    Evidence,
+    Finding,
+    MendingCall,
+    RuleOutcome,
+    Severity,
+    look,
+    python,
+)
 from tablestore.insight.doctor.words import set_call
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections

@@ -10,9 +10,8 @@ from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.core.quantities import many
 from tablestore.insight import topic_log
 from tablestore.insight.cluster_log import UNREACHED, missing_rows, open_log
-from tablestore.insight.doctor.calls import MendingCall, look
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome
+from tablestore.insight.doctor.finding import Evidence, Finding, MendingCall, RuleOutcome, look
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogExpired

@@ -12,9 +12,8 @@ from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
-from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
+from tablestore.insight.doctor.finding import Evidence, Finding, MendingCall, RuleOutcome, Severity
 from tablestore.insight.doctor.words import compact_call, set_call, where
 from tablestore.lsm.merge.record_expiry import RecordExpire
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tablestore.core import quantities
 from tablestore.core.quantities import many
-from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.facts import Facts
+from tablestore.insight.doctor.finding import MendingCall
 
 _NAMED = 8  # buckets that a call names one by one
 

@@ -12,8 +12,19 @@ from tablestore.core.errors import FileMissing
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.inspect.claim_book import CHANGELOG, COMING, LEFT, ClaimIndex, Holder
-from tablestore.insight.inspect.claim_rows import COLUMNS, Lists, entries_of, files_beside, lists_of, paths_of
+from tablestore.insight.inspect.claim_book import (
+    CHANGELOG,
+    COLUMNS,
+    COMING,
+    LEFT,
+    ClaimIndex,
+    Holder,
+    Lists,
+    entries_of,
+    files_beside,
+    lists_of,
+    paths_of,
+)
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 

@@ -3,7 +3,7 @@
 A holder names a file over a span of snapshot ids. Spans are found from one full state and the deltas after
 it, so a file costs a row a holder, not a row a snapshot; all by columns. A file is written by the snapshot
 whose delta adds it, an upgrade writes nothing. What a changelog or a tag lists may be gone already (`sure` is
-false then). Memory: a row a named file and holder. Used by `insight/inspect/attribution.py`.
+false then). Memory: a row a named file and holder. Used by `insight/inspect/storage.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tablestore.insight.inspect.changelog_claims import (
 from tablestore.insight.inspect.claim_book import (
     BRANCH,
     CHANGELOG,
+    COLUMNS,
     COMING,
     CONSUMER,
     LEFT,
@@ -34,9 +35,6 @@ from tablestore.insight.inspect.claim_book import (
     ClaimIndex,
     Claims,
     Holder,
-)
-from tablestore.insight.inspect.claim_rows import (
-    COLUMNS,
     Manifests,
     entries_of,
     files_beside,

@@ -1,8 +1,11 @@
-"""`inspect.commits()`: what each snapshot changed, added up from its delta manifest.
+"""`inspect.commits()`: what each snapshot changed, added up from its delta manifest; `inspect.compactions()`:
+every compaction that the table has had, with its reason and its bytes.
 
 Sums of a delta never change, so they are kept by the name of its list, and so are the rows; the manifests of
-some hundred snapshots are read and decoded together. Memory: a row a snapshot. Not thread-safe. Used by
-`Inspect`.
+some hundred snapshots are read and decoded together. Compactions come from live snapshots and from
+`meta.compaction_history`, which keeps what expired ones did; those of other engines have no strategy, rule or
+duration; their explanation is what our rules say of the same files. Memory: the rows. Not thread-safe. Used
+by `Inspect`.
 """
 
 from __future__ import annotations
@@ -13,12 +16,15 @@ from itertools import compress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.columns import COMMITS
+from tablestore.insight.explain import foreign_compactions as foreign
+from tablestore.insight.inspect.columns import COMMITS, compactions_table
 from tablestore.insight.inspect.snapshot_cache import SnapshotCache, SnapshotRows
+from tablestore.meta import compaction_history
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
@@ -68,3 +74,39 @@ def _sums(entries: Entries) -> tuple[int, ...]:
     added, removed = [k == ADD for k in kinds], [k != ADD for k in kinds]
     both = [sum(compress(values, some)) for values in (rows, sizes) for some in (added, removed)]
     return *both[:2], sum(added), sum(removed), *both[2:]
+
+
+class CompactionRows:
+    """A row for each compaction of one table."""
+
+    def __init__(self, store: Store, snapshots: SnapshotCache) -> None:
+        self._store, self._snapshots = store, snapshots
+        self._live = SnapshotRows(self._rows)
+        self._expired: tuple[object, pa.Table, str] | None = None
+
+    def table(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
+        """The oldest first, of all buckets or of one partition (text) or bucket."""
+        snapshots = self._snapshots.all()  # before the expired ones: one that expires now is in both
+        gone, missing = self._gone()
+        if snapshots:
+            gone = gone.filter(pc.less(gone["snapshot_id"], snapshots[0].id))
+        rows = pa.concat_tables([gone, self._live.of(snapshots)])
+        for name, wanted in (("partition", partition), ("bucket", bucket)):
+            rows = rows if wanted is None else rows.filter(pc.equal(rows[name], wanted))
+        rows = rows.combine_chunks()
+        return rows.replace_schema_metadata({"missing": missing}) if missing else rows
+
+    def _gone(self) -> tuple[pa.Table, str]:
+        """The rows of expired snapshots, and the ranges of those that left none."""
+        store = self._store
+        there = store.snapshots.earliest_id(), compaction_history.names(store)
+        if self._expired is None or self._expired[0] != there:
+            done = compaction_history.expired(store)
+            rows = compactions_table((d.snapshot, d.time_ms, r) for d in done for r in d.compactions)
+            ranges = compaction_history.missing(store, done)
+            text = ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in ranges)
+            self._expired = there, rows, text
+        return self._expired[1:]
+
+    def _rows(self, snapshots: Sequence[Snapshot]) -> pa.Table:
+        return compactions_table(compaction_history.of_live(self._store, snapshots, foreign.explained))

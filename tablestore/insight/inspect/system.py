@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect import audit, row_tracking
+from tablestore.insight.inspect import audit
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta.store import Store
 from tablestore.read.scan import scan_mode
@@ -75,8 +75,8 @@ def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
         return Source(audit.binlog_schema(under), lambda _, w: audit.binlog(under, target, w))
     snapshot = target.snapshot if isinstance(target, SnapshotState) else store.snapshots.latest()
     if name == "row_tracking":
-        schema = row_tracking.tracked_schema(under)
-        return Source(schema, lambda _, __: row_tracking.tracked_rows(under, snapshot))
+        schema = audit.tracked_schema(under)
+        return Source(schema, lambda _, __: audit.tracked_rows(under, snapshot))
     read = in_files if name == "lake" else read_optimized
     return Source(under.schema.shown.arrow, lambda _, w: read(under, snapshot, w), filters=True)
 

@@ -19,7 +19,7 @@ from tablestore.core.options.table_options import TableOptions, as_text, require
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator.by_hand import Simulated, chosen, planned
 from tablestore.insight.simulator.contents import Drawn, Expected
-from tablestore.insight.simulator.expected import Expectations, law_of
+from tablestore.insight.simulator.density import Expectations, law_of
 from tablestore.insight.simulator.journal import SimulationJournal
 from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket, SimFile
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect

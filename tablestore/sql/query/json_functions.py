@@ -1,4 +1,4 @@
-"""The functions of JSON; `dialect/json_calls.py` reads the words among their arguments.
+"""The functions of JSON; `dialect/parser.py` reads the words among their arguments.
 
 Paths are as `lax $.a[0].b`. Without `lax` a path is strict: what it does not find is an error, and errors
 give NULL unless ON ERROR says otherwise; in lax mode it is empty. Numbers keep their digits, keys are

@@ -22,7 +22,7 @@ from tablestore.sql.dialect.form_reader import Written, joined
 from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.names import Name, name_of, of_name
-from tablestore.sql.query.embedded import run_query
+from tablestore.sql.query.engine import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.scope import FullName
 from tablestore.sql.session import Session
