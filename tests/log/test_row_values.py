@@ -21,8 +21,8 @@ from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.messages import debezium_avro
+from tablestore.format.messages.debezium_avro import event_schema
 from tablestore.format.messages.messages import Messages, decoded
-from tablestore.format.messages.row_avro import event_schema
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
 from tablestore.log.kafka.row_format import RowFormat

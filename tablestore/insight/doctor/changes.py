@@ -22,8 +22,8 @@ from tablestore.insight.doctor.finding import (
     Severity,
     look,
     python,
+    set_call,
 )
-from tablestore.insight.doctor.words import set_call
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 

@@ -11,8 +11,18 @@ import numpy as np
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
 from tablestore.insight.doctor.facts import Facts, added
-from tablestore.insight.doctor.finding import Evidence, Finding, MendingCall, RuleOutcome, Severity, look
-from tablestore.insight.doctor.words import compact_call, set_call, size, where
+from tablestore.insight.doctor.finding import (
+    Evidence,
+    Finding,
+    MendingCall,
+    RuleOutcome,
+    Severity,
+    compact_call,
+    look,
+    set_call,
+    size,
+    where,
+)
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import append_compaction
 from tablestore.lsm.compaction.append_compaction import AppendCompaction

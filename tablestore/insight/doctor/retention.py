@@ -10,8 +10,7 @@ from tablestore.core import quantities
 from tablestore.core.errors import NotFound
 from tablestore.core.quantities import many
 from tablestore.insight.doctor.facts import Facts, gone_bytes
-from tablestore.insight.doctor.finding import Evidence, Finding, MendingCall, RuleOutcome
-from tablestore.insight.doctor.words import size
+from tablestore.insight.doctor.finding import Evidence, Finding, MendingCall, RuleOutcome, size
 from tablestore.meta import changelogs, expiry_rules, positions, refs
 from tablestore.meta import consumers as stored
 

@@ -13,8 +13,16 @@ from tablestore.core.quantities import many
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Evidence, Finding, MendingCall, RuleOutcome, Severity
-from tablestore.insight.doctor.words import compact_call, set_call, where
+from tablestore.insight.doctor.finding import (
+    Evidence,
+    Finding,
+    MendingCall,
+    RuleOutcome,
+    Severity,
+    compact_call,
+    set_call,
+    where,
+)
 from tablestore.lsm.merge.record_expiry import RecordExpire
 
 _WITH_STATISTICS = set_call(**{"metadata.stats-mode": "truncate(16)"})

@@ -22,8 +22,8 @@ from tablestore.format.result_tables import result_schema
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.key_axis import key_numbers
+from tablestore.insight.inspect.columns import LEVELS, SOURCES, key_text
 from tablestore.insight.inspect.file_history import BEFORE, LIVE, Lives
-from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, key_text
 from tablestore.meta.store import Store
 
 EDITS = pa.schema(

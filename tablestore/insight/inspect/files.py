@@ -23,7 +23,7 @@ from tablestore.format.stats import ColumnStats
 from tablestore.format.text import legacy_text
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, level_rows
+from tablestore.insight.inspect.columns import LEVELS, SOURCES, level_rows
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store

@@ -20,7 +20,7 @@ from typing import Any
 
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.inspect.levels_table import SOURCES
+from tablestore.insight.inspect.columns import SOURCES
 from tablestore.insight.simulator.density import Pieces
 from tablestore.insight.simulator.sim_bucket import SimFile
 from tablestore.insight.simulator.simulator import Schedule, Simulator

@@ -16,9 +16,16 @@ from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.result_tables import table_of
 from tablestore.insight.inspect.amplification.sums import VIEWS, level_rows, schema, state_of, whole_state
-from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table
+from tablestore.insight.inspect.columns import (
+    COMMITS,
+    LEVELS,
+    SNAPSHOTS,
+    SOURCES,
+    compactions_table,
+    key_text,
+    levels_table,
+)
 from tablestore.insight.inspect.edits import EDITS, with_span
-from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, key_text, levels_table
 from tablestore.insight.simulator.journal import SimulatedCommit, SimulationJournal
 from tablestore.insight.simulator.sim_bucket import KEY
 

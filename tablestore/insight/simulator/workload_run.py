@@ -21,7 +21,7 @@ import pyarrow as pa
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.result_tables import result_schema, table_of
-from tablestore.insight.inspect.levels_table import levels_table
+from tablestore.insight.inspect.columns import levels_table
 from tablestore.insight.simulator.sim_bucket import KEY, RuleSum
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
 from tablestore.insight.simulator.simulator import KEPT, Schedule, SimulatedStep, Simulator

@@ -13,13 +13,13 @@ from typing import Any
 from sqlglot import exp
 
 from tablestore.format.types.data_type import MAX_LENGTH, DataField, DataType, nested
-from tablestore.sql.query.function_types import function_type
 from tablestore.sql.query.numeric_types import (
     NULL,
     NUMBERS,
     arithmetic,
     average_type,
     common,
+    function_type,
     sum_type,
 )
 

@@ -16,15 +16,16 @@ from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate, all_of, any_of, col
 from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.streaming.group_columns import (
+    GROUPS_TABLE,
     ROWS,
     TIMES,
     VALUE,
     Counted,
     GroupColumn,
     GroupColumns,
+    decoded,
     listed,
 )
-from tablestore.sql.streaming.group_partials import GROUPS_TABLE, decoded
 from tablestore.sql.text import quoted
 from tablestore.table.table import Table
 

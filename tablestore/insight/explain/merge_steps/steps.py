@@ -20,8 +20,7 @@ from tablestore.format import rowkind
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
-from tablestore.insight.explain.merge_steps.reasons import Why
-from tablestore.insight.explain.merge_steps.trace import COMPUTED, NOTHING, Trace, engine_of, traced
+from tablestore.insight.explain.merge_steps.reasons import COMPUTED, NOTHING, Trace, Why, engine_of, traced
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import NewestLevels, by_level
 from tablestore.lsm.merge.merge_function import MergeFunction, joined, kinds_of, merge_function, plain
