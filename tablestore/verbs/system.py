@@ -20,8 +20,8 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect import system
-from tablestore.insight.inspect.partitions import PARTITIONS, partitions
-from tablestore.insight.inspect.system import Source
+from tablestore.insight.inspect.metadata import PARTITIONS, partitions
+from tablestore.insight.inspect.system import SystemSource
 from tablestore.meta.store import Store
 from tablestore.table.identifier import SYSTEM_DATABASE
 from tablestore.table.lazy_read import column_names, limited
@@ -33,7 +33,7 @@ class SystemScan(SchemaScan):
     """A lazy read of a system table."""
 
     small: ClassVar[bool] = True
-    source: Source
+    source: SystemSource
     store: Store | None = None
 
     @property
@@ -66,7 +66,9 @@ class SystemScan(SchemaScan):
 class SystemTable:
     """One system table. `scan()` reads it; `table["column"]` is a whole column."""
 
-    def __init__(self, name: str, open_source: Callable[[], Source], store: Store | None = None) -> None:
+    def __init__(
+        self, name: str, open_source: Callable[[], SystemSource], store: Store | None = None
+    ) -> None:
         self.name, self._open, self._store = name, open_source, store
 
     @property
@@ -136,7 +138,7 @@ def global_table(name: str, tables: Callable[[], Iterable[Opened]]) -> SystemTab
     def batches(_: Store, __: Predicate | None) -> Iterator[pa.RecordBatch]:
         yield from table_of(schema, rows(tables())).to_batches()
 
-    return SystemTable(f"{SYSTEM_DATABASE}.{name}", lambda: Source(schema, batches))
+    return SystemTable(f"{SYSTEM_DATABASE}.{name}", lambda: SystemSource(schema, batches))
 
 
 def _table_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:

@@ -25,8 +25,8 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt
 from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
+from tablestore.format.avro import blocks as avro_guard
 from tablestore.format.avro import encode as avro_encode
-from tablestore.format.avro import guard as avro_guard
 from tablestore.format.avro.blocks import AvroBlock, framed, header
 from tablestore.format.avro.schema import entry_types, file_schema
 from tablestore.format.data_checksum import SummedSink

@@ -31,9 +31,9 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Corrupt, SchemaMismatch, Unsupported
 from tablestore.core.extras import available
 from tablestore.format import rowkind
+from tablestore.format.avro import blocks
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import encode as avro_encode
-from tablestore.format.avro import guard
 from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.data_format import plain_rows
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
@@ -142,7 +142,7 @@ def record(registry: Registry, schema_id: int) -> Any:
     Unavailable as `schema_text` does."""
     text = schema_text(registry, schema_id)
     try:
-        guard.require_sound(text.encode(), "the schema")
+        blocks.require_sound(text.encode(), "the schema")
     except Corrupt as e:
         raise SchemaMismatch(str(e)) from None
     return _inlined(json.loads(text), {})

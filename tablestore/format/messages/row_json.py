@@ -2,11 +2,14 @@
 
 Decimals are numbers with all their digits, dates and times are texts as in SQL, bytes are base64, numbers
 that JSON does not have ("NaN", "Infinity") are texts. `encodings.typed` reads all of it back.
+
+`json`: each message is a row, one object; a message without a value is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +17,10 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import Unsupported
 from tablestore.core.extras import required
+from tablestore.format.messages import json_text
+from tablestore.format.messages.encodings import Encoding
+from tablestore.format.messages.images import Changes, inserted, typed_rows
+from tablestore.format.messages.messages import Messages
 from tablestore.format.types.data_type import DataField, DataType
 
 _SPECIAL = r'["\\\x00-\x1f\x7f]'
@@ -119,3 +126,20 @@ def _by_duckdb(query: str, values: pa.Array) -> pa.StringArray:
     with duckdb.connect(":memory:", config={"threads": 1, "enable_external_access": False}) as connection:
         connection.register("kept", pa.table({"v": values}))
         return connection.sql(query).to_arrow_table().column(0).combine_chunks().cast(pa.string())
+
+
+@dataclass(frozen=True)
+class PlainJson:
+    """Rows as JSON objects."""
+
+    columns: tuple[DataField, ...]
+    appends: bool = True
+
+    def of(self, columns: tuple[DataField, ...]) -> PlainJson:
+        return replace(self, columns=columns)
+
+    def decode(self, messages: Messages) -> Changes:
+        texts = messages.values.drop_null()
+        objects = json_text.parsed(texts, json_text.shape(self.columns))
+        rows = json_text.images(objects, self.columns, texts, lambda message, _: message)
+        return typed_rows(inserted(rows), self.columns, [Encoding()] * len(self.columns))

@@ -13,7 +13,7 @@ from functools import partial
 
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.doctor import changes, layout, logs, retention, rows
+from tablestore.insight.doctor import changes, layout, retention, rows
 from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.doctor.finding import (
     SEVERITIES,
@@ -67,9 +67,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("consumers", retention.consumers),
     ("tags", retention.tags),
     ("manifests", retention.manifests),
-    ("log", logs.embedded_log),
-    ("topic", logs.topic),
-    ("tiering", logs.untiered_rows),
+    ("log", changes.embedded_log),
+    ("topic", changes.topic),
+    ("tiering", changes.untiered_rows),
 )
 
 

@@ -37,7 +37,7 @@ from tablestore.meta.store import Store
 
 
 @dataclass
-class Beside:
+class DamageBeside:
     """What is damaged beside the rows of a branch: paths of `file_indexes`, `hash_indexes` and `checksums`,
     names of the snapshots and tags (`snapshot-7`, `tag-v1`) whose `statistics` are, the newest snapshot whose
     `changes` are. Among `hash_indexes` are index manifests that name these alone."""
@@ -113,7 +113,7 @@ class RepairPlan:
     restored: dict[int, refs.Tag] = field(default_factory=dict)
     tagged: dict[str, Snapshot] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
-    beside: Beside = field(default_factory=Beside)
+    beside: DamageBeside = field(default_factory=DamageBeside)
     passed: int | None = None
     """The newest snapshot, where its changes are lost: an empty commit comes on top of it first."""
     unfinished: list[Violation] = field(default_factory=list)

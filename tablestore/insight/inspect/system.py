@@ -44,7 +44,7 @@ Batches = Callable[[Store, Predicate | None], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SystemSource:
     """One system table: its columns, and its batches. `filters`: whether it takes the table's own
     predicates, so that less is read."""
 
@@ -74,11 +74,11 @@ DATA = ("audit_log", "binlog", "lake", "ro", "row_tracking")
 NAMES = (*METADATA, *DATA)
 
 
-def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
+def source(store: Store, name: str, at: Snapshot | None = None) -> SystemSource:
     """The system table of that name, of a snapshot if one was chosen; raises NotFound naming the nearest."""
     if name in METADATA:
         view = _metadata(store, name, at)
-        return Source(view.schema, lambda _, __: iter(view.to_batches()))
+        return SystemSource(view.schema, lambda _, __: iter(view.to_batches()))
     if name not in DATA:
         raise NotFound.among("system table", name, NAMES)
     if store.options.scan_log and name in ("audit_log", "binlog"):
@@ -88,15 +88,15 @@ def source(store: Store, name: str, at: Snapshot | None = None) -> Source:
     target = scan_mode.batch(store, at)
     under = target.under(store)
     if name == "audit_log":
-        return Source(audit_schema(under), lambda _, w: audit_log(under, target, w), filters=True)
+        return SystemSource(audit_schema(under), lambda _, w: audit_log(under, target, w), filters=True)
     if name == "binlog":
-        return Source(binlog_schema(under), lambda _, w: binlog(under, target, w))
+        return SystemSource(binlog_schema(under), lambda _, w: binlog(under, target, w))
     snapshot = target.snapshot if isinstance(target, SnapshotState) else store.snapshots.latest()
     if name == "row_tracking":
         schema = tracked_schema(under)
-        return Source(schema, lambda _, __: tracked_rows(under, snapshot))
+        return SystemSource(schema, lambda _, __: tracked_rows(under, snapshot))
     read = in_files if name == "lake" else read_optimized
-    return Source(under.schema.shown.arrow, lambda _, w: read(under, snapshot, w), filters=True)
+    return SystemSource(under.schema.shown.arrow, lambda _, w: read(under, snapshot, w), filters=True)
 
 
 def _metadata(store: Store, name: str, at: Snapshot | None) -> pa.Table:

@@ -21,7 +21,7 @@ from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
-from tablestore.insight.inspect import partitions as inspect_partitions
+from tablestore.insight.inspect import metadata as inspect_partitions
 from tablestore.insight.inspect.commits import SnapshotCache
 from tablestore.meta import consumers, refs
 from tablestore.meta.store import Store

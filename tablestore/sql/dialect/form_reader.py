@@ -15,10 +15,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.dialect.tokenizer import StatementText
-from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.conditions import value_of
-from tablestore.sql.text import literal_text, name_text
+from tablestore.sql.text import Name, literal_text, name_text
 
 T = TypeVar("T")
 SEMICOLON = TokenType.BREAK  # of a statement within another: at TokenType.SEMICOLON sqlglot begins anew

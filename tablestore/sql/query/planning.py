@@ -18,7 +18,6 @@ from tablestore.format.predicates.predicate import Compare, conjuncts
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
 from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.names import Name
 from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.pushdown import TableRead, alone, reads, require_columns
@@ -26,6 +25,7 @@ from tablestore.sql.query.tables import Occurrence, occurrences
 from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.sql.query.type_inference import MISMATCH, Columns, columns_of, note_types, type_of
 from tablestore.sql.scope import Scope
+from tablestore.sql.text import Name
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.schema_scan import table_schema

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tablestore.format.time_pattern import DAYS, MONTHS
+from tablestore.format.time_text import DAYS, MONTHS
 from tablestore.format.types.data_type import MAX_LENGTH, DataType
 from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.function import LONGEST, Sql, too_long

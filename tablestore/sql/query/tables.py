@@ -20,11 +20,11 @@ from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.parser import options_of, read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
-from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import placed, placing
 from tablestore.sql.query.conditions import value_of
 from tablestore.sql.scope import Scope
 from tablestore.sql.shape import TableDefinition
+from tablestore.sql.text import Name, name_of
 from tablestore.table.table import Table
 
 HINT = "scan.partitions"

@@ -11,7 +11,6 @@ from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.names import Name
 from tablestore.sql.problems import placing
 from tablestore.sql.query.types import expression_columns, expression_type
 from tablestore.sql.result import Result
@@ -27,6 +26,7 @@ from tablestore.sql.statements.columns import (
 )
 from tablestore.sql.statements.create_table import refuse_other_connectors
 from tablestore.sql.statements.partitions import typed_partition
+from tablestore.sql.text import Name
 from tablestore.table.table import Table
 
 _KEY_STAYS = "the key of a table says where its rows are: make another table"

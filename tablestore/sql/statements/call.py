@@ -11,10 +11,10 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.names import Name
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
+from tablestore.sql.text import Name
 
 
 @dataclass(frozen=True, slots=True)

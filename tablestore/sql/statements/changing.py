@@ -14,7 +14,6 @@ from tablestore.format.predicates.predicate import Always, Predicate, all_of
 from tablestore.sql.defaults import null_for_default, with_default
 from tablestore.sql.filling import assigned
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.names import Name, name_of
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.conditions import predicate_of, value_of
 from tablestore.sql.query.row_query import POSITION, RowQuery
@@ -22,6 +21,7 @@ from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.insert import changed
 from tablestore.sql.statements.partitions import typed_partition
+from tablestore.sql.text import Name, name_of
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
 from tablestore.write.column_fit import require_present

@@ -27,11 +27,11 @@ from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import connector_of
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.names import Name
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.settings import TABLE_STORAGE
+from tablestore.sql.shape import RecordMetadata, TemporaryTable
 from tablestore.sql.statements.columns import (
     ColumnText,
     TableText,
@@ -42,7 +42,7 @@ from tablestore.sql.statements.columns import (
     watermark_of,
     without_nulls,
 )
-from tablestore.sql.temporary import RecordMetadata, TemporaryTable
+from tablestore.sql.text import Name
 from tablestore.table.table import Table
 from tablestore.write.supported import warning_of
 

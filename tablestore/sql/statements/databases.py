@@ -11,10 +11,10 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.names import Name, of_name
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.like import NamePattern, listed
+from tablestore.sql.text import Name, of_name
 from tablestore.table.lake import Lake
 
 _NO_PROPERTIES = (

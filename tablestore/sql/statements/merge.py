@@ -20,7 +20,6 @@ from tablestore.format.predicates.predicate import Always, Predicate, all_of, bi
 from tablestore.sql.defaults import null_for_default, with_default
 from tablestore.sql.filling import assigned
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.names import name_of
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.engine import run_query
 from tablestore.sql.query.row_query import POSITION, RowQuery, view
@@ -29,6 +28,7 @@ from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.changing import Target, assignments, require_column, short_names, with_columns
 from tablestore.sql.statements.insert import changed
+from tablestore.sql.text import name_of
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
 

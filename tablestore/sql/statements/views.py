@@ -21,15 +21,14 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.dialect.form_reader import Written, joined
 from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.names import Name, name_of, of_name
 from tablestore.sql.query.engine import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.scope import FullName
 from tablestore.sql.session import Session
+from tablestore.sql.shape import NamedQuery
 from tablestore.sql.statements.alter_table import RenameTable
 from tablestore.sql.statements.like import listed
-from tablestore.sql.temporary import NamedQuery
-from tablestore.sql.text import full_name_text, literal_text, name_text
+from tablestore.sql.text import Name, full_name_text, literal_text, name_of, name_text, of_name
 
 _NOT_KEPT = (
     "a catalog of files keeps tables only, catalogs with 'metastore' = 'jdbc' or 'hive' keep views, too; "
