@@ -1,6 +1,5 @@
-"""Shape: what a table is, whoever keeps it: columns, keys, options, as DESCRIBE and SHOW CREATE show it.
-
-Temporary tables and views: what lives as long as the session.
+"""Shape: what a table is, whoever keeps it: columns, keys, options, as DESCRIBE and SHOW CREATE show it; and
+temporary tables and views, which live as long as the session.
 """
 
 from __future__ import annotations

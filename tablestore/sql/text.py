@@ -1,6 +1,5 @@
-"""Names, texts and options as SQL writes them: what SHOW CREATE gives, so that it runs again.
-
-Name: how a statement names a catalog, a database, a table.
+"""How a statement names a catalog, a database, a table; names, texts and options as SQL writes them: what
+SHOW CREATE gives, so that it runs again.
 """
 
 from __future__ import annotations

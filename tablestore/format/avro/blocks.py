@@ -3,11 +3,9 @@
 Blocks of files with equal schemas can be put into one container, so that many small files are decoded at
 once. Every length is checked against the size of the file before anything is allocated.
 
-Refuses Avro schemas whose values may take no bytes, so that a file cannot claim more values than it has
-bytes.
-
+Schemas whose values may take no bytes are refused, so that a file cannot claim more values than it has bytes.
 With a schema that refers to itself, or with arrays of nulls or empty records, a few bytes could stand for
-billions of values; no writer of tables makes one. Pure. Called once per schema when a container is opened.
+billions of values; no writer of tables makes one.
 """
 
 from __future__ import annotations

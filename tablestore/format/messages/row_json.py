@@ -1,9 +1,8 @@
-"""Rows → JSON objects as Flink's `json` format writes them, whole columns at a time.
+"""Rows ⇄ JSON objects as Flink's `json` format has them, whole columns at a time: each message is a row, one
+object; a message without a value is none.
 
 Decimals are numbers with all their digits, dates and times are texts as in SQL, bytes are base64, numbers
 that JSON does not have ("NaN", "Infinity") are texts. `encodings.typed` reads all of it back.
-
-`json`: each message is a row, one object; a message without a value is none.
 """
 
 from __future__ import annotations

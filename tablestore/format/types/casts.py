@@ -9,11 +9,9 @@ lose information. `cast` applies them to whole columns when an older file is rea
 Zones are UTC. A text that does not parse, or a time that Arrow cannot hold, is an error that shows the value.
 Pure; used by `evolution` and `schema_change`.
 
-Casts of whole columns that say which values do not fit, in place of refusing the column or of losing a
-part of a value.
-
-A value fits where nothing of it is lost: a text in its whole length, a number with all its digits. Numbers
-may lose digits on the way to FLOAT and DOUBLE only. Pure. Serves captures, computed columns and TRY_CAST.
+`checked` and `attempted` say which values do not fit, in place of refusing the column or of losing a part of
+a value: for captures, computed columns and TRY_CAST. A value fits where nothing of it is lost: a text in its whole length, a number with all its digits. Numbers
+may lose digits on the way to FLOAT and DOUBLE only.
 """
 
 from __future__ import annotations

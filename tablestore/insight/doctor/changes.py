@@ -1,7 +1,7 @@
 """Rules about changes and their writers: changelogs that lack retractions, streams of merge engines without
 a changelog producer, deletes that are dropped, writers that interleave. Metadata of the newest commits only.
 
-The rules about the log of a table. Of an embedded one: damaged files, and files that are missing; headers
+And rules about the log of a table. Of an embedded one: damaged files, and files that are missing; headers
 are read, no rows but those of its newest file. Of a topic of Kafka, or a log in Fluss that is tiered: rows
 that are gone, or wait so long that they may be; the servers are asked for offsets, and one that does not
 answer is said and is no finding.

@@ -1,13 +1,12 @@
 """Views whose rows are values of metadata files, one each: snapshots, schemas, manifests, statistics,
-aggregations of columns, tags. Columns and text forms are those of Paimon's system tables (FORMAT.md 23).
+aggregations of columns, tags; and sums of files: partitions and buckets. Columns and text forms are those of
+Paimon's system tables (FORMAT.md 23).
 
 `references` names what keeps snapshots: tags and branches. A branch begins at the oldest snapshot it has;
 whoever draws a timeline bends it off there if the snapshot is also this branch's own (same user, identifier
-and time, since ids count anew in each branch). Pure but for the files they are about. Used by `Inspect`.
-
-The tables of `inspect` that add files up: partitions and buckets, as `$partitions` and `$buckets`.
-
-Both are made from all entries of a state, deletions included: the newest creation time is that of any file.
+and time, since ids count anew in each branch). Partitions and buckets are made from all entries of a state,
+deletions included: the newest creation time is that of any file. Pure but for the files they are about. Used
+by `Inspect`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Contents of simulated files, merged, joined and cut: drawn keys, each of which stands for one row or for
 many, or expected densities of keys. Pure.
 
-Keys of a simulated file: a sorted sample of them, and which of them are deletes.
-
-Every sampled key stands for equally many, so what a merge of samples keeps says what the merge of the files
-would. Where each row is sampled the answer is exact. Arrays are never changed; slices share them.
+Drawn keys are a sorted sample, and which of them are deletes. Every sampled key stands for equally many, so
+what a merge of samples keeps says what the merge of the files would. Where each row is sampled the answer is
+exact. Arrays are never changed; slices share them.
 """
 
 from __future__ import annotations

@@ -2,14 +2,10 @@
 
 A step is one flush or one compaction that was carried out, with its decision. Times are virtual. The same
 workload, options, schedule and seed give the same steps. `inspect` has the tables of a real table's, so
-pictures draw a simulation; `flush`, `compact` and `set_options` drive one by hand. Memory: the sampled keys
-of the live files, and a journal of the newest `keep` steps. Steps belong to one thread at a time; `inspect`
-may be read meanwhile.
-
-Compactions of a simulation by hand: what the next pick would do, and what it did.
-
-The result is a `Compaction`, as that of `Table.compact`. What a merge would give is known from the samples,
-so a plan is carried out without being entered. Used by `Simulator.compact`.
+pictures draw a simulation; `flush`, `compact` and `set_options` drive one by hand. `compact` gives a
+`Compaction`, as that of `Table.compact`; what a merge would give is known from the samples. Memory: the
+sampled keys of the live files, and a journal of the newest `keep` steps. Steps belong to one thread at a
+time; `inspect` may be read meanwhile.
 """
 
 from __future__ import annotations
