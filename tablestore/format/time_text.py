@@ -7,9 +7,10 @@ whole columns at a time. Written once, for SQL's DATE_FORMAT and for computed co
     S fraction · n nanosecond · A N milliseconds and nanoseconds of the day
     G era · p fills the next with blanks · 'text'
 
-Times are read by such patterns, too, as `yyyyMMdd` and `yyyy-MM-dd'T'HH:mm`. `pattern_parts` is the grammar, for all who write or read times; `read_by` and `time_of` read a text, and
-`local_millis` the texts of partitions (Paimon's `partition.timestamp-formatter`). A day beyond the end of its
-month is the last day. Pure.
+Times are read by such patterns, too, as `yyyyMMdd` and `yyyy-MM-dd'T'HH:mm`. `pattern_parts` is the grammar,
+for all who write or read times; `read_by` and `time_of` read a text, and `local_millis` the texts of
+partitions (Paimon's `partition.timestamp-formatter`). A day beyond the end of its month is the last day.
+Pure.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Zones are UTC. A text that does not parse, or a time that Arrow cannot hold, is 
 Pure; used by `evolution` and `schema_change`.
 
 `checked` and `attempted` say which values do not fit, in place of refusing the column or of losing a part of
-a value: for captures, computed columns and TRY_CAST. A value fits where nothing of it is lost: a text in its whole length, a number with all its digits. Numbers
-may lose digits on the way to FLOAT and DOUBLE only.
+a value: for captures, computed columns and TRY_CAST. A value fits where nothing of it is lost: a text in its
+whole length, a number with all its digits. Numbers may lose digits on the way to FLOAT and DOUBLE only.
 """
 
 from __future__ import annotations
