@@ -106,13 +106,13 @@ def _rest(text: str, at: int) -> list[Token]:
 
 
 def _matching(
-    found: Iterable[CompletionCandidate], fragment: str, *, raw: bool
+    candidates: Iterable[CompletionCandidate], fragment: str, *, raw: bool
 ) -> Iterator[CompletionCandidate]:
     """Those that begin with the fragment, each once; words in the case of what is typed. `raw`: names as they
     are, as they stand within quotes already, and nothing else."""
     lower = fragment.islower()
     seen = set()
-    for candidate in found:
+    for candidate in candidates:
         name = candidate.kind in ("catalog", "database", "table", "column")
         if (raw and not name) or not candidate.text.casefold().startswith(fragment.casefold()):
             continue

@@ -370,9 +370,9 @@ def _completed(names: Iterable[str], typed: str, *, suppress: bool = True) -> di
     return _completion(items, typed, suppress=suppress)
 
 
-def _completion(made: list[SimpleNamespace], typed: str, *, suppress: bool = True) -> dict[str, Any]:
+def _completion(completions: list[SimpleNamespace], typed: str, *, suppress: bool = True) -> dict[str, Any]:
     """What IPython takes; with `suppress` those of others are left out."""
-    return {"completions": made, "matched_fragment": typed, "suppress": suppress, "ordered": True}
+    return {"completions": completions, "matched_fragment": typed, "suppress": suppress, "ordered": True}
 
 
 def _header(line: str) -> tuple[dict[str, str], str, str]:

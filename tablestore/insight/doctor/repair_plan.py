@@ -421,10 +421,10 @@ def _next_of_consumers(store: Store) -> dict[str, int]:
     return next_snapshots
 
 
-def _set_hints(plan: RepairPlan, known: list[int], going: list[int]) -> None:
+def _set_hints(plan: RepairPlan, snapshot_ids: list[int], going: list[int]) -> None:
     """LATEST and EARLIEST as they must be, where they name no snapshot that stays."""
     store = plan.store
-    stay = sorted((set(known) - set(going)) | plan.restored.keys())
+    stay = sorted((set(snapshot_ids) - set(going)) | plan.restored.keys())
     stay = [i for i in stay if store.paths.snapshot(i) not in plan.aside or i in plan.restored]
     for name, value in (("EARLIEST", stay[0]), ("LATEST", stay[-1])) if stay else ():
         path = join(store.paths.snapshot_dir, name)

@@ -98,8 +98,8 @@ def level_rows(
             counts = (f.row_count, f.delete_count, f.file_size)
             source = None if f.file_source is None else SOURCES.get(f.file_source)
             tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
-            known = ((origins or {}).get(f.file_name), (masked or {}).get(f.file_name))
-            yield partition, bucket, f.level, run, f.file_name, *counts, *texts, *places, *tail, *known
+            by_name = ((origins or {}).get(f.file_name), (masked or {}).get(f.file_name))
+            yield partition, bucket, f.level, run, f.file_name, *counts, *texts, *places, *tail, *by_name
 
 
 def key_text(key: bytes, types: Sequence[DataType]) -> str:

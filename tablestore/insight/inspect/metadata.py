@@ -58,9 +58,9 @@ TAGS = result_schema(
 )
 
 
-def snapshots(found: Iterable[Snapshot]) -> pa.Table:
+def snapshots(chosen: Iterable[Snapshot]) -> pa.Table:
     """A row a snapshot, in the same order."""
-    return table_of(SNAPSHOTS, map(_snapshot_row, found))
+    return table_of(SNAPSHOTS, map(_snapshot_row, chosen))
 
 
 def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
@@ -165,9 +165,9 @@ def _listed(texts: Iterable[str]) -> str:
     return f"[{', '.join(texts)}]"
 
 
-def tags(found: Iterable[refs.Tag]) -> pa.Table:
+def tags(chosen: Iterable[refs.Tag]) -> pa.Table:
     """A row a tag."""
-    return table_of(TAGS, map(_tag_row, found))
+    return table_of(TAGS, map(_tag_row, chosen))
 
 
 def _tag_row(tag: refs.Tag) -> tuple[Any, ...]:

@@ -178,9 +178,9 @@ def _append(pieces: list[Piece], piece: Piece, alike: float) -> None:
     pieces.append(piece)
 
 
-def _near(one: float, other: float, alike: float) -> bool:
+def _near(draws: float, other: float, alike: float) -> bool:
     """Whether two densities of draws may be taken for one; that all keys are there is like nothing else."""
-    return one != inf and other != inf and abs(one - other) <= _STEEP * alike * max(one, other)
+    return draws != inf and other != inf and abs(draws - other) <= _STEEP * alike * max(draws, other)
 
 
 def _few(pieces: list[Piece]) -> Pieces:

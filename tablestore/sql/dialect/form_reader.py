@@ -130,14 +130,14 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
             self.fail(f"{what} is expected")
         return str(self._prev.text)
 
-    def listed(self, one: Callable[[], T], *, empty: bool = False) -> list[T]:
-        """`(one, one, …)`; `()` only with `empty`."""
+    def listed(self, element: Callable[[], T], *, empty: bool = False) -> list[T]:
+        """`(element, element, …)`; `()` only with `empty`."""
         self.expect("(")
         if empty and self.accept(")"):
             return []
-        items = [one()]
+        items = [element()]
         while self.accept(","):
-            items.append(one())
+            items.append(element())
         self.expect(")")
         return items
 

@@ -296,12 +296,12 @@ def _without_files(scan: Scan, part: Plan, feed: Feed) -> Iterator[DataSplit]:
             (feed.flagged if schema.primary_keys and file.level == 0 else feed.files).append(path)
 
 
-def _counted(scan: Scan, found: Plan) -> bool:
+def _counted(scan: Scan, plan: Plan) -> bool:
     """Whether the files of a plan hold just the rows of the scan, each once."""
     if scan.where is not None or not _as_stored(scan):
         return False
     keyed = bool(scan.store.schema.primary_keys)
-    return all(s.plain and all(_whole_rows(f, keyed=keyed) for f in s.files) for s in found.splits)
+    return all(s.plain and all(_whole_rows(f, keyed=keyed) for f in s.files) for s in plan.splits)
 
 
 def _whole_rows(file: DataFileMeta, *, keyed: bool) -> bool:

@@ -215,12 +215,12 @@ def require_column(name: str, table: Table) -> None:
         raise NotFound.among("column", name, table.schema.names)
 
 
-def with_columns(batch: pa.RecordBatch, found: pa.Table, names: list[str], table: Table) -> pa.RecordBatch:
-    """The rows of the batch that `found` names by their place, with its columns `__value_<i>` as `names`."""
-    rows = batch.take(found[POSITION].combine_chunks())
+def with_columns(batch: pa.RecordBatch, computed: pa.Table, names: list[str], table: Table) -> pa.RecordBatch:
+    """The rows of the batch that `computed` names by their place, its columns `__value_<i>` as `names`."""
+    rows = batch.take(computed[POSITION].combine_chunks())
     by_name = table.store.schema.by_name
     for i, name in enumerate(names):
-        value = assigned(found[f"__value_{i}"].combine_chunks(), by_name[name])
+        value = assigned(computed[f"__value_{i}"].combine_chunks(), by_name[name])
         require_present(value, by_name[name].type, f"column {name!r}")
         at = rows.schema.get_field_index(name)
         column_field = rows.schema.field(at)

@@ -112,17 +112,17 @@ def table_text(p: Parser, *, metadata: bool = False) -> TableText:
     )
 
 
-def _element(p: Parser, found: _Collected, metadata: bool) -> None:
+def _element(p: Parser, collected: _Collected, metadata: bool) -> None:
     if p.comes("WATERMARK FOR"):
-        if found.watermark is not None:
+        if collected.watermark is not None:
             p.fail("a table has one watermark")
-        found.watermark = watermark_text(p)
+        collected.watermark = watermark_text(p)
     elif p.comes("CONSTRAINT") or p.comes("PRIMARY KEY"):
-        if found.primary_key:
+        if collected.primary_key:
             p.fail("the primary key is named twice")
-        found.primary_key = primary_key(p)
+        collected.primary_key = primary_key(p)
     else:
-        found.columns.append(column_text(p, metadata=metadata))
+        collected.columns.append(column_text(p, metadata=metadata))
 
 
 def watermark_text(p: Parser) -> WatermarkText:

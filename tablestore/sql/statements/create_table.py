@@ -334,10 +334,10 @@ def _parse(p: Parser, *, temporary: bool) -> CreateTable:
     return statement
 
 
-def _finds_columns(made: CreateTable) -> bool:
+def _finds_columns(statement: CreateTable) -> bool:
     """Whether the table's connector knows the columns of its source."""
-    name = made.options.get("connector")
-    connector = doors.connectors_of_sql().get(name) if made.temporary and name else None
+    name = statement.options.get("connector")
+    connector = doors.connectors_of_sql().get(name) if statement.temporary and name else None
     return connector is not None and connector.columns is not None
 
 

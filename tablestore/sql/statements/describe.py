@@ -178,9 +178,9 @@ def _details(table: Table) -> dict[str, Any]:
     }
 
 
-def _files(found: list[PartitionFiles]) -> pa.Table:
+def _files(partitions: list[PartitionFiles]) -> pa.Table:
     rows = []
-    for files in found:
+    for files in partitions:
         rows.append(
             {
                 "partition": files.name,

@@ -146,16 +146,17 @@ class _Explained(Protocol):
     def explained(self) -> str: ...
 
 
-def _input(one: Input) -> Iterator[str]:
-    source = one.source
+def _input(source_input: Input) -> Iterator[str]:
+    source = source_input.source
     if isinstance(source, TableStream):
-        yield f"changes of {one.name}: {_start(source.feed)}"
+        yield f"changes of {source_input.name}: {_start(source.feed)}"
     else:
-        yield f"rows of {one.name}, as they come"
+        yield f"rows of {source_input.name}, as they come"
         if isinstance(source, _Explained):
             yield f"  {source.explained}"
-    yield f"  columns: {', '.join(one.columns)} ({len(one.columns)} of {len(source.schema.names)})"
-    yield f"  condition: {'none is pushed down' if one.where is None else repr(one.where)}"
+    shown = ", ".join(source_input.columns)
+    yield f"  columns: {shown} ({len(source_input.columns)} of {len(source.schema.names)})"
+    yield f"  condition: {'none is pushed down' if source_input.where is None else repr(source_input.where)}"
     yield f"  {'rows are only added' if source.appends else 'rows may be taken back'}"
     if isinstance(source, TableStream) and source.feed.looks_up:
         yield "  what was before a change is looked up in the snapshot before"
@@ -170,13 +171,14 @@ def _start(feed: ChangeFeed) -> str:
     return f"the rows of {at} first, then what changes"
 
 
-def _lookup(one: Lookup) -> Iterator[str]:
-    yield f"lookup in {one.name} by {', '.join(one.on)}: one snapshot a batch"
-    yield f"  cache: {one.cache}"
-    yield f"  columns: {', '.join(one.columns)} ({len(one.columns)} of {len(one.store.schema.shown.names)})"
-    yield f"  condition: {'none' if one.where is None else repr(one.where)}"
+def _lookup(lookup: Lookup) -> Iterator[str]:
+    yield f"lookup in {lookup.name} by {', '.join(lookup.on)}: one snapshot a batch"
+    yield f"  cache: {lookup.cache}"
+    stored = len(lookup.store.schema.shown.names)
+    yield f"  columns: {', '.join(lookup.columns)} ({len(lookup.columns)} of {stored})"
+    yield f"  condition: {'none' if lookup.where is None else repr(lookup.where)}"
     yield "  keys of a batch"
-    yield from _indented(one.keys, "    ")
+    yield from _indented(lookup.keys, "    ")
 
 
 def _grouping(plan: StreamPlan) -> Iterator[str]:

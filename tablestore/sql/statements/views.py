@@ -113,11 +113,11 @@ class CreateView:
     def _schema(self, session: Session) -> pa.Schema:
         return run_query(session, self.query, self.text).schema
 
-    def _require_names(self, found: Sequence[str]) -> None:
+    def _require_names(self, columns: Sequence[str]) -> None:
         """Raise InvalidRequest unless each column of the query has a name of its own."""
         names = tuple(name for name, _ in self.columns)
-        if names and len(names) != len(found):
-            raise InvalidRequest(f"the query has {len(found)} columns, and {len(names)} are named")
+        if names and len(names) != len(columns):
+            raise InvalidRequest(f"the query has {len(columns)} columns, and {len(names)} are named")
         shown = names or tuple(s.alias_or_name for s in self.query.selects if not s.is_star)
         twice = next((n for n in shown if n and shown.count(n) > 1), None)
         if twice is not None:

@@ -208,9 +208,9 @@ class SourceView:
     where: Predicate | None = None
 
     @staticmethod
-    def of(one: Input) -> SourceView:
+    def of(source_input: Input) -> SourceView:
         """That of an input of a plan."""
-        return SourceView(one.view, one.columns, one.where)
+        return SourceView(source_input.view, source_input.columns, source_input.where)
 
 
 @dataclass(frozen=True)

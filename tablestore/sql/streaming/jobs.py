@@ -365,19 +365,21 @@ def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[st
     return rows
 
 
-def _require_same(known: JobRecord, wanted: JobRecord) -> None:
+def _require_same(stored: JobRecord, wanted: JobRecord) -> None:
     """Raise InvalidRequest for a job of the same name that is another one, naming what differs."""
-    if known.parts == wanted.parts:
+    if stored.parts == wanted.parts:
         return
-    if len(known.parts) != len(wanted.parts):
-        differs = f"it has {len(known.parts)} INSERTs, this one {len(wanted.parts)}"
+    if len(stored.parts) != len(wanted.parts):
+        differs = f"it has {len(stored.parts)} INSERTs, this one {len(wanted.parts)}"
     else:
-        pairs = zip(known.parts, wanted.parts, strict=True)
+        pairs = zip(stored.parts, wanted.parts, strict=True)
         names = {k for a, b in pairs for k in {*a, *b} if a.get(k) != b.get(k)}
-        differs = f"another {' and another '.join(sorted(names))}; it is: {'; '.join(known.statements)[:300]}"
+        differs = (
+            f"another {' and another '.join(sorted(names))}; it is: {'; '.join(stored.statements)[:300]}"
+        )
     raise InvalidRequest(
-        f"there is a job {known.name!r} with {differs}\n  another name: SET 'pipeline.name' = '…'; "
-        f"DROP JOB '{known.name}' forgets the other one"
+        f"there is a job {stored.name!r} with {differs}\n  another name: SET 'pipeline.name' = '…'; "
+        f"DROP JOB '{stored.name}' forgets the other one"
     )
 
 
