@@ -31,7 +31,6 @@ from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.settings import TABLE_STORAGE
-from tablestore.sql.shape import RecordMetadata, TemporaryTable
 from tablestore.sql.statements.columns import (
     ColumnText,
     TableText,
@@ -42,6 +41,7 @@ from tablestore.sql.statements.columns import (
     watermark_of,
     without_nulls,
 )
+from tablestore.sql.temporary import RecordMetadata, TemporaryTable
 from tablestore.sql.text import Name
 from tablestore.table.table import Table
 from tablestore.write.supported import warning_of

@@ -28,11 +28,11 @@ from tablestore.sql.query.engine import rows_of, run_query
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.settings import LOCAL_TIME_ZONE
-from tablestore.sql.shape import TemporaryTable
 from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.streaming.job_part import JobPart
 from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.targets import require_takes, retracts
+from tablestore.sql.temporary import TemporaryTable
 from tablestore.sql.text import Name, of_name
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
