@@ -23,11 +23,11 @@ import fastavro
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
-from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import blocks as avro_guard
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro.blocks import AvroBlock, framed, header
+from tablestore.format.avro.container import by_polars
 from tablestore.format.avro.schema import entry_types, file_schema
 from tablestore.format.data_checksum import SummedSink
 from tablestore.format.data_format import (
@@ -254,8 +254,8 @@ class _Decoder:
         data = avro_blocks.joined(self._schema, blocks)
         rows = sum(b.rows for b in blocks)
         if self._polars:
-            table = _by_polars(data, [f.name for f in self._columns], rows)
-            if table is not None:
+            table = by_polars(data, [f.name for f in self._columns])
+            if table is not None and table.num_rows == rows:
                 return [_typed(table.column(f.name), f.type) for f in self._columns]
         records: list[Any] = list(fastavro.reader(bytes_io.BytesIO(data), reader_schema=self._pruned))
         if len(records) != rows:
@@ -267,22 +267,6 @@ def _is_flat(kind: Any) -> bool:
     if isinstance(kind, list):
         return len(kind) == 2 and kind[0] == "null" and _is_flat(kind[1])
     return (kind["type"] if isinstance(kind, dict) else kind) in _FLAT
-
-
-def _by_polars(data: bytes, names: list[str], rows: int) -> pa.Table | None:
-    """The columns; None where Polars is missing or fails, so that fastavro decodes them."""
-    polars = available(
-        "polars"
-    )  # imported here: it takes a quarter of a second, which small files need not spend
-    if polars is None:
-        return None
-    try:
-        table = polars.read_avro(bytes_io.BytesIO(data), columns=names).to_arrow()
-        return table if table.num_rows == rows else None
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # damage may also raise a panic, which is not an Exception
-        return None
 
 
 def _typed(column: pa.ChunkedArray, t: DataType) -> pa.Array:

@@ -8,7 +8,6 @@ wrote the file.
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt
-from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.avro.carried import from_text, to_text
+from tablestore.format.avro.container import by_polars
 from tablestore.format.manifests import manifest
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 from tablestore.format.result_tables import table_of
@@ -242,19 +241,11 @@ def _read(schema: bytes, blocks: Sequence[AvroBlock]) -> pa.Table | None:
     Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first block is
     repeated at the end: if it gives the same records again, every file had as many records as it said.
     """
-    polars = available(
-        "polars"
-    )  # imported here: it takes a quarter of a second, which small tables need not spend
-    if polars is None:
-        return None
     some = [b for b in blocks if b.rows]
     rows, mark = sum(b.rows for b in some), some[:1] if len(some) > 1 else []
     whole = AvroBlock(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
-    try:
-        records = polars.read_avro(io.BytesIO(avro_blocks.joined(schema, [whole]))).to_arrow()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # damage may also raise a panic, which is not an Exception
+    records = by_polars(avro_blocks.joined(schema, [whole]))
+    if records is None:
         return None
     if records.num_rows != whole.rows or not records.slice(rows).equals(records.slice(0, whole.rows - rows)):
         return None

@@ -29,12 +29,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt, SchemaMismatch, Unsupported
-from tablestore.core.extras import available
 from tablestore.format import rowkind
 from tablestore.format.avro import blocks
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro.blocks import AvroBlock
+from tablestore.format.avro.container import by_polars
 from tablestore.format.data_format import plain_rows
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
 from tablestore.format.messages.encodings import Encoding
@@ -42,7 +42,7 @@ from tablestore.format.messages.images import Changes, typed_rows
 from tablestore.format.messages.messages import Messages
 from tablestore.format.messages.registry_client import Registry, schema_text
 from tablestore.format.messages.row_json import require_writable
-from tablestore.format.types.data_type import DataField, DataType
+from tablestore.format.types.data_type import DataField, DataType, time_unit
 
 _FRAME = 5
 _SIDES = ("before", "after", "op")
@@ -229,14 +229,11 @@ def sides_and_texts(event: dict[str, Any], bodies: Sequence[bytes], names: Seque
 
 def parts(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array]:
     """Fields of events without their frames. Raises SchemaMismatch where a body does not fit the schema."""
-    polars = available("polars")
-    columns = None if polars is None else _by_polars(polars, event, bodies, names)
+    columns = _by_polars(event, bodies, names)
     return _by_fastavro(event, bodies, names) if columns is None else columns
 
 
-def _by_polars(
-    polars: Any, event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]
-) -> list[pa.Array] | None:
+def _by_polars(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array] | None:
     """The fields; None where Polars fails, so that fastavro decodes them or says what is wrong.
 
     The messages are one block, with a mark behind each: where every mark is read as it was written, none was
@@ -244,12 +241,8 @@ def _by_polars(
     fields = [*event["fields"], {"name": _MARK_NAME, "type": "bytes"}]
     data = _MARK.join([*bodies, b""])
     schema = json.dumps(event | {"fields": fields}).encode()
-    try:
-        container = io.BytesIO(avro_blocks.joined(schema, [AvroBlock(len(bodies), data)]))
-        table = polars.read_avro(container, columns=[*names, _MARK_NAME]).to_arrow()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # it may also raise a panic, which is not an Exception
+    table = by_polars(avro_blocks.joined(schema, [AvroBlock(len(bodies), data)]), [*names, _MARK_NAME])
+    if table is None:
         return None
     if table.num_rows != len(bodies) or not pc.all(pc.equal(table.column(_MARK_NAME), _MARK[1:])).as_py():
         return None
@@ -362,17 +355,13 @@ def _type_schema(t: DataType, name: str) -> Any:
     if t.root == "TIME":
         return {"type": "int", "logicalType": "time-millis", "connect.name": "io.debezium.time.Time"}
     if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        logical, connect = _STAMPS[_unit(t)]
+        logical, connect = _STAMPS[time_unit(t.precision)]
         return {"type": "long", "logicalType": logical, "connect.name": connect}
     if t.root == "ROW":
         return _record_schema(name, t.children)
     if t.root == "ARRAY":
         return {"type": "array", "items": _nullable_type(t.element, name)}
     raise Unsupported(f"{t} columns in messages")
-
-
-def _unit(t: DataType) -> str:
-    return "ms" if t.precision <= 3 else "us" if t.precision <= 6 else "ns"
 
 
 def avro_events(

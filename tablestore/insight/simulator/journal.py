@@ -24,7 +24,8 @@ from tablestore.format.snapshot import APPEND, COMPACT
 from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.inspect.amplification.ledger import Account, Space
 from tablestore.insight.inspect.amplification.sums import Copies, Flow, State, state_of
-from tablestore.insight.simulator.contents import Drawn, KeySet
+from tablestore.insight.simulator.contents import Drawn
+from tablestore.insight.simulator.keyset import KeySet
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.recording import record_of

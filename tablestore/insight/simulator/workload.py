@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.simulator.contents import KeySet
+from tablestore.insight.simulator.keyset import KeySet
 
 SEQUENTIAL, UNIFORM, ZIPF, TIME_SERIES = "sequential", "uniform", "zipf", "time-series"
 KINDS = (SEQUENTIAL, UNIFORM, ZIPF, TIME_SERIES)

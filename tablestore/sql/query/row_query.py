@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.sql.query.engine import connection_of, run_query
+from tablestore.sql.query.embedded import connection_of, run_query
 from tablestore.sql.query.tables import occurrences
 from tablestore.sql.query.translation import duck_sql, require_allowed
 from tablestore.sql.scope import Scope

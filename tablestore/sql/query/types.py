@@ -12,7 +12,7 @@ from tablestore.format.types.arrow_types import arrow_schema, from_arrow
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.dialect.parser import read_expression
 from tablestore.sql.query.connection import errors
-from tablestore.sql.query.engine import bound, connection_of
+from tablestore.sql.query.embedded import bound, connection_of
 from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import columns_of, note_types

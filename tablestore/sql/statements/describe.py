@@ -16,7 +16,7 @@ from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.query.engine import run_query
+from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.shape import TableDefinition, shape_of, stored_table

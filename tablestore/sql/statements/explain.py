@@ -14,7 +14,7 @@ from tablestore.cdc.table_stream import TableStream
 from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
 from tablestore.sql.form import Form, Statement, of_family
-from tablestore.sql.query.engine import duck_plan
+from tablestore.sql.query.embedded import duck_plan
 from tablestore.sql.query.planning import BoundQuery, TableOccurrence, prepared
 from tablestore.sql.query.sources import Feed, feeds
 from tablestore.sql.result import Result

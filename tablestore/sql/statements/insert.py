@@ -24,7 +24,8 @@ from tablestore.sql.dialect.parser import Parser, options_of
 from tablestore.sql.filling import Filling
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, placed
-from tablestore.sql.query.engine import rows_of, run_query
+from tablestore.sql.query.embedded import run_query
+from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.settings import LOCAL_TIME_ZONE

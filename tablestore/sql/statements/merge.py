@@ -21,7 +21,7 @@ from tablestore.sql.defaults import null_for_default, with_default
 from tablestore.sql.filling import assigned
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, start_of
-from tablestore.sql.query.engine import run_query
+from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.row_query import POSITION, RowQuery, view
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.result import Result

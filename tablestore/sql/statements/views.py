@@ -21,7 +21,7 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.dialect.form_reader import Written, joined
 from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.query.engine import run_query
+from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.scope import FullName
 from tablestore.sql.session import Session

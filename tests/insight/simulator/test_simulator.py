@@ -18,8 +18,8 @@ from tablestore.insight.explain.merge_size import SizeModel
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import Schedule, Simulator, Workload, density, ranking, sim_bucket, simulate
-from tablestore.insight.simulator.contents import KeySet, merged
 from tablestore.insight.simulator.density import law_of
+from tablestore.insight.simulator.keyset import KeySet, merged
 from tablestore.insight.simulator.sim_bucket import SimBucket, _all_meet
 from tablestore.insight.simulator.workload import KINDS, Draws, FlushedRows
 from tablestore.lsm.compaction import CompactUnit
