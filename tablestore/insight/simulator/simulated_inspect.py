@@ -15,7 +15,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.result_tables import table_of
-from tablestore.insight.inspect.amplification.sums import VIEWS, level_rows, schema, state_of, whole_state
+from tablestore.insight.inspect.amplification.ledger import VIEWS, level_rows, schema, state_of, whole_state
 from tablestore.insight.inspect.columns import (
     COMMITS,
     LEVELS,

@@ -14,8 +14,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
-from tablestore.insight.explain.bucket_history import BucketEvent
-from tablestore.insight.explain.table_history import events
+from tablestore.insight.explain.table_history import BucketEvent, events
 from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import Replay, ReplayedHistory
 from tablestore.insight.simulator.occasions import CompactionMode

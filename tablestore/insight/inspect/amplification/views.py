@@ -25,18 +25,19 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.explain.bucket_history import BASE, BucketEvent
 from tablestore.insight.explain.learned_sizes import learned_sizes
 from tablestore.insight.explain.merge_size import around
-from tablestore.insight.explain.table_history import changed_places, events
-from tablestore.insight.inspect.amplification.ledger import Account, Ledger, Space
-from tablestore.insight.inspect.amplification.sums import (
+from tablestore.insight.explain.table_history import BASE, BucketEvent, changed_places, events
+from tablestore.insight.inspect.amplification.ledger import (
     SPACE,
     STATE,
     VIEWS,
+    Account,
     Copies,
     Flow,
+    Ledger,
     Place,
+    Space,
     State,
     level_rows,
     schema,

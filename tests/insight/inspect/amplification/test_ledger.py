@@ -10,8 +10,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt
 from tablestore.format.snapshot import APPEND, COMPACT
-from tablestore.insight.explain.bucket_history import BASE, BucketEvent
-from tablestore.insight.explain.table_history import events
+from tablestore.insight.explain.table_history import BASE, BucketEvent, events
 from tablestore.insight.inspect.amplification.ledger import Ledger
 from tests.insight.explain.test_table_history import SMALL_TRIGGER, live
 from tests.lsm.trees import KEY, data_file
