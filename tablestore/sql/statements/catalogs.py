@@ -60,12 +60,6 @@ class DropCatalog:
     name: str
     if_exists: bool = False
 
-    @staticmethod
-    def parse(p: Parser) -> DropCatalog:
-        if_exists = p.accept("IF EXISTS")
-        name = p.part("a catalog")
-        return DropCatalog(name, if_exists)
-
     def run(self, session: Session) -> Result:
         if self.name not in session.catalogs:
             if self.if_exists:
@@ -130,12 +124,6 @@ class DescribeCatalog:
     name: str
     extended: bool = False
 
-    @staticmethod
-    def parse(p: Parser) -> DescribeCatalog:
-        extended = p.accept("EXTENDED")
-        name = p.part("a catalog")
-        return DescribeCatalog(name, extended)
-
     def run(self, session: Session) -> Result:
         options = session.lake(self.name).options
         rows: dict[str, str | None] = {"name": self.name, "type": _TYPES[0], "comment": None}
@@ -157,7 +145,7 @@ FORMS = of_family(
     Form(
         "DROP CATALOG [IF EXISTS] name",
         "Let the session forget a catalog; its tables stay.",
-        DropCatalog.parse,
+        lambda p: DropCatalog(if_exists=p.accept("IF EXISTS"), name=p.part("a catalog")),
         example="DROP CATALOG IF EXISTS mine",
     ),
     Form(
@@ -188,7 +176,7 @@ FORMS = of_family(
         Form(
             f"{word} CATALOG [EXTENDED] name",
             "The name and type of a catalog; EXTENDED: its options, too.",
-            DescribeCatalog.parse,
+            lambda p: DescribeCatalog(extended=p.accept("EXTENDED"), name=p.part("a catalog")),
             example=f"{word} CATALOG EXTENDED lake",
         )
         for word in ("DESCRIBE", "DESC")

@@ -47,11 +47,6 @@ class UseDatabase:
 
     name: Name
 
-    @staticmethod
-    def parse(p: Parser) -> UseDatabase:
-        name = p.name("a database")
-        return UseDatabase(name)
-
     def run(self, session: Session) -> Result:
         _, database = known_database(session, self.name)
         session.database = database
@@ -122,12 +117,6 @@ class DescribeDatabase:
     name: Name
     extended: bool = False
 
-    @staticmethod
-    def parse(p: Parser) -> DescribeDatabase:
-        extended = p.accept("EXTENDED")
-        name = p.name("a database")
-        return DescribeDatabase(name, extended)
-
     def run(self, session: Session) -> Result:
         lake, name = known_database(session, self.name)
         properties = lake.database_properties(name)
@@ -193,7 +182,12 @@ class ShowCurrentDatabase:
 
 FORMS = of_family(
     "databases",
-    Form("USE [catalog.]database", "Make a database the current one.", UseDatabase.parse, example="USE shop"),
+    Form(
+        "USE [catalog.]database",
+        "Make a database the current one.",
+        lambda p: UseDatabase(p.name("a database")),
+        example="USE shop",
+    ),
     Form(
         "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
         "Make a database; a catalog of files keeps its name only.",
@@ -209,7 +203,7 @@ FORMS = of_family(
         Form(
             f"{word} DATABASE [EXTENDED] [catalog.]database",
             "What the catalog keeps of a database.",
-            DescribeDatabase.parse,
+            lambda p: DescribeDatabase(extended=p.accept("EXTENDED"), name=p.name("a database")),
             example=f"{word} DATABASE EXTENDED shop",
         )
         for word in ("DESCRIBE", "DESC")

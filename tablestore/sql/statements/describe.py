@@ -129,12 +129,6 @@ class DescribeDetail:
     name: Name
     partition: Mapping[str, Any] | None = None
 
-    @staticmethod
-    def parse(p: Parser) -> DescribeDetail:
-        name = p.name()
-        partition = p.partition() if p.accept("PARTITION") else None
-        return DescribeDetail(name, partition)
-
     def run(self, session: Session) -> Result:
         table = stored_table(session, self.name)
         if self.partition is None:
@@ -201,11 +195,6 @@ class ShowCreateTable:
 
     name: Name
 
-    @staticmethod
-    def parse(p: Parser) -> ShowCreateTable:
-        name = p.name()
-        return ShowCreateTable(name)
-
     def run(self, session: Session) -> Result:
         shape = shape_of(session, self.name)
         return listed("result", [create_text(session.full_name(self.name), shape)])
@@ -271,7 +260,9 @@ FORMS = of_family(
         Form(
             f"{word} DETAIL TABLE table [PARTITION (column = value, …)]",
             "Where a table is and how it is kept; of a partition: its files.",
-            DescribeDetail.parse,
+            lambda p: DescribeDetail(
+                name=p.name(), partition=p.partition() if p.accept("PARTITION") else None
+            ),
             example=f"{word} DETAIL TABLE shop.events PARTITION (day = DATE '2026-01-01')",
         )
         for word in ("DESCRIBE", "DESC")
@@ -279,7 +270,7 @@ FORMS = of_family(
     Form(
         "SHOW CREATE TABLE table",
         "The statement that makes an equal table.",
-        ShowCreateTable.parse,
+        lambda p: ShowCreateTable(p.name()),
         example="SHOW CREATE TABLE shop.orders",
     ),
 )

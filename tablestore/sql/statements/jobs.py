@@ -48,12 +48,6 @@ class DropJob:
     name: str
     if_exists: bool = False
 
-    @staticmethod
-    def parse(p: Parser) -> DropJob:
-        if_exists = p.accept("IF EXISTS")
-        name = p.string("the name of a job, in single quotes")
-        return DropJob(name, if_exists)
-
     def run(self, session: Session) -> Result:
         try:
             session.jobs.drop(session, self.name)
@@ -125,7 +119,9 @@ FORMS = (
         "DROP JOB [IF EXISTS] 'name'",
         "Forget a job that does not run, with its checkpoints and state. Its target stays, and remembers how "
         "far the job came.",
-        DropJob.parse,
+        lambda p: DropJob(
+            if_exists=p.accept("IF EXISTS"), name=p.string("the name of a job, in single quotes")
+        ),
         family="jobs",
         example="DROP JOB IF EXISTS 'orders_by_day'",
     ),

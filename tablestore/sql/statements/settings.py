@@ -49,11 +49,6 @@ class Reset:
 
     key: str | None = None
 
-    @staticmethod
-    def parse(p: Parser) -> Reset:
-        key = None if p.ended else p.option_key()
-        return Reset(key)
-
     def run(self, session: Session) -> Result:
         session.settings.reset(self.key)
         return Result(message=f"{self.key or 'all settings'}: the default again")
@@ -67,5 +62,10 @@ FORMS = of_family(
         Set.parse,
         example="SET 'execution.runtime-mode' = 'batch'",
     ),
-    Form("RESET ['key']", "A setting, or all of them, back to the default.", Reset.parse, example="RESET"),
+    Form(
+        "RESET ['key']",
+        "A setting, or all of them, back to the default.",
+        lambda p: Reset(None if p.ended else p.option_key()),
+        example="RESET",
+    ),
 )

@@ -45,11 +45,6 @@ class ShowTables:
     database: Name | None = None
     like: NamePattern = NamePattern()
 
-    @staticmethod
-    def parse(p: Parser) -> ShowTables:
-        database, like = _database(p), NamePattern.parse(p)
-        return ShowTables(database, like)
-
     def run(self, session: Session) -> Result:
         catalog, database = _whose(session, self.database)
         names = {key[2] for key in (*session.temporary, *session.views) if key[:2] == (catalog, database)}
@@ -69,11 +64,6 @@ class ShowViews:
 
     database: Name | None = None
     like: NamePattern = NamePattern()
-
-    @staticmethod
-    def parse(p: Parser) -> ShowViews:
-        database, like = _database(p), NamePattern.parse(p)
-        return ShowViews(database, like)
 
     def run(self, session: Session) -> Result:
         catalog, database = _whose(session, self.database)
@@ -112,12 +102,6 @@ class ShowPartitions:
 
     table: Name
     partition: Mapping[str, Any] | None = None
-
-    @staticmethod
-    def parse(p: Parser) -> ShowPartitions:
-        table = p.name()
-        partition = p.partition() if p.accept("PARTITION") else None
-        return ShowPartitions(table, partition)
 
     def run(self, session: Session) -> Result:
         table = stored_table(session, self.table)
@@ -162,14 +146,14 @@ FORMS = (
     Form(
         "SHOW TABLES [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The tables and views of a database.",
-        ShowTables.parse,
+        lambda p: ShowTables(database=_database(p), like=NamePattern.parse(p)),
         family="tables",
         example="SHOW TABLES FROM shop LIKE 'o%'",
     ),
     Form(
         "SHOW VIEWS [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The views of a database.",
-        ShowViews.parse,
+        lambda p: ShowViews(database=_database(p), like=NamePattern.parse(p)),
         family="views",
         example="SHOW VIEWS",
     ),
@@ -183,7 +167,7 @@ FORMS = (
     Form(
         "SHOW PARTITIONS table [PARTITION (column = value, …)]",
         "The partitions of a table that hold files.",
-        ShowPartitions.parse,
+        lambda p: ShowPartitions(table=p.name(), partition=p.partition() if p.accept("PARTITION") else None),
         family="tables",
         example="SHOW PARTITIONS shop.events PARTITION (day = DATE '2026-01-01')",
     ),

@@ -255,11 +255,6 @@ class ShowCreateView:
 
     name: Name
 
-    @staticmethod
-    def parse(p: Parser) -> ShowCreateView:
-        name = p.name("a view")
-        return ShowCreateView(name)
-
     def run(self, session: Session) -> Result:
         view = _found(session, self.name)
         assert view is not None
@@ -329,7 +324,7 @@ FORMS = of_family(
     Form(
         "SHOW CREATE VIEW view",
         "The statement that makes a view.",
-        ShowCreateView.parse,
+        lambda p: ShowCreateView(p.name("a view")),
         example="CREATE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10;\n"
         "SHOW CREATE VIEW large",
     ),
