@@ -20,7 +20,7 @@ from tablestore.cdc.formats.registry import format_of
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
-from tablestore.format.messages import debezium_avro
+from tablestore.format.avro import container
 from tablestore.format.messages.debezium_avro import event_schema
 from tablestore.format.messages.messages import Messages, decoded
 from tablestore.format.schema import TableSchema
@@ -109,7 +109,7 @@ def avro(fields: tuple[DataField, ...]) -> AvroEventRows:
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of decoding Avro."""
     if request.param == "fastavro":
-        monkeypatch.setattr(debezium_avro, "available", lambda _: None)
+        monkeypatch.setattr(container, "available", lambda _: None)
 
 
 @pytest.mark.usefixtures("decoder")

@@ -20,7 +20,8 @@ from confluent_kafka.schema_registry import Schema
 
 from tablestore.cdc.formats.registry import FORMATS, format_of
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
-from tablestore.format.messages import debezium_avro, encodings
+from tablestore.format.avro import container
+from tablestore.format.messages import encodings
 from tablestore.format.messages.debezium_json import DebeziumJson, Handling
 from tablestore.format.messages.messages import BadMessage, decoded
 from tablestore.format.messages.registry_client import client
@@ -303,7 +304,7 @@ def framed(op: str, before: Any = None, after: Any = None) -> bytes:
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both ways of decoding Avro: they agree."""
     if request.param == "fastavro":
-        monkeypatch.setattr(debezium_avro, "available", lambda _: None)
+        monkeypatch.setattr(container, "available", lambda _: None)
     return request.param
 
 
