@@ -97,7 +97,7 @@ class Explanation:
         """Files and bytes left after each rule, from all live files to those that are read."""
         return steps(self.plan.store, self.plan.where, self.plan.verdicts)
 
-    def result_schema(self, *names: str) -> pa.Table:
+    def columns(self, *names: str) -> pa.Table:
         """One row a column (of those named, else all): type, rows, NULLs, distinct values, bounds, and how
         the rows spread between them, from the metadata of the files that are read. Raises NotFound for an
         unknown column."""
