@@ -70,22 +70,9 @@ class Explanation:
             e, f = v.entry, v.entry.file
             i = split_of.get((e.partition, e.bucket, f.level, f.file_name))
             how = None if i is None else "raw" if self.plan.splits[i].raw else "merge"
-            where = self.plan.store.partition_text(e.partition)
-            rows.append(
-                (
-                    where,
-                    e.bucket,
-                    f.level,
-                    f.file_name,
-                    f.row_count,
-                    f.file_size,
-                    v.kept,
-                    i,
-                    how,
-                    v.rule or None,
-                    v.text or None,
-                )
-            )
+            place = (self.plan.store.partition_text(e.partition), e.bucket, f.level, f.file_name)
+            verdict = (v.kept, i, how, v.rule or None, v.text or None)
+            rows.append((*place, f.row_count, f.file_size, *verdict))
         return table_of(_EXPLAIN_SCHEMA, rows)
 
     def decisions(self) -> pa.Table:

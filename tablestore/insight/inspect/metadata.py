@@ -64,23 +64,8 @@ def snapshots(chosen: Iterable[Snapshot]) -> pa.Table:
 
 
 def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
-    return (
-        s.id,
-        s.schema_id,
-        s.commit_user,
-        s.commit_identifier,
-        s.commit_kind,
-        local_ms(s.time_millis),
-        s.base_manifest_list,
-        s.delta_manifest_list,
-        s.changelog_manifest_list,
-        s.total_record_count,
-        s.delta_record_count,
-        s.changelog_record_count,
-        s.watermark,
-        s.next_row_id,
-        s.operation,
-    )
+    other = {"snapshot_id": s.id, "commit_time": local_ms(s.time_millis)}
+    return tuple(other[name] if name in other else getattr(s, name) for name in SNAPSHOTS.names)
 
 
 def schemas(store: Store) -> pa.Table:
