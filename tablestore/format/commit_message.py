@@ -9,6 +9,7 @@ from typing import Any
 import fastavro
 
 from tablestore.format import compaction_record, versioned
+from tablestore.format.avro import container as avro
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -55,32 +56,19 @@ class CommitMessage:
 
 
 _SCHEMA = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "commit_message",
-        "fields": [
-            {"name": "partition", "type": "bytes"},
-            {"name": "bucket", "type": "int"},
-            {"name": "total_buckets", "type": "int"},
-            {"name": _LISTS[0], "type": {"type": "array", "items": file_message_schema("file")}},
-            *({"name": n, "type": {"type": "array", "items": "file"}} for n in _LISTS[1:]),
-            {
-                "name": _INDEX_LISTS[0],
-                "type": {
-                    "type": "array",
-                    "items": {
-                        "type": "record",
-                        "name": "index",
-                        "fields": index_manifest.file_message_fields(),
-                    },
-                },
-            },
-            *({"name": n, "type": {"type": "array", "items": "index"}} for n in _INDEX_LISTS[1:]),
-            {"name": "seen", "type": ["null", "long"]},
-            {"name": "compactions", "type": {"type": "array", "items": "string"}},
-            {"name": "log", "type": ["null", "bytes"]},
-        ],
-    }
+    avro.record(
+        "commit_message",
+        f"partition bytes, bucket int, total_buckets int, {_LISTS[0]} first_files, "
+        + "".join(f"{name} files, " for name in _LISTS[1:])
+        + f"{_INDEX_LISTS[0]} first_indexes, "
+        + "".join(f"{name} indexes, " for name in _INDEX_LISTS[1:])
+        + "seen long?, compactions strings, log bytes?",
+        first_files=avro.array(file_message_schema("file")),
+        files=avro.array("file"),
+        first_indexes=avro.array(index_manifest.file_message_schema()),
+        indexes=avro.array("index"),
+        strings=avro.array("string"),
+    )
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import fastavro
 
 from tablestore.format import compaction_record, versioned
+from tablestore.format.avro import container as avro
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta
@@ -45,30 +46,13 @@ class CompactionTask:
 
 
 _SCHEMA = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "compaction_task",
-        "fields": [
-            {"name": "partition", "type": "bytes"},
-            {"name": "bucket", "type": "int"},
-            {"name": "total_buckets", "type": "int"},
-            {"name": "files", "type": {"type": "array", "items": file_message_schema("file")}},
-            {
-                "name": "index_files",
-                "type": {
-                    "type": "array",
-                    "items": {
-                        "type": "record",
-                        "name": "index",
-                        "fields": index_manifest.file_message_fields(),
-                    },
-                },
-            },
-            {"name": "full", "type": "boolean"},
-            {"name": "planned", "type": ["null", "string"]},
-            {"name": "snapshot", "type": "long"},
-        ],
-    }
+    avro.record(
+        "compaction_task",
+        "partition bytes, bucket int, total_buckets int, files files, index_files indexes, full boolean, "
+        "planned string?, snapshot long",
+        files=avro.array(file_message_schema("file")),
+        indexes=avro.array(index_manifest.file_message_schema()),
+    )
 )
 
 

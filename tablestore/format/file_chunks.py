@@ -23,26 +23,15 @@ from tablestore.format.file_spec import file_format
 from tablestore.format.parquet.checked_file import open_checked
 from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io.fileio import FileIO
 
-CHUNKS = pa.schema(
-    {
-        "row_group": pa.int32(),
-        "rows": pa.int64(),
-        "group_bytes": pa.int64(),
-        "column": pa.string(),
-        "type": pa.string(),
-        "codec": pa.string(),
-        "encodings": pa.string(),
-        "bytes": pa.int64(),
-        "raw_bytes": pa.int64(),
-        "nulls": pa.int64(),
-        "min": pa.string(),
-        "max": pa.string(),
-    }
+CHUNKS = result_schema(
+    "row_group int32, rows int64, group_bytes int64, column string, type string, codec string, "
+    "encodings string, bytes int64, raw_bytes int64, nulls int64, min string, max string"
 )
 _NOTHING = (None, None, None)
 
@@ -54,8 +43,7 @@ def chunks(io: FileIO, path: str, schema: TableSchema) -> pa.Table:
         raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(_READERS)}")
     with complaints(path, form):
         rows = list(_READERS[form](io, path, schema))
-    columns = list(zip(*rows, strict=True)) or [()] * len(CHUNKS)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, CHUNKS, strict=True)], schema=CHUNKS)
+    return table_of(CHUNKS, rows)
 
 
 def _parquet(io: FileIO, path: str, schema: TableSchema) -> Iterator[tuple[Any, ...]]:

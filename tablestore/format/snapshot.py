@@ -4,6 +4,7 @@ are ignored."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
@@ -18,32 +19,6 @@ BATCH_IDENTIFIER = 9223372036854775807
 TABLE = "tablestore.table"
 """The property that says of which table a snapshot is: its uuid."""
 APPEND, COMPACT, OVERWRITE, ANALYZE = "APPEND", "COMPACT", "OVERWRITE", "ANALYZE"
-
-_KEYS = {
-    "id": "id",
-    "schema_id": "schemaId",
-    "base_manifest_list": "baseManifestList",
-    "delta_manifest_list": "deltaManifestList",
-    "commit_user": "commitUser",
-    "commit_identifier": "commitIdentifier",
-    "commit_kind": "commitKind",
-    "time_millis": "timeMillis",
-    "uuid": "uuid",
-    "base_manifest_list_size": "baseManifestListSize",
-    "delta_manifest_list_size": "deltaManifestListSize",
-    "changelog_manifest_list": "changelogManifestList",
-    "changelog_manifest_list_size": "changelogManifestListSize",
-    "index_manifest": "indexManifest",
-    "total_record_count": "totalRecordCount",
-    "delta_record_count": "deltaRecordCount",
-    "changelog_record_count": "changelogRecordCount",
-    "watermark": "watermark",
-    "statistics": "statistics",
-    "properties": "properties",
-    "next_row_id": "nextRowId",
-    "operation": "operation",
-    "writer_version": "writerVersion",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +54,9 @@ class Snapshot:
 
     def _repr_html_(self) -> str | None:
         return rich.card("snapshot", self)
+
+
+_KEYS = {f.name: re.sub("_([a-z])", lambda m: m[1].upper(), f.name) for f in fields(Snapshot)}
 
 
 def to_json(snapshot: Snapshot) -> bytes:

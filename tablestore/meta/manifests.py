@@ -22,7 +22,7 @@ from tablestore.core.errors import Corrupt, FileMissing
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import checksums
 from tablestore.format.binary_row import DamagedRow
-from tablestore.format.manifests import index_manifest, manifest_blocks, manifest_columns
+from tablestore.format.manifests import index_manifest, manifest_columns
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import (
@@ -31,7 +31,7 @@ from tablestore.format.manifests.manifest import (
     ManifestEntry,
     ManifestFileMeta,
 )
-from tablestore.format.manifests.partition_stats import PartitionBounds, partition_stats
+from tablestore.format.manifests.partition_stats import PartitionBounds, holding, partition_stats
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io.confined import is_local
@@ -171,7 +171,7 @@ class ManifestStore:
         if len(new) > _FEW_PARTITIONS or (new and self._cache.searched(path, m.num_added + m.num_deleted)):
             return [self._read([m])[0].of_partitions(partitions)]
         if new:
-            data, rows = manifest_blocks.holding(self._bytes(path), path, new)
+            data, rows = holding(self._bytes(path), path, new)
             entries = Entries(self._decoded_bytes([(path, data)], rows)[0])
             some = {p: entries.of_partitions(p.__eq__).table for p in new}
             added = {p: self._cache.put(path, table, p) for p, table in some.items()}

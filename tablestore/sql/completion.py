@@ -20,13 +20,12 @@ from tablestore.insight.inspect.system import NAMES as SYSTEM_TABLES
 from tablestore.sql.dialect.tokenizer import begun
 from tablestore.sql.form import Form
 from tablestore.sql.forms import FORMS
-from tablestore.sql.names import Name
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.session import Session
 from tablestore.sql.settings import SETTINGS
 from tablestore.sql.statements.describe import described
-from tablestore.sql.text import name_text
+from tablestore.sql.text import Name, name_text
 
 _QUERY_WORDS = tuple(
     "SELECT DISTINCT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET AS ASC DESC NULLS FIRST LAST WITH UNION "
@@ -107,13 +106,13 @@ def _rest(text: str, at: int) -> list[Token]:
 
 
 def _matching(
-    found: Iterable[CompletionCandidate], fragment: str, *, raw: bool
+    candidates: Iterable[CompletionCandidate], fragment: str, *, raw: bool
 ) -> Iterator[CompletionCandidate]:
     """Those that begin with the fragment, each once; words in the case of what is typed. `raw`: names as they
     are, as they stand within quotes already, and nothing else."""
     lower = fragment.islower()
     seen = set()
-    for candidate in found:
+    for candidate in candidates:
         name = candidate.kind in ("catalog", "database", "table", "column")
         if (raw and not name) or not candidate.text.casefold().startswith(fragment.casefold()):
             continue

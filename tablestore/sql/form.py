@@ -6,8 +6,9 @@ their words, the reference page of statements is made from them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -15,6 +16,8 @@ from sqlglot import exp
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
+
+_WORDS = re.compile(r"[A-Z]+(?: [A-Z]+)*\b")
 
 
 class Statement(Protocol):
@@ -28,16 +31,27 @@ class Statement(Protocol):
 class Form:
     """A kind of statement.
 
-    `words` are the words it begins with. `parse` reads it from the tokens behind them, straight into its
-    value; without `parse` sqlglot reads it, and `build` makes the value of the tree of type `node` (it also
-    gets the text of the script). `syntax` and `text` describe it, `example` runs as it stands.
+    `words` are the words it begins with, by default those of its syntax. `parse` reads it from the tokens
+    behind them, straight into its value; without `parse` sqlglot reads it, and `build` makes the value of the
+    tree of type `node` (it also gets the text of the script). `syntax` and `text` describe it, `example` runs
+    as it stands.
     """
 
-    words: str
     syntax: str
     text: str
-    family: str
     parse: Callable[[Parser], Statement] | None = None
-    node: type[exp.Expression] | None = None
+    words: str = ""
+    family: str = ""
+    node: type[exp.Expr] | None = None
     build: Callable[[Any, str], Statement] | None = None
     example: str = ""
+
+    def __post_init__(self) -> None:
+        begins = _WORDS.match(self.syntax)
+        if not self.words and begins is not None:
+            object.__setattr__(self, "words", begins[0])
+
+
+def of_family(family: str, *forms: Form) -> tuple[Form, ...]:
+    """These forms, as those of one family."""
+    return tuple(replace(form, family=family) for form in forms)

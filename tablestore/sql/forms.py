@@ -7,11 +7,10 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tablestore.core.errors import TablestoreError
 from tablestore.sql.dialect.parser import read
 from tablestore.sql.dialect.tokenizer import StatementText
 from tablestore.sql.form import Form, Statement
-from tablestore.sql.problems import SqlProblem, near, placed, start_of
+from tablestore.sql.problems import SqlProblem, near, placing, start_of
 from tablestore.sql.statements import (
     alter_table,
     call,
@@ -101,8 +100,5 @@ def built(tree: exp.Expression, piece: StatementText) -> Statement:
     form: Form | None = next((_BUILT[kind] for kind in type(tree).__mro__ if kind in _BUILT), None)
     if form is None or form.build is None:
         raise SqlProblem("this is no statement", piece.text, piece.start)
-    try:
+    with placing(piece.text, start_of(tree, piece.start)):
         return form.build(tree, piece.text)
-    except TablestoreError as e:
-        placed(e, piece.text, start_of(tree, piece.start))
-        raise

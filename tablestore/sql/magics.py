@@ -23,11 +23,11 @@ from tablestore.sql.completion import KnownNames, complete
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import parameter_names, pieces
 from tablestore.sql.forms import FORMS
-from tablestore.sql.names import Name, name_of
 from tablestore.sql.opening import sql_session
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.shape import exists
+from tablestore.sql.text import Name, name_of
 from tablestore.table.lake import Lake, connect
 from tablestore.table.table import Table
 
@@ -370,9 +370,9 @@ def _completed(names: Iterable[str], typed: str, *, suppress: bool = True) -> di
     return _completion(items, typed, suppress=suppress)
 
 
-def _completion(made: list[SimpleNamespace], typed: str, *, suppress: bool = True) -> dict[str, Any]:
+def _completion(completions: list[SimpleNamespace], typed: str, *, suppress: bool = True) -> dict[str, Any]:
     """What IPython takes; with `suppress` those of others are left out."""
-    return {"completions": made, "matched_fragment": typed, "suppress": suppress, "ordered": True}
+    return {"completions": completions, "matched_fragment": typed, "suppress": suppress, "ordered": True}
 
 
 def _header(line: str) -> tuple[dict[str, str], str, str]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -16,6 +19,7 @@ from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.core.options.secrets import HIDDEN, replaced
 from tablestore.sql.concealment import secret_parts
 
+E = TypeVar("E", bound=TablestoreError)
 _SET = re.compile(r"t\.alter\(ts\.set_options\((\{[^{}]*\})\)\)")
 _TRUNCATE = "t.truncate(partition=…)"
 _DATABASE = "create_database(name) makes it"
@@ -69,13 +73,24 @@ def _without_secrets(text: str, at: int) -> tuple[int, str]:
     return len(replaced(text[:at], before)) - (len(HIDDEN) if inside else 0), replaced(text, spans)
 
 
-def placed(error: TablestoreError, text: str, at: int) -> None:
-    """Add to an error of a verb where in the text it arose, unless that is known already."""
+def placed(error: E, text: str, at: int) -> E:
+    """The error of a verb with where in the text it arose, unless that is known already."""
     if getattr(error, "line", None) is not None:
-        return
+        return error
     error.line, error.column = position(text, at)  # type: ignore[attr-defined]  # for who catches it
     if error.args and isinstance(error.args[0], str):
         error.args = (pointed(error.args[0], text, at), *error.args[1:])
+    return error
+
+
+@contextmanager
+def placing(text: str, at: int) -> Iterator[None]:
+    """Errors of verbs within say where in the text they arose."""
+    try:
+        yield
+    except TablestoreError as e:
+        placed(e, text, at)
+        raise
 
 
 def start_of(tree: exp.Expression | None, default: int = 0) -> int:

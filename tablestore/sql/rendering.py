@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.core.quantities import many
 from tablestore.format.types import cast_text
 from tablestore.format.types.arrow_types import from_arrow
 
@@ -167,7 +168,7 @@ class TextRows:
         if not names:
             return []
         room = (self._width or 0) - 20
-        return [f"… {count(len(names), 'more column')}: {cut(', '.join(names), room)}"]
+        return [f"… {many(len(names), 'more column')}: {cut(', '.join(names), room)}"]
 
     def _line(self, cells: Sequence[str]) -> str:
         return _line(cells, self._sizes, self._right)
@@ -271,11 +272,6 @@ def html_line(text: str) -> str:
 def _escaped(text: str) -> str:
     """For HTML; `$` too, which notebooks take for mathematics."""
     return html.escape(printable(text)).replace("$", "&#36;")
-
-
-def count(number: int, word: str) -> str:
-    """`1 row`, `1,234 rows`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def seconds(value: float) -> str:

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
+from tablestore.core.quantities import many
 from tablestore.sql.concealment import conceal, concealed
-from tablestore.sql.rendering import count, html_line, html_pages, seconds, text_table
+from tablestore.sql.rendering import html_line, html_pages, seconds, text_table
 from tablestore.table.lazy_read import LazyRead
 
 if TYPE_CHECKING:
@@ -172,11 +173,11 @@ class Result(LazyRead):
             self._look(_COUNTED_ROWS, _COUNTED_BYTES)
         parts = [self.message] if self.message else []
         if self.schema.names and self._all is not None:
-            parts.append(count(len(self._all), "row"))
+            parts.append(many(len(self._all), "row"))
         elif self.schema.names:
-            parts.append(f"at least {count(sum(b.num_rows for b in self._read), 'row')}")
+            parts.append(f"at least {many(sum(b.num_rows for b in self._read), 'row')}")
         elif self.rows_affected is not None and not self.message:
-            parts.append(f"{count(self.rows_affected, 'row')} affected")
+            parts.append(f"{many(self.rows_affected, 'row')} affected")
         if self.snapshots and "snapshot" not in self.message:
             ids = ", ".join(map(str, self.snapshots[:5])) + (", …" if len(self.snapshots) > 5 else "")
             parts.append(f"snapshot{'s' if len(self.snapshots) > 1 else ''} {ids}")
@@ -197,7 +198,7 @@ class Result(LazyRead):
         if self._all is None:
             return "… more rows"
         more = len(self._all) - displayed
-        return f"… {count(more, 'more row')}" if more else ""
+        return f"… {many(more, 'more row')}" if more else ""
 
     @property
     def _given_away(self) -> bool:

@@ -11,9 +11,9 @@ from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.io.roots import Roots
 from tablestore.sql.confinement import require_inside
-from tablestore.sql.names import Name, of_name
 from tablestore.sql.settings import Settings
 from tablestore.sql.temporary import NamedQuery, TemporaryTable
+from tablestore.sql.text import Name, of_name
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table

@@ -54,6 +54,17 @@ def _multiplier(text: str) -> float:
 
 LOCAL_TIME_ZONE, CHECKPOINTS = "table.local-time-zone", "execution.checkpointing.dir"
 TARGET = "execution.target"
+_EXPONENTIAL: tuple[tuple[str, str, str, Callable[[str], object]], ...] = (
+    ("initial-backoff", "1 s", "before the first restart", duration_ms),
+    ("backoff-multiplier", "2.0", "each further wait is so many times as long", _multiplier),
+    ("max-backoff", "1 min", "the longest wait", duration_ms),
+    (
+        "attempts-before-reset-backoff",
+        "20",
+        "so many restarts without a batch between them, then the job has failed; Flink's has no end",
+        _times,
+    ),
+)
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         one.name: one
@@ -132,29 +143,9 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 parse=_times,
             ),
             Setting("restart-strategy.fixed-delay.delay", "1 s", "before each restart", parse=duration_ms),
-            Setting(
-                "restart-strategy.exponential-delay.initial-backoff",
-                "1 s",
-                "before the first restart",
-                parse=duration_ms,
-            ),
-            Setting(
-                "restart-strategy.exponential-delay.backoff-multiplier",
-                "2.0",
-                "each further wait is so many times as long",
-                parse=_multiplier,
-            ),
-            Setting(
-                "restart-strategy.exponential-delay.max-backoff",
-                "1 min",
-                "the longest wait",
-                parse=duration_ms,
-            ),
-            Setting(
-                "restart-strategy.exponential-delay.attempts-before-reset-backoff",
-                "20",
-                "so many restarts without a batch between them, then the job has failed; Flink's has no end",
-                parse=_times,
+            *(
+                Setting(f"restart-strategy.exponential-delay.{name}", default, text, parse=parse)
+                for name, default, text, parse in _EXPONENTIAL
             ),
             Setting(
                 "table.dml-sync",

@@ -17,9 +17,9 @@ from tablestore.format.computed_columns import (
 )
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
-from tablestore.sql.names import Name
 from tablestore.sql.scope import Scope
 from tablestore.sql.temporary import RecordMetadata, TemporaryTable
+from tablestore.sql.text import Name
 from tablestore.table.table import Table
 
 

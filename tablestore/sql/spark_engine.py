@@ -18,16 +18,23 @@ from sqlglot.dialects.spark import Spark
 
 from tablestore import doors
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import InvalidRequest, TablestoreError, Unavailable, Unsupported
+from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
 from tablestore.flow.job_errors import first_line, innermost_line, raised_within
-from tablestore.sql.problems import placed, start_of
+from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.duck_casts import require_castable
 from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.numeric_types import FLOATS, WHOLE
 from tablestore.sql.query.planning import TableOccurrence, prepared
-from tablestore.sql.query.spark_arithmetic import SparkArithmetic, spark_cast
-from tablestore.sql.query.spark_functions import date_format, is_same, rounded_time, spark_call, whole_number
+from tablestore.sql.query.spark_functions import (
+    SparkArithmetic,
+    date_format,
+    is_same,
+    rounded_time,
+    spark_call,
+    spark_cast,
+    whole_number,
+)
 from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
 from tablestore.sql.scope import Scope
@@ -67,11 +74,8 @@ def spark_text(tree: exp.Expression, text: str, names: Mapping[str, str]) -> str
     """A prepared tree as Spark reads it, over views of these names; `text` is the script it is of. Raises
     Unsupported, at its place, for what Spark lacks or means otherwise."""
     _require_same(tree, text)
-    try:
+    with placing(text, start_of(tree)):
         return _spark_sql(tree, names)
-    except TablestoreError as e:
-        placed(e, text, start_of(tree))
-        raise
 
 
 @contextmanager
@@ -282,9 +286,7 @@ def _require_same(tree: exp.Expression, text: str) -> None:
         else:
             name, arguments = call.name.upper(), call.expressions
         if not is_same(name, arguments):
-            error = _refused(f"{name}()")
-            placed(error, text, start_of(call))
-            raise error
+            raise placed(_refused(f"{name}()"), text, start_of(call))
 
 
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

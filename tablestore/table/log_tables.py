@@ -11,69 +11,47 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import NotFound
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.log import offsets
 from tablestore.log.embedded.files import LogHeader, file_name
 from tablestore.log.log import Appended, LogBounds
 from tablestore.read.scan.time_travel import local_ms
 
-_MS = pa.timestamp("ms")
 _OFFSETS = pa.map_(pa.int32(), pa.int64())
-SEGMENTS = pa.schema(
-    {
-        "file_name": pa.string(),
-        "first": pa.int64(),
-        "last": pa.int64(),
-        "bucket": pa.int32(),
-        "start": pa.int64(),
-        "end": pa.int64(),
-        "record_count": pa.int64(),
-        "bytes": pa.int64(),
-        "transactions": pa.int64(),
-        "first_time": _MS,
-        "last_time": _MS,
-    }
+SEGMENTS = result_schema(
+    "file_name string, first int64, last int64, bucket int32, start int64, end int64, "
+    "record_count int64, bytes int64, transactions int64, first_time ms, last_time ms"
 )
-TRANSACTIONS = pa.schema(
-    {
-        "time": _MS,
-        "start": _OFFSETS,
-        "end": _OFFSETS,
-        "commit_user": pa.string(),
-        "commit_identifier": pa.int64(),
-    }
+TRANSACTIONS = result_schema(
+    "time ms, start offsets, end offsets, commit_user string, commit_identifier int64", offsets=_OFFSETS
 )
-SNAPSHOTS = pa.schema(
-    {
-        "snapshot_id": pa.int64(),
-        "commit_kind": pa.string(),
-        "commit_user": pa.string(),
-        "commit_identifier": pa.int64(),
-        "commit_time": _MS,
-        "offsets": _OFFSETS,
-    }
+SNAPSHOTS = result_schema(
+    "snapshot_id int64, commit_kind string, commit_user string, commit_identifier int64, "
+    "commit_time ms, offsets offsets",
+    offsets=_OFFSETS,
 )
 
 
 def segments(headers: Iterable[LogHeader]) -> pa.Table:
     """One row per file of an embedded log and bucket with rows in it."""
-    return _made(SEGMENTS, (row for header in headers for row in _segment_rows(header)))
+    return table_of(SEGMENTS, (row for header in headers for row in _segment_rows(header)))
 
 
 def partitions(bounds: LogBounds) -> pa.Table:
     """The same of a topic, one row per partition: what it holds between its offsets is not known."""
     rows = ((None, None, None, b, bounds.start[b], bounds.end[b], *[None] * 5) for b in sorted(bounds.end))
-    return _made(SEGMENTS, rows)
+    return table_of(SEGMENTS, rows)
 
 
 def transactions(found: Iterable[Appended]) -> pa.Table:
     """One row per transaction."""
-    return _made(TRANSACTIONS, map(_transaction_row, found))
+    return table_of(TRANSACTIONS, map(_transaction_row, found))
 
 
 def snapshots(found: Sequence[Snapshot], get: Callable[[int], Snapshot]) -> pa.Table:
     """One row per snapshot with the offsets that hold there; `found` oldest first, without a gap."""
-    return _made(SNAPSHOTS, _snapshot_rows(found, get))
+    return table_of(SNAPSHOTS, _snapshot_rows(found, get))
 
 
 def _segment_rows(header: LogHeader) -> Iterator[tuple[Any, ...]]:
@@ -116,8 +94,3 @@ def _known(snapshot: Snapshot, get: Callable[[int], Snapshot]) -> dict[int, int]
 
 def _pairs(offsets_by_bucket: offsets.Offsets) -> list[tuple[int, int]]:
     return sorted(offsets_by_bucket.items())
-
-
-def _made(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

@@ -1,7 +1,7 @@
 """Mending: damage first (`recovery`), then the doctor's findings, by carrying out or previewing their calls.
 
-The calls are data of the doctor's rules (`insight/doctor/calls.py`); nothing is evaluated. A preview changes
-nothing: compaction, expiry and orphans by their dry runs, an ALTER against the schema.
+The calls are data of the doctor's rules (`insight/doctor/finding.py`); nothing is evaluated. A preview
+changes nothing: compaction, expiry and orphans by their dry runs, an ALTER against the schema.
 `insight/doctor/mending.py` plans which findings are mended. Called by `Table.mend`.
 """
 
@@ -16,7 +16,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
 from tablestore.insight.doctor import Diagnosis, Finding
-from tablestore.insight.doctor.calls import MendingCall
+from tablestore.insight.doctor.finding import MendingCall
 from tablestore.insight.doctor.mending import Mended, due, option_changes, preview_of, require_mendable
 from tablestore.table.table import Table
 from tablestore.verbs.recovery import repair

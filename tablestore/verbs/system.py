@@ -17,11 +17,11 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.secrets import hidden
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect import system
-from tablestore.insight.inspect.columns import made
-from tablestore.insight.inspect.partitions import PARTITIONS, partitions
-from tablestore.insight.inspect.system import Source
+from tablestore.insight.inspect.metadata import PARTITIONS, partitions
+from tablestore.insight.inspect.system import SystemSource
 from tablestore.meta.store import Store
 from tablestore.table.identifier import SYSTEM_DATABASE
 from tablestore.table.lazy_read import column_names, limited
@@ -33,7 +33,7 @@ class SystemScan(SchemaScan):
     """A lazy read of a system table."""
 
     small: ClassVar[bool] = True
-    source: Source
+    source: SystemSource
     store: Store | None = None
 
     @property
@@ -66,7 +66,9 @@ class SystemScan(SchemaScan):
 class SystemTable:
     """One system table. `scan()` reads it; `table["column"]` is a whole column."""
 
-    def __init__(self, name: str, open_source: Callable[[], Source], store: Store | None = None) -> None:
+    def __init__(
+        self, name: str, open_source: Callable[[], SystemSource], store: Store | None = None
+    ) -> None:
         self.name, self._open, self._store = name, open_source, store
 
     @property
@@ -107,35 +109,14 @@ def system_table(store: Store, table: str, name: str, at: Snapshot | None = None
 
 # of a whole lake
 
-_TABLES = pa.schema(
-    {
-        "database_name": pa.string(),
-        "table_name": pa.string(),
-        "table_type": pa.string(),
-        "partitioned": pa.bool_(),
-        "primary_key": pa.bool_(),
-        "owner": pa.string(),
-        "created_at": pa.int64(),
-        "created_by": pa.string(),
-        "updated_at": pa.int64(),
-        "updated_by": pa.string(),
-        "record_count": pa.int64(),
-        "file_size_in_bytes": pa.int64(),
-        "file_count": pa.int64(),
-        "last_file_creation_time": pa.int64(),
-    }
+_TABLES = result_schema(
+    "database_name string, table_name string, table_type string, partitioned bool, primary_key bool, "
+    "owner string, created_at int64, created_by string, updated_at int64, updated_by string, "
+    "record_count int64, file_size_in_bytes int64, file_count int64, last_file_creation_time int64"
 )
-_ALL_PARTITIONS = pa.schema(
-    {
-        "database_name": pa.string(),
-        "table_name": pa.string(),
-        "partition_name": pa.string(),
-        "record_count": pa.int64(),
-        "file_size_in_bytes": pa.int64(),
-        "file_count": pa.int64(),
-        "last_file_creation_time": pa.int64(),
-        "done": pa.bool_(),
-    }
+_ALL_PARTITIONS = result_schema(
+    "database_name string, table_name string, partition_name string, record_count int64, "
+    "file_size_in_bytes int64, file_count int64, last_file_creation_time int64, done bool"
 )
 _ALL_OPTIONS = pa.schema(
     {"database_name": pa.string(), "table_name": pa.string(), "key": pa.string(), "value": pa.string()}
@@ -155,9 +136,9 @@ def global_table(name: str, tables: Callable[[], Iterable[Opened]]) -> SystemTab
     schema, rows = makers[name]
 
     def batches(_: Store, __: Predicate | None) -> Iterator[pa.RecordBatch]:
-        yield from made(schema, rows(tables())).to_batches()
+        yield from table_of(schema, rows(tables())).to_batches()
 
-    return SystemTable(f"{SYSTEM_DATABASE}.{name}", lambda: Source(schema, batches))
+    return SystemTable(f"{SYSTEM_DATABASE}.{name}", lambda: SystemSource(schema, batches))
 
 
 def _table_rows(tables: Iterable[Opened]) -> Iterator[tuple[Any, ...]]:

@@ -43,13 +43,14 @@ def test_integers_take_as_many_bytes_as_they_need(seeds: tuple[int, ...]) -> Non
     for seed in seeds:
         rng = random.Random(seed)
         numbers = [rng.randrange(-(2 ** rng.randrange(1, 64)), 2 ** rng.randrange(1, 64)) for _ in range(300)]
-        numbers += [0, -1, 1, 63, 64, -64, -65, 2**63 - 1, -(2**63)]
+        numbers += [0, -1, 1, 63, 64, -64, -65, 8191, 8192, 2**31, 2**63 - 1, -(2**63)]
         found = avro_encode.varints(np.array(numbers, dtype=np.int64))
         out = io.BytesIO()
         for number in numbers:
             fastavro.schemaless_writer(out, "long", number)
         assert found.data.tobytes() == out.getvalue()
         assert found.lengths.sum() == len(out.getvalue())
+    assert len(avro_encode.varints(np.array([], dtype=np.int64)).lengths) == 0
 
 
 def test_another_reader_finds_the_values(tmp_path: Path, seeds: tuple[int, ...]) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tablestore.core.errors import InvalidOption
-from tablestore.format.time_pattern import local_millis, pattern_parts
+from tablestore.format.time_text import local_millis, pattern_parts
 
 
 def at(year: int, month: int, day: int, *time: int) -> int:

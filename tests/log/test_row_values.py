@@ -20,9 +20,9 @@ from tablestore.cdc.formats.registry import format_of
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
-from tablestore.format.messages import debezium_avro
+from tablestore.format.avro import container
+from tablestore.format.messages.debezium_avro import event_schema
 from tablestore.format.messages.messages import Messages, decoded
-from tablestore.format.messages.row_avro import event_schema, varints
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
 from tablestore.log.kafka.row_format import RowFormat
@@ -109,7 +109,7 @@ def avro(fields: tuple[DataField, ...]) -> AvroEventRows:
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of decoding Avro."""
     if request.param == "fastavro":
-        monkeypatch.setattr(debezium_avro, "available", lambda _: None)
+        monkeypatch.setattr(container, "available", lambda _: None)
 
 
 @pytest.mark.usefixtures("decoder")
@@ -170,15 +170,6 @@ def test_rows_of_a_real_debezium_pass_through(table: str, mode: str) -> None:
     for _, some in decoded(messages(*values), format_):
         assert some.num_rows > 5
         given_back(avro(fields), some.kinds, some.rows, fields)
-
-
-def test_varints_are_those_of_avro() -> None:
-    numbers = [0, -1, 1, 63, 64, -64, -65, 8191, 8192, 2**31, 2**63 - 1, -(2**63)]
-    for number, found in zip(numbers, varints(np.array(numbers)).to_pylist(), strict=True):
-        out = io.BytesIO()
-        fastavro.schemaless_writer(out, "long", number)
-        assert found == out.getvalue()
-    assert len(varints(np.array([], np.int64))) == 0
 
 
 def test_what_avro_cannot_hold_is_refused() -> None:

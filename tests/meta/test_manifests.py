@@ -16,7 +16,7 @@ from tablestore.format.avro import blocks
 from tablestore.format.manifests import manifest, manifest_columns
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 from tablestore.insight.explain.table_history import events
-from tablestore.insight.inspect import claim_rows
+from tablestore.insight.inspect import claim_book
 from tablestore.meta import manifest_cache, manifests
 from tablestore.meta.manifest_cache import ManifestCache
 
@@ -144,7 +144,7 @@ def test_histories_do_not_depend_on_how_much_is_read_at_once(
     outcomes = []
     for at_once in (500, 2, 3):
         monkeypatch.setattr(manifests, "_AT_ONCE", at_once)
-        monkeypatch.setattr(claim_rows, "AT_ONCE", at_once)
+        monkeypatch.setattr(claim_book, "AT_ONCE", at_once)
         manifest_cache.LOCAL.clear()
         fresh = ts.open(t.location)
         views = [fresh.inspect.amplification(per).to_pylist() for per in ("table", "snapshot", "bucket")]

@@ -13,13 +13,13 @@ import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.format import binary_row
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.manifests import manifest, manifest_blocks, manifest_columns
+from tablestore.format.manifests import manifest, manifest_columns
 from tablestore.format.manifests.manifest import (
     DataFileMeta,
     ManifestEntry,
     SimpleStats,
 )
-from tablestore.format.manifests.partition_stats import PartitionBounds, partition_stats
+from tablestore.format.manifests.partition_stats import PartitionBounds, holding, partition_stats
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING
 from tablestore.meta import manifest_cache
 from tablestore.write.commit.committer import CommitRequest, Committer
@@ -105,7 +105,7 @@ def test_blocks_of_a_partition_hold_all_its_entries(seeds: tuple[int, ...]) -> N
         ]
         data = manifest.encode_entries(entries, rng.choice(CODECS))
         asked = {partition(rng.randrange(3_000 // 7)) for _ in range(3)}
-        part, rows = manifest_blocks.holding(data, "a manifest", asked)
+        part, rows = holding(data, "a manifest", asked)
         chosen = manifest.decode_entries(part, "a manifest")
         assert len(chosen) == rows < 1_500, seed
         assert [e for e in chosen if e.partition in asked] == [e for e in entries if e.partition in asked]
@@ -114,7 +114,7 @@ def test_blocks_of_a_partition_hold_all_its_entries(seeds: tuple[int, ...]) -> N
 def test_an_unpartitioned_manifest_is_read_whole() -> None:
     entries = [ManifestEntry(0, manifest.EMPTY_ROW, 0, 1, file(n)) for n in range(500)]
     data = manifest.encode_entries(entries, "zstd")
-    part, rows = manifest_blocks.holding(data, "a manifest", {manifest.EMPTY_ROW})
+    part, rows = holding(data, "a manifest", {manifest.EMPTY_ROW})
     assert (manifest.decode_entries(part, "a manifest"), rows) == (entries, 500)
 
 

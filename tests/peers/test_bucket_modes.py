@@ -11,7 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.format.types.arrow_types import parse_type
-from tablestore.insight.inspect.row_tracking import row_tracking
+from tablestore.insight.inspect.system import row_tracking
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon
 from tests.peers.pypaimon import PyPaimon

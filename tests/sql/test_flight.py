@@ -16,7 +16,7 @@ import pytest
 from pyarrow import flight
 
 import tablestore as ts
-from tablestore.sql.flight.messages import packed, unpacked
+from tablestore.sql.flight.listings import packed, unpacked
 from tablestore.sql.flight.server import FlightSqlServer
 from tests.peers import require
 from tests.peers.cells import cells, in_order

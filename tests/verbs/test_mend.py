@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.doctor.calls import MendingCall, look, python
+from tablestore.insight.doctor.finding import MendingCall, look, python
 from tests.insight.doctor.diagnoses import SMALL, TABLE, doctor, files_of, put, the
 
 

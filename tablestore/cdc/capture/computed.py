@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.cdc.capture.functions import ValueFunction, function
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.types.arrow_types import STRING
-from tablestore.format.types.checked_cast import lost
+from tablestore.format.types.casts import lost
 from tablestore.format.types.data_type import DataType
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)

@@ -26,7 +26,7 @@ from tablestore.cdc.capture.metadata import CapturedMetadata
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, TableRows
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from tablestore.format.types.checked_cast import checked, flags
+from tablestore.format.types.casts import checked, flags
 from tablestore.format.types.data_type import DataField, DataType, to_arrow
 
 _NO_KEY = (

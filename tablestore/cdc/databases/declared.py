@@ -23,7 +23,7 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 from tablestore.format.types import cast_text, casts
 from tablestore.format.types.arrow_types import to_arrow
-from tablestore.format.types.checked_cast import checked
+from tablestore.format.types.casts import checked
 from tablestore.format.types.data_type import DataField, DataType
 
 _BYTES = ("BINARY", "VARBINARY")

@@ -20,8 +20,8 @@ from tablestore.format.messages.canal_maxwell import ChangedRows
 from tablestore.format.messages.debezium_avro import DebeziumAvro
 from tablestore.format.messages.debezium_json import DebeziumJson, Handling
 from tablestore.format.messages.messages import MessageFormat
-from tablestore.format.messages.plain_json import PlainJson
 from tablestore.format.messages.registry_client import Registry
+from tablestore.format.messages.row_json import PlainJson
 from tablestore.format.types.data_type import DataField
 
 Options = Mapping[str, Any]

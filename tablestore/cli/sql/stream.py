@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.core.quantities import many
 from tablestore.sql import Result
-from tablestore.sql.rendering import TextRows, count, seconds
+from tablestore.sql.rendering import TextRows, seconds
 
 
 class CountedStream:
@@ -34,7 +35,7 @@ class CountedStream:
     def summary(self) -> str:
         """`3 changes (+I 1, -U 1, +U 1) · 2.50 s`."""
         kinds = ", ".join(f"{kind} {rows:,}" for kind, rows in sorted(self._kinds.items()))
-        words = count(self._kinds.total(), "change") + (f" ({kinds})" if kinds else "")
+        words = many(self._kinds.total(), "change") + (f" ({kinds})" if kinds else "")
         return f"{words} · {seconds(time.monotonic() - self._began)}"
 
 

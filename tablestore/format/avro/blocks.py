@@ -2,20 +2,25 @@
 
 Blocks of files with equal schemas can be put into one container, so that many small files are decoded at
 once. Every length is checked against the size of the file before anything is allocated.
+
+Schemas whose values may take no bytes are refused, so that a file cannot claim more values than it has bytes.
+With a schema that refers to itself, or with arrays of nulls or empty records, a few bytes could stand for
+billions of values; no writer of tables makes one.
 """
 
 from __future__ import annotations
 
 import bz2
+import json
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.core.zstandard import zstd
-from tablestore.format.avro import guard as avro_guard
 
 _MAGIC = b"Obj\x01"
 _MAX_BYTES = 1 << 29  # of the decompressed blocks of a file
@@ -78,23 +83,30 @@ class BlockReader:
         if at + 16 > len(data):
             raise Corrupt(path, "the file ends inside its header")
         codec, schema = meta.get("avro.codec", b"null").decode("latin-1"), meta.get("avro.schema", b"")
-        avro_guard.require_sound(schema, path)
+        require_sound(schema, path)
         self._known = [*self._known[-7:], (data[:at], codec, schema)]
         return AvroHeader(data[: at + 16], codec, schema, data[at : at + 16])
 
 
 def joined(schema: bytes, blocks: Iterable[AvroBlock]) -> bytes:
     """One uncompressed container of these plain blocks."""
-    head = _MAGIC + _zigzag(2) + _bytes(b"avro.schema") + _bytes(schema)
-    return container(head + _bytes(b"avro.codec") + _bytes(b"null") + _zigzag(0) + bytes(16), blocks)
+    return container(header(schema, "null", bytes(16)), blocks)
+
+
+def header(schema: bytes, codec: str, sync: bytes) -> bytes:
+    """The bytes before the first block of a container; `schema` as JSON, 16 bytes of `sync`."""
+    meta = (b"avro.schema", schema, b"avro.codec", codec.encode())
+    return _MAGIC + _zigzag(2) + b"".join(map(_bytes, meta)) + _zigzag(0) + sync
 
 
 def container(header: bytes, blocks: Iterable[AvroBlock]) -> bytes:
     """A container of blocks that have the schema and codec of `header` (which ends with the sync marker)."""
-    sync, parts = header[-16:], [header]
-    for block in blocks:
-        parts += (_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync)
-    return b"".join(parts)
+    return header + b"".join(framed(block, header[-16:]) for block in blocks)
+
+
+def framed(block: AvroBlock, sync: bytes) -> bytes:
+    """The bytes of a block in a container."""
+    return b"".join((_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync))
 
 
 def plain_blocks(blocks: Iterable[AvroBlock], codec: str, path: str) -> Iterator[AvroBlock]:
@@ -202,3 +214,62 @@ def _zigzag(value: int) -> bytes:
 
 def _bytes(data: bytes) -> bytes:
     return _zigzag(len(data)) + data
+
+
+_DEPTH = 64
+_MAX_FIXED = 1 << 20
+_SIZES = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
+
+
+def require_sound(schema: bytes, path: str) -> None:
+    """Raise Corrupt naming `path` unless every value of the schema's records takes at least a byte."""
+    try:
+        size = _min_bytes(json.loads(schema), {}, 0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Corrupt(path, f"its Avro schema cannot be used: {e}") from e
+    if size < 1:
+        raise Corrupt(path, "its Avro schema describes records of no bytes")
+
+
+def _min_bytes(t: Any, known: dict[str, int | None], depth: int) -> int:
+    """The minimum bytes of a value of `t`. `known`: those of named types; None while one is being defined."""
+    if depth > _DEPTH:
+        raise ValueError(f"it nests deeper than {_DEPTH}")
+    if isinstance(t, list):
+        return 1 + min([_min_bytes(branch, known, depth + 1) for branch in t], default=0)
+    if isinstance(t, str):
+        return _named(t, known)
+    kind = t["type"]
+    if isinstance(kind, dict | list):
+        return _min_bytes(kind, known, depth + 1)
+    if kind in ("array", "map"):
+        if _min_bytes(t["items" if kind == "array" else "values"], known, depth + 1) < 1 and kind == "array":
+            raise ValueError("an array of values without bytes")
+        return 1
+    if kind not in ("record", "error", "fixed", "enum"):
+        return _named(kind, known)
+    name = str(t["name"])
+    known[name] = None
+    known[name] = _defined(t, kind, known, depth)
+    return known[name] or 0
+
+
+def _defined(t: dict[str, Any], kind: str, known: dict[str, int | None], depth: int) -> int:
+    if kind == "fixed":
+        if not 0 <= int(t["size"]) <= _MAX_FIXED:
+            raise ValueError(f"a fixed of {t['size']} bytes")
+        return int(t["size"])
+    if kind == "enum":
+        return 1
+    return sum(_min_bytes(f["type"], known, depth + 1) for f in t["fields"])
+
+
+def _named(name: str, known: dict[str, int | None]) -> int:
+    if name in _SIZES:
+        return _SIZES[name]
+    size = known.get(name, known.get(name.rpartition(".")[2], -1))
+    if size is None:
+        raise ValueError(f"{name} holds itself")
+    if size < 0:
+        raise ValueError(f"type {name!r} is not defined")
+    return size

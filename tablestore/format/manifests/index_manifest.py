@@ -16,7 +16,7 @@ import fastavro
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format.avro import container as avro
 from tablestore.format.avro.carried import CarriedField, fields_of, from_text, schema_with, to_text, values
-from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT
+from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT, NAMESPACE
 from tablestore.io.paths import is_plain
 
 HASH, DELETION_VECTORS = "HASH", "DELETION_VECTORS"
@@ -64,61 +64,27 @@ class IndexEntry:
         return self.partition, self.bucket, self.file.index_type
 
 
-def _nullable(kind: Any) -> dict[str, Any]:
-    return {"type": ["null", kind], "default": None}
-
-
-_RANGE = {
-    "type": "record",
-    "name": "record__DELETIONS_VECTORS_RANGES",
-    "fields": [
-        {"name": "f0", "type": "string"},
-        {"name": "f1", "type": "int"},
-        {"name": "f2", "type": "int"},
-        {"name": "_CARDINALITY", **_nullable("long")},
-    ],
-}
-_GLOBAL = {
-    "type": "record",
-    "name": "record__GLOBAL_INDEX",
-    "fields": [
-        {"name": "_ROW_RANGE_START", "type": "long"},
-        {"name": "_ROW_RANGE_END", "type": "long"},
-        {"name": "_INDEX_FIELD_ID", "type": "int"},
-        {"name": "_EXTRA_FIELD_IDS", **_nullable({"type": "array", "items": "int"})},
-        {"name": "_INDEX_META", **_nullable("bytes")},
-        {"name": "_SOURCE_META", **_nullable("bytes")},
-    ],
-}
-
-
-def file_fields() -> list[dict[str, Any]]:
-    """Avro fields of an IndexFileMeta."""
-    return [
-        {"name": "_INDEX_TYPE", "type": "string"},
-        {"name": "_FILE_NAME", "type": "string"},
-        {"name": "_FILE_SIZE", "type": "long"},
-        {"name": "_ROW_COUNT", "type": "long"},
-        {"name": "_DELETIONS_VECTORS_RANGES", **_nullable({"type": "array", "items": ["null", _RANGE]})},
-        {"name": "_EXTERNAL_PATH", **_nullable("string")},
-        {"name": "_GLOBAL_INDEX", **_nullable(_GLOBAL)},
-    ]
-
-
-_SCHEMA: Any = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "record",
-        "namespace": "org.apache.paimon.avro.generated",
-        "fields": [
-            {"name": "_VERSION", "type": "int"},
-            {"name": "_KIND", "type": "int"},
-            {"name": "_PARTITION", "type": "bytes"},
-            {"name": "_BUCKET", "type": "int"},
-            *file_fields(),
-        ],
-    }
+_FILE = (
+    "_INDEX_TYPE string, _FILE_NAME string, _FILE_SIZE long, _ROW_COUNT long, "
+    "_DELETIONS_VECTORS_RANGES ranges?, _EXTERNAL_PATH string?, _GLOBAL_INDEX global?"
 )
+
+
+def _record(name: str, text: str, namespace: str = "") -> dict[str, Any]:
+    """A record with the fields of an IndexFileMeta."""
+    ranges = avro.record("record__DELETIONS_VECTORS_RANGES", "f0 string, f1 int, f2 int, _CARDINALITY long?")
+    index = avro.record(
+        "record__GLOBAL_INDEX",
+        "_ROW_RANGE_START long, _ROW_RANGE_END long, _INDEX_FIELD_ID int, _EXTRA_FIELD_IDS ids?, "
+        "_INDEX_META bytes?, _SOURCE_META bytes?",
+        ids=avro.array("int"),
+    )
+    types = {"ranges": avro.array(["null", ranges]), "global": index}
+    return avro.record(name, text, namespace=namespace, **types)
+
+
+_ENTRY = f"_VERSION int, _KIND int, _PARTITION bytes, _BUCKET int, {_FILE}"
+_SCHEMA: Any = fastavro.parse_schema(_record("record", _ENTRY, NAMESPACE))
 
 _FIELDS = frozenset(f["name"] for f in _SCHEMA["fields"])
 
@@ -158,9 +124,9 @@ def file_of(r: Mapping[str, Any]) -> IndexFileMeta:
     )
 
 
-def file_message_fields() -> list[dict[str, Any]]:
-    """The fields of `file_message`, for messages between processes."""
-    return [*file_fields(), {"name": "carried", **_nullable("string")}]
+def file_message_schema() -> dict[str, Any]:
+    """The schema of `file_message`, for messages between processes."""
+    return _record("index", f"{_FILE}, carried string?")
 
 
 def file_message(f: IndexFileMeta) -> dict[str, Any]:

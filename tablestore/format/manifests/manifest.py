@@ -6,8 +6,9 @@ list. Field order and names are the format's; fields that an older writer left o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Any
 
 import fastavro
@@ -95,101 +96,62 @@ class ManifestFileMeta:
         return self.file_name, *self.extra_files
 
 
-def _nullable(kind: Any) -> dict[str, Any]:
-    return {"type": ["null", kind], "default": None}
-
-
 def _stats_schema(name: str) -> dict[str, Any]:
-    counts = {"type": "array", "items": ["null", "long"]}
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [
-            {"name": "_MIN_VALUES", "type": "bytes"},
-            {"name": "_MAX_VALUES", "type": "bytes"},
-            {"name": "_NULL_COUNTS", **_nullable(counts)},
-        ],
-    }
+    text = "_MIN_VALUES bytes, _MAX_VALUES bytes, _NULL_COUNTS counts?"
+    return avro.record(name, text, counts=avro.array(["null", "long"]))
 
 
-def file_schema(name: str = "record__FILE") -> dict[str, Any]:
+_FILE = (
+    "_FILE_NAME string, _FILE_SIZE long, _ROW_COUNT long, _MIN_KEY bytes, _MAX_KEY bytes, _KEY_STATS keys, "
+    "_VALUE_STATS values, _MIN_SEQUENCE_NUMBER long, _MAX_SEQUENCE_NUMBER long, _SCHEMA_ID long, _LEVEL int, "
+    "_EXTRA_FILES strings, _CREATION_TIME millis?, _DELETE_ROW_COUNT long?, _EMBEDDED_FILE_INDEX bytes?, "
+    "_FILE_SOURCE int?, _VALUE_STATS_COLS strings?, _EXTERNAL_PATH string?, _FIRST_ROW_ID long?, "
+    "_WRITE_COLS strings?"
+)
+
+
+def file_schema(name: str = "record__FILE", text: str = _FILE) -> dict[str, Any]:
     """The Avro record of a DataFileMeta."""
-    strings = {"type": "array", "items": "string"}
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [
-            {"name": "_FILE_NAME", "type": "string"},
-            {"name": "_FILE_SIZE", "type": "long"},
-            {"name": "_ROW_COUNT", "type": "long"},
-            {"name": "_MIN_KEY", "type": "bytes"},
-            {"name": "_MAX_KEY", "type": "bytes"},
-            {"name": "_KEY_STATS", "type": _stats_schema(f"{name}__KEY_STATS")},
-            {"name": "_VALUE_STATS", "type": _stats_schema(f"{name}__VALUE_STATS")},
-            {"name": "_MIN_SEQUENCE_NUMBER", "type": "long"},
-            {"name": "_MAX_SEQUENCE_NUMBER", "type": "long"},
-            {"name": "_SCHEMA_ID", "type": "long"},
-            {"name": "_LEVEL", "type": "int"},
-            {"name": "_EXTRA_FILES", "type": strings},
-            {"name": "_CREATION_TIME", **_nullable({"type": "long", "logicalType": "timestamp-millis"})},
-            {"name": "_DELETE_ROW_COUNT", **_nullable("long")},
-            {"name": "_EMBEDDED_FILE_INDEX", **_nullable("bytes")},
-            {"name": "_FILE_SOURCE", **_nullable("int")},
-            {"name": "_VALUE_STATS_COLS", **_nullable(strings)},
-            {"name": "_EXTERNAL_PATH", **_nullable("string")},
-            {"name": "_FIRST_ROW_ID", **_nullable("long")},
-            {"name": "_WRITE_COLS", **_nullable(strings)},
-        ],
-    }
+    return avro.record(
+        name,
+        text,
+        keys=_stats_schema(f"{name}__KEY_STATS"),
+        values=_stats_schema(f"{name}__VALUE_STATS"),
+        strings=avro.array("string"),
+        millis={"type": "long", "logicalType": "timestamp-millis"},
+    )
 
 
-_NAMESPACE = "org.apache.paimon.avro.generated"
+NAMESPACE = "org.apache.paimon.avro.generated"
 
 
 def _entry_schema(file: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "record",
-        "name": "record",
-        "namespace": _NAMESPACE,
-        "fields": [
-            {"name": "_VERSION", "type": "int"},
-            {"name": "_KIND", "type": "int"},
-            {"name": "_PARTITION", "type": "bytes"},
-            {"name": "_BUCKET", "type": "int"},
-            {"name": "_TOTAL_BUCKETS", "type": "int"},
-            {"name": "_FILE", "type": file},
-        ],
-    }
+    text = "_VERSION int, _KIND int, _PARTITION bytes, _BUCKET int, _TOTAL_BUCKETS int, _FILE file"
+    return avro.record("record", text, namespace=NAMESPACE, file=file)
 
 
 _FILE_SCHEMA = file_schema()
 ENTRY_SCHEMA: Any = fastavro.parse_schema(_entry_schema(_FILE_SCHEMA))
 LIST_SCHEMA: Any = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "record",
-        "namespace": _NAMESPACE,
-        "fields": [
-            {"name": "_VERSION", "type": "int"},
-            {"name": "_FILE_NAME", "type": "string"},
-            {"name": "_FILE_SIZE", "type": "long"},
-            {"name": "_NUM_ADDED_FILES", "type": "long"},
-            {"name": "_NUM_DELETED_FILES", "type": "long"},
-            {"name": "_PARTITION_STATS", "type": _stats_schema("record__PARTITION_STATS")},
-            {"name": "_SCHEMA_ID", "type": "long"},
-            {"name": "_MIN_BUCKET", **_nullable("int")},
-            {"name": "_MAX_BUCKET", **_nullable("int")},
-            {"name": "_MIN_LEVEL", **_nullable("int")},
-            {"name": "_MAX_LEVEL", **_nullable("int")},
-            {"name": "_MIN_ROW_ID", **_nullable("long")},
-            {"name": "_MAX_ROW_ID", **_nullable("long")},
-        ],
-    }
+    avro.record(
+        "record",
+        "_VERSION int, _FILE_NAME string, _FILE_SIZE long, _NUM_ADDED_FILES long, _NUM_DELETED_FILES long, "
+        "_PARTITION_STATS stats, _SCHEMA_ID long, _MIN_BUCKET int?, _MAX_BUCKET int?, _MIN_LEVEL int?, "
+        "_MAX_LEVEL int?, _MIN_ROW_ID long?, _MAX_ROW_ID long?",
+        namespace=NAMESPACE,
+        stats=_stats_schema("record__PARTITION_STATS"),
+    )
 )
 
 LIST_FIELDS = frozenset(f["name"] for f in LIST_SCHEMA["fields"])
 ENTRY_FIELDS = frozenset(f["name"] for f in ENTRY_SCHEMA["fields"])
 FILE_FIELDS = frozenset(f["name"] for f in _FILE_SCHEMA["fields"])
+
+
+_FILE_NAMES = tuple(f["name"] for f in _FILE_SCHEMA["fields"])  # in the order of the fields of DataFileMeta
+_LIST_NAMES = tuple(f["name"] for f in LIST_SCHEMA["fields"])[1:]  # in that of ManifestFileMeta
+_FILE_VALUES = attrgetter(*(f.name for f in fields(DataFileMeta) if f.name != "carried"))
+_LIST_VALUES = attrgetter(*(f.name for f in fields(ManifestFileMeta) if f.name != "carried"))
 
 
 def stats_record(stats: SimpleStats) -> dict[str, Any]:
@@ -199,75 +161,55 @@ def stats_record(stats: SimpleStats) -> dict[str, Any]:
 
 
 def _stats(record: Mapping[str, Any]) -> SimpleStats:
-    counts = record.get("_NULL_COUNTS")
     return SimpleStats(
-        record["_MIN_VALUES"] or EMPTY_ROW,
-        record["_MAX_VALUES"] or EMPTY_ROW,
-        None if counts is None else tuple(counts),
+        _row(record["_MIN_VALUES"]), _row(record["_MAX_VALUES"]), _tuple(record.get("_NULL_COUNTS"))
     )
 
 
-def _strings(value: Any) -> tuple[str, ...] | None:
+def _tuple(value: Any) -> tuple[Any, ...] | None:
     return None if value is None else tuple(value)
+
+
+def _row(value: bytes) -> bytes:
+    return value or EMPTY_ROW
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("_MIN_KEY", "_MAX_KEY"), _row),
+    **dict.fromkeys(("_KEY_STATS", "_VALUE_STATS", "_PARTITION_STATS"), _stats),
+    **dict.fromkeys(("_VALUE_STATS_COLS", "_WRITE_COLS"), _tuple),
+    "_EXTRA_FILES": lambda names: tuple(names or ()),
+    "_CREATION_TIME": avro.millis,
+}
+
+
+def _record(names: Sequence[str], cells: Iterable[Any]) -> dict[str, Any]:
+    """Values as the fields of an Avro record."""
+    return {
+        name: stats_record(v) if isinstance(v, SimpleStats) else list(v) if isinstance(v, tuple) else v
+        for name, v in zip(names, cells, strict=True)
+    }
+
+
+def _values(r: Mapping[str, Any], names: Sequence[str], required: int) -> list[Any]:
+    """The values of these fields of a record; of them so many are in records of every release."""
+    there = [*(r[name] for name in names[:required]), *map(r.get, names[required:])]
+    return [_READ[n](v) if n in _READ else v for n, v in zip(names, there, strict=True)]
 
 
 def file_record(f: DataFileMeta) -> dict[str, Any]:
     """A DataFileMeta as an Avro record."""
-    return {
-        "_FILE_NAME": f.file_name,
-        "_FILE_SIZE": f.file_size,
-        "_ROW_COUNT": f.row_count,
-        "_MIN_KEY": f.min_key,
-        "_MAX_KEY": f.max_key,
-        "_KEY_STATS": stats_record(f.key_stats),
-        "_VALUE_STATS": stats_record(f.value_stats),
-        "_MIN_SEQUENCE_NUMBER": f.min_sequence,
-        "_MAX_SEQUENCE_NUMBER": f.max_sequence,
-        "_SCHEMA_ID": f.schema_id,
-        "_LEVEL": f.level,
-        "_EXTRA_FILES": list(f.extra_files),
-        "_CREATION_TIME": f.creation_time_ms,
-        "_DELETE_ROW_COUNT": f.delete_count,
-        "_EMBEDDED_FILE_INDEX": f.embedded_index,
-        "_FILE_SOURCE": f.file_source,
-        "_VALUE_STATS_COLS": None if f.value_stats_cols is None else list(f.value_stats_cols),
-        "_EXTERNAL_PATH": f.external_path,
-        "_FIRST_ROW_ID": f.first_row_id,
-        "_WRITE_COLS": None if f.write_cols is None else list(f.write_cols),
-    }
+    return _record(_FILE_NAMES, _FILE_VALUES(f))
 
 
 def file_of(r: Mapping[str, Any]) -> DataFileMeta:
     """The DataFileMeta of an Avro record of any release."""
-    get = r.get
-    return DataFileMeta(
-        file_name=r["_FILE_NAME"],
-        file_size=r["_FILE_SIZE"],
-        row_count=r["_ROW_COUNT"],
-        min_key=r["_MIN_KEY"] or EMPTY_ROW,
-        max_key=r["_MAX_KEY"] or EMPTY_ROW,
-        key_stats=_stats(r["_KEY_STATS"]),
-        value_stats=_stats(r["_VALUE_STATS"]),
-        min_sequence=r["_MIN_SEQUENCE_NUMBER"],
-        max_sequence=r["_MAX_SEQUENCE_NUMBER"],
-        schema_id=r["_SCHEMA_ID"],
-        level=r["_LEVEL"],
-        extra_files=_strings(get("_EXTRA_FILES")) or (),
-        creation_time_ms=avro.millis(get("_CREATION_TIME")),
-        delete_count=get("_DELETE_ROW_COUNT"),
-        embedded_index=get("_EMBEDDED_FILE_INDEX"),
-        file_source=get("_FILE_SOURCE"),
-        value_stats_cols=_strings(get("_VALUE_STATS_COLS")),
-        external_path=get("_EXTERNAL_PATH"),
-        first_row_id=get("_FIRST_ROW_ID"),
-        write_cols=_strings(get("_WRITE_COLS")),
-    )
+    return DataFileMeta(*_values(r, _FILE_NAMES, 11))
 
 
 def file_message_schema(name: str = "file") -> dict[str, Any]:
     """The schema of `file_message`, for messages between processes."""
-    plain = file_schema(name)
-    return {**plain, "fields": [*plain["fields"], {"name": "carried", **_nullable("string")}]}
+    return file_schema(name, f"{_FILE}, carried string?")
 
 
 def file_message(f: DataFileMeta) -> dict[str, Any]:
@@ -348,18 +290,7 @@ def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
     records = (
         {
             "_VERSION": ENTRY_VERSION,
-            "_FILE_NAME": m.file_name,
-            "_FILE_SIZE": m.file_size,
-            "_NUM_ADDED_FILES": m.num_added,
-            "_NUM_DELETED_FILES": m.num_deleted,
-            "_PARTITION_STATS": stats_record(m.partition_stats),
-            "_SCHEMA_ID": m.schema_id,
-            "_MIN_BUCKET": m.min_bucket,
-            "_MAX_BUCKET": m.max_bucket,
-            "_MIN_LEVEL": m.min_level,
-            "_MAX_LEVEL": m.max_level,
-            "_MIN_ROW_ID": m.min_row_id,
-            "_MAX_ROW_ID": m.max_row_id,
+            **_record(_LIST_NAMES, _LIST_VALUES(m)),
             **dict(values(m.carried)),
         }
         for m in some
@@ -384,23 +315,8 @@ def decode_list(data: bytes, path: str) -> list[ManifestFileMeta]:
             counts = (r["_FILE_SIZE"], r["_NUM_ADDED_FILES"], r["_NUM_DELETED_FILES"])
             if not all(0 <= n <= MAX_COUNT for n in counts):
                 raise Corrupt(path, f"row {len(manifests)}: bytes, files added, files deleted are {counts}")
-            manifests.append(
-                ManifestFileMeta(
-                    file_name=r["_FILE_NAME"],
-                    file_size=r["_FILE_SIZE"],
-                    num_added=r["_NUM_ADDED_FILES"],
-                    num_deleted=r["_NUM_DELETED_FILES"],
-                    partition_stats=_stats(r["_PARTITION_STATS"]),
-                    schema_id=r["_SCHEMA_ID"],
-                    min_bucket=r.get("_MIN_BUCKET"),
-                    max_bucket=r.get("_MAX_BUCKET"),
-                    min_level=r.get("_MIN_LEVEL"),
-                    max_level=r.get("_MAX_LEVEL"),
-                    min_row_id=r.get("_MIN_ROW_ID"),
-                    max_row_id=r.get("_MAX_ROW_ID"),
-                    carried=fields_of(r, schema, LIST_FIELDS),
-                )
-            )
+            later = fields_of(r, schema, LIST_FIELDS)
+            manifests.append(replace(ManifestFileMeta(*_values(r, _LIST_NAMES, 6)), carried=later))
         except (KeyError, TypeError, AttributeError, TablestoreError) as e:
             if isinstance(e, Corrupt):
                 raise

@@ -8,7 +8,6 @@ wrote the file.
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt
-from tablestore.core.extras import available
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.avro.carried import from_text, to_text
+from tablestore.format.avro.container import by_polars
 from tablestore.format.manifests import manifest
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.format.result_tables import table_of
 
 _STRINGS = pa.large_list(pa.large_string())
 _COUNTS = pa.large_list(pa.int64())
@@ -241,19 +241,11 @@ def _read(schema: bytes, blocks: Sequence[AvroBlock]) -> pa.Table | None:
     Blocks are joined into one, which Polars reads ten times as fast as many small ones. The first block is
     repeated at the end: if it gives the same records again, every file had as many records as it said.
     """
-    polars = available(
-        "polars"
-    )  # imported here: it takes a quarter of a second, which small tables need not spend
-    if polars is None:
-        return None
     some = [b for b in blocks if b.rows]
     rows, mark = sum(b.rows for b in some), some[:1] if len(some) > 1 else []
     whole = AvroBlock(rows + sum(b.rows for b in mark), b"".join(b.data for b in (*some, *mark)))
-    try:
-        records = polars.read_avro(io.BytesIO(avro_blocks.joined(schema, [whole]))).to_arrow()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # damage may also raise a panic, which is not an Exception
+    records = by_polars(avro_blocks.joined(schema, [whole]))
+    if records is None:
         return None
     if records.num_rows != whole.rows or not records.slice(rows).equals(records.slice(0, whole.rows - rows)):
         return None
@@ -327,8 +319,7 @@ def _outside(names: pa.ChunkedArray) -> bool:
 def of(entries: Iterable[ManifestEntry]) -> pa.Table:
     """Entries as columns."""
     rows = [_row(e) for e in entries]
-    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return table_of(SCHEMA, rows)
 
 
 def _row(e: ManifestEntry) -> tuple[Any, ...]:
@@ -353,66 +344,26 @@ def _carried_text(e: ManifestEntry) -> str | None:
 def entries(table: pa.Table) -> list[ManifestEntry]:
     """The rows as objects."""
     columns = [c.to_pylist() for c in table.columns]
-    return [_entry(*row) for row in zip(*columns, strict=True)]
+    return [_entry(row) for row in zip(*columns, strict=True)]
 
 
-def _entry(
-    kind: int,
-    partition: bytes,
-    bucket: int,
-    total: int,
-    name: str,
-    size: int,
-    rows: int,
-    min_key: bytes,
-    max_key: bytes,
-    key_min: bytes,
-    key_max: bytes,
-    key_nulls: list[Any] | None,
-    value_min: bytes,
-    value_max: bytes,
-    value_nulls: list[Any] | None,
-    min_sequence: int,
-    max_sequence: int,
-    schema_id: int,
-    level: int,
-    extra: list[str] | None,
-    created: int | None,
-    deletes: int | None,
-    index: bytes | None,
-    source: int | None,
-    stats_cols: list[str] | None,
-    external: str | None,
-    first_row: int | None,
-    write_cols: list[str] | None,
-    carried: str | None,
-) -> ManifestEntry:
-    empty = manifest.EMPTY_ROW
+def _entry(row: tuple[Any, ...]) -> ManifestEntry:
+    empty, (kind, partition, bucket, total), carried = manifest.EMPTY_ROW, row[:4], row[-1]
     of_entry, of_file = map(from_text, json.loads(carried)) if carried else ((), ())
-    file = DataFileMeta(
-        name,
-        size,
-        rows,
-        min_key or empty,
-        max_key or empty,
-        SimpleStats(key_min or empty, key_max or empty, _tuple(key_nulls)),
-        SimpleStats(value_min or empty, value_max or empty, _tuple(value_nulls)),
-        min_sequence,
-        max_sequence,
-        schema_id,
-        level,
-        _tuple(extra) or (),
-        created,
-        deletes,
-        index,
-        source,
-        _tuple(stats_cols),
-        external,
-        first_row,
-        _tuple(write_cols),
+    least_key, greatest_key, low, high, nulls, lowest, highest, missing = row[7:15]
+    *numbers, extra_files = row[15:20]
+    fields = (
+        *row[4:7],
+        least_key or empty,
+        greatest_key or empty,
+        SimpleStats(low or empty, high or empty, _tuple(nulls)),
+        SimpleStats(lowest or empty, highest or empty, _tuple(missing)),
+        *numbers,
+        _tuple(extra_files) or (),
+        *[tuple(v) if isinstance(v, list) else v for v in row[20:-1]],
         of_file,
     )
-    return ManifestEntry(kind, partition or empty, bucket, total, file, of_entry)
+    return ManifestEntry(kind, partition or empty, bucket, total, DataFileMeta(*fields), of_entry)
 
 
 def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:

@@ -1,9 +1,15 @@
-"""`debezium-avro`: change events of Debezium in Avro, as Confluent's converter frames them.
+"""`debezium-avro`: change events of Debezium in Avro, as Confluent's converter frames them: read and written.
 
     byte 0: 0 · bytes 1 to 4: id of the schema in the registry, big-endian · the event in Avro
 
 The types of the schema say how values are written. Messages of one schema become one container, which Polars
 decodes as columns; fastavro decodes what Polars does not know, and says which message is bad.
+
+Events are written as Flink's `debezium-avro-confluent` writes them, whole columns at a time: before, after,
+op and kind, all unions with null: byte 0 for NULL, byte 2 before a value. `kind` is a field of ours: the kind
+of an update, which Flink's events do not tell. Types are Avro's logical ones, and carry Kafka Connect's
+names, by which Debezium's readers know them. Each column becomes the bytes of its values (`avro/encode.py`),
+and these are joined row by row.
 """
 
 from __future__ import annotations
@@ -11,27 +17,32 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt, SchemaMismatch
-from tablestore.core.extras import available
+from tablestore.core.errors import Corrupt, SchemaMismatch, Unsupported
+from tablestore.format import rowkind
+from tablestore.format.avro import blocks
 from tablestore.format.avro import blocks as avro_blocks
-from tablestore.format.avro import guard
+from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro.blocks import AvroBlock
+from tablestore.format.avro.container import by_polars
+from tablestore.format.data_format import plain_rows
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes
+from tablestore.format.messages.images import Changes, typed_rows
 from tablestore.format.messages.messages import Messages
 from tablestore.format.messages.registry_client import Registry, schema_text
-from tablestore.format.messages.rows import typed_rows
-from tablestore.format.types.data_type import DataField
+from tablestore.format.messages.row_json import require_writable
+from tablestore.format.types.data_type import DataField, DataType, time_unit
 
 _FRAME = 5
 _SIDES = ("before", "after", "op")
@@ -131,7 +142,7 @@ def record(registry: Registry, schema_id: int) -> Any:
     Unavailable as `schema_text` does."""
     text = schema_text(registry, schema_id)
     try:
-        guard.require_sound(text.encode(), "the schema")
+        blocks.require_sound(text.encode(), "the schema")
     except Corrupt as e:
         raise SchemaMismatch(str(e)) from None
     return _inlined(json.loads(text), {})
@@ -218,14 +229,11 @@ def sides_and_texts(event: dict[str, Any], bodies: Sequence[bytes], names: Seque
 
 def parts(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array]:
     """Fields of events without their frames. Raises SchemaMismatch where a body does not fit the schema."""
-    polars = available("polars")
-    columns = None if polars is None else _by_polars(polars, event, bodies, names)
+    columns = _by_polars(event, bodies, names)
     return _by_fastavro(event, bodies, names) if columns is None else columns
 
 
-def _by_polars(
-    polars: Any, event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]
-) -> list[pa.Array] | None:
+def _by_polars(event: dict[str, Any], bodies: Sequence[bytes], names: Sequence[str]) -> list[pa.Array] | None:
     """The fields; None where Polars fails, so that fastavro decodes them or says what is wrong.
 
     The messages are one block, with a mark behind each: where every mark is read as it was written, none was
@@ -233,12 +241,8 @@ def _by_polars(
     fields = [*event["fields"], {"name": _MARK_NAME, "type": "bytes"}]
     data = _MARK.join([*bodies, b""])
     schema = json.dumps(event | {"fields": fields}).encode()
-    try:
-        container = io.BytesIO(avro_blocks.joined(schema, [AvroBlock(len(bodies), data)]))
-        table = polars.read_avro(container, columns=[*names, _MARK_NAME]).to_arrow()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # it may also raise a panic, which is not an Exception
+    table = by_polars(avro_blocks.joined(schema, [AvroBlock(len(bodies), data)]), [*names, _MARK_NAME])
+    if table is None:
         return None
     if table.num_rows != len(bodies) or not pc.all(pc.equal(table.column(_MARK_NAME), _MARK[1:])).as_py():
         return None
@@ -273,3 +277,110 @@ def _plain(values: pa.Array) -> pa.Array:
     if pa.types.is_large_string(t) or pa.types.is_string_view(t) or pa.types.is_dictionary(t):
         return values.cast(pa.string())
     return values
+
+
+KIND = "kind"
+_RECORD = "org.apache.flink.avro.generated.record"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NULL, _THERE = b"\x00", b"\x02"
+_PLAIN = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "int",
+    "SMALLINT": "int",
+    "INT": "int",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+}
+_STAMPS = {
+    "ms": ("timestamp-millis", "io.debezium.time.Timestamp"),
+    "us": ("timestamp-micros", "io.debezium.time.MicroTimestamp"),
+    "ns": ("timestamp-nanos", "io.debezium.time.NanoTimestamp"),
+}
+_OPS = {
+    rowkind.INSERT: b"\x02\x02c" + _NULL,
+    rowkind.UPDATE_BEFORE: b"\x02\x02d" + b"\x02\x04-U",
+    rowkind.UPDATE_AFTER: b"\x02\x02c" + b"\x02\x04+U",
+    rowkind.DELETE: b"\x02\x02d" + _NULL,
+}
+
+
+def require_avro(columns: Sequence[DataField]) -> None:
+    """Raise Unsupported naming the first column that no Avro message can hold."""
+    require_writable(columns)
+    for f in columns:
+        if not _NAME.fullmatch(f.name):
+            raise Unsupported(
+                f"column {f.name!r} in Avro messages", "names there are letters, digits and _; rename it"
+            )
+        if f.type.root == "ROW":
+            require_avro(f.type.children)
+
+
+def event_schema(columns: Sequence[DataField]) -> str:
+    """The schema of events of rows with these columns, as JSON."""
+    sides = [
+        {"name": side, "type": ["null", _record_schema(f"{_RECORD}_{side}", columns)], "default": None}
+        for side in ("before", "after")
+    ]
+    texts = [{"name": name, "type": ["null", "string"], "default": None} for name in ("op", KIND)]
+    return json.dumps({"type": "record", "name": _RECORD, "fields": [*sides, *texts]})
+
+
+def _record_schema(name: str, columns: Sequence[DataField]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [_field_schema(f, name) for f in columns]}
+
+
+def _field_schema(f: DataField, within: str) -> dict[str, Any]:
+    avro_type = _nullable_type(f.type, f"{within}_{f.name}")
+    return {"name": f.name, "type": avro_type, **({"default": None} if f.type.nullable else {})}
+
+
+def _nullable_type(t: DataType, name: str) -> Any:
+    return ["null", _type_schema(t, name)] if t.nullable else _type_schema(t, name)
+
+
+def _type_schema(t: DataType, name: str) -> Any:
+    if t.root in _PLAIN:
+        return _PLAIN[t.root]
+    if t.is_string or t.is_binary:
+        return "string" if t.is_string else "bytes"
+    if t.root == "DECIMAL":
+        named = {"scale": str(t.scale), "connect.decimal.precision": str(t.precision)}
+        decimal = {"type": "bytes", "logicalType": "decimal", "precision": t.precision, "scale": t.scale}
+        connect = "org.apache.kafka.connect.data.Decimal"
+        return {**decimal, "connect.name": connect, "connect.parameters": named}
+    if t.root == "DATE":
+        return {"type": "int", "logicalType": "date", "connect.name": "io.debezium.time.Date"}
+    if t.root == "TIME":
+        return {"type": "int", "logicalType": "time-millis", "connect.name": "io.debezium.time.Time"}
+    if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        logical, connect = _STAMPS[time_unit(t.precision)]
+        return {"type": "long", "logicalType": logical, "connect.name": connect}
+    if t.root == "ROW":
+        return _record_schema(name, t.children)
+    if t.root == "ARRAY":
+        return {"type": "array", "items": _nullable_type(t.element, name)}
+    raise Unsupported(f"{t} columns in messages")
+
+
+def avro_events(
+    kinds: pa.Array, rows: pa.RecordBatch, columns: Sequence[DataField], schema_id: int
+) -> pa.BinaryArray:
+    """An event for each row, with these columns in their order, framed with the id of their schema."""
+    frame = b"\x00" + schema_id.to_bytes(4, "big")
+    retracts = pa.array(rowkind.retracts(kinds.to_numpy(zero_copy_only=False)))
+    before = pc.if_else(retracts, pa.scalar(frame + _THERE), pa.scalar(frame + _NULL + _THERE))
+    after = [
+        (_NULL if kind in (rowkind.UPDATE_BEFORE, rowkind.DELETE) else b"") + op for kind, op in _OPS.items()
+    ]
+    behind = pa.array(after, pa.binary()).take(kinds)
+    plain = plain_rows(rows.select([f.name for f in columns]), columns)
+    values = [_binary(avro_encode.column(c, f.type)) for c, f in zip(plain.columns, columns, strict=True)]
+    return pc.binary_join_element_wise(before, *values, behind, b"")
+
+
+def _binary(runs: avro_encode.Runs) -> pa.BinaryArray:
+    offsets = np.concatenate([[0], np.cumsum(runs.lengths)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(runs.data)]
+    return pa.Array.from_buffers(pa.binary(), len(runs.lengths), buffers)

@@ -21,10 +21,9 @@ import pyarrow.compute as pc
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format.messages import json_text
 from tablestore.format.messages.encodings import PRECISE, TEXT, Encoding
-from tablestore.format.messages.images import Changes, merged
+from tablestore.format.messages.images import Changes, merged, require_image, typed_rows
 from tablestore.format.messages.messages import Messages
-from tablestore.format.messages.rows import require_image, typed_rows
-from tablestore.format.types.data_type import DataField
+from tablestore.format.types.data_type import DataField, time_unit
 
 _HINT = "; the source must log whole rows (REPLICA IDENTITY FULL, binlog_row_image=FULL)"
 _UNITS = {
@@ -67,8 +66,7 @@ class Handling:
             return fixed.get(self.time)
         if f.type.root == "TIME" and self.time == "adaptive_time_microseconds":
             return "us"
-        precision = f.type.precision
-        return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
+        return time_unit(f.type.precision)
 
 
 @dataclass(frozen=True)

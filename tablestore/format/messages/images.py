@@ -1,16 +1,20 @@
-"""Rows before and after a change → rows with their kinds, in the order of the changes. Pure. Used by all
-formats and by `cdc.source`."""
+"""Rows before and after a change, of texts or plain values → rows of the columns' types with their kinds, in
+the order of the changes. Pure. Used by all formats and by `cdc.source`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Unsupported
+from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.format.messages.encodings import Encoding, typed
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from tablestore.format.types.data_type import DataField
 
 _OPS = ("c", "r", "d", "u")
 
@@ -53,3 +57,25 @@ def merged(ops: pa.Array, before: pa.RecordBatch, after: pa.RecordBatch) -> Chan
     both = pa.Table.from_batches([before.take(pa.array(old)), after.take(pa.array(new))])
     rows = both.take(pa.array(order)).combine_chunks().to_batches()[0]
     return Changes(rows, pa.array(kinds[order].astype(np.int8)))
+
+
+def typed_rows(changes: Changes, columns: Sequence[DataField], encodings: Sequence[Encoding]) -> Changes:
+    """The changes with the columns' types. Raises SchemaMismatch naming a column that a value does not fit,
+    or that is NOT NULL and has none."""
+    arrays = []
+    for array, f, encoding in zip(changes.rows.columns, columns, encodings, strict=True):
+        arrays.append(typed(array, f, encoding))
+        if not f.type.nullable and arrays[-1].null_count:
+            raise SchemaMismatch(f"column {f.name!r} is NOT NULL and has no value")
+    schema = pa.schema([f.arrow for f in columns])
+    if not columns:
+        return changes
+    return Changes(pa.RecordBatch.from_arrays(arrays, schema=schema), changes.kinds)
+
+
+def require_image(ops: pa.Array, of_ops: Sequence[str], image: pa.Array, side: str, hint: str = "") -> None:
+    """Raise SchemaMismatch where a change of these ops lacks its row."""
+    lacks = pc.and_(pc.is_in(ops, pa.array(list(of_ops))), image.is_null())
+    if pc.any(lacks).as_py():
+        op = ops[pc.index(lacks, True).as_py()]
+        raise SchemaMismatch(f"a change with op {op.as_py()!r} has no {side!r}{hint}")

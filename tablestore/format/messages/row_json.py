@@ -1,4 +1,5 @@
-"""Rows → JSON objects as Flink's `json` format writes them, whole columns at a time.
+"""Rows ⇄ JSON objects as Flink's `json` format has them, whole columns at a time: each message is a row, one
+object; a message without a value is none.
 
 Decimals are numbers with all their digits, dates and times are texts as in SQL, bytes are base64, numbers
 that JSON does not have ("NaN", "Infinity") are texts. `encodings.typed` reads all of it back.
@@ -7,6 +8,7 @@ that JSON does not have ("NaN", "Infinity") are texts. `encodings.typed` reads a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,10 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import Unsupported
 from tablestore.core.extras import required
+from tablestore.format.messages import json_text
+from tablestore.format.messages.encodings import Encoding
+from tablestore.format.messages.images import Changes, inserted, typed_rows
+from tablestore.format.messages.messages import Messages
 from tablestore.format.types.data_type import DataField, DataType
 
 _SPECIAL = r'["\\\x00-\x1f\x7f]'
@@ -74,7 +80,7 @@ def _values(values: pa.Array, t: DataType) -> pa.StringArray:
     if t.is_string:
         return _quoted(values.cast(pa.string()))
     if t.is_binary:
-        return _between('"', _base64(values), '"')
+        return _between('"', _by_duckdb("SELECT to_base64(v) FROM kept", values.cast(pa.binary())), '"')
     if t.root == "ROW":
         children = [pc.struct_field(values, [i]) for i in range(len(t.children))]
         objects = _object(children, t.children, len(values))
@@ -114,12 +120,25 @@ def _quoted(texts: pa.Array) -> pa.StringArray:
     return pc.replace_with_mask(plain, special.fill_null(False), escaped)
 
 
-def _base64(values: pa.Array) -> pa.StringArray:
-    return _by_duckdb("SELECT to_base64(v) FROM kept", values.cast(pa.binary()))
-
-
 def _by_duckdb(query: str, values: pa.Array) -> pa.StringArray:
     duckdb = required("duckdb", by="messages in JSON")
     with duckdb.connect(":memory:", config={"threads": 1, "enable_external_access": False}) as connection:
         connection.register("kept", pa.table({"v": values}))
         return connection.sql(query).to_arrow_table().column(0).combine_chunks().cast(pa.string())
+
+
+@dataclass(frozen=True)
+class PlainJson:
+    """Rows as JSON objects."""
+
+    columns: tuple[DataField, ...]
+    appends: bool = True
+
+    def of(self, columns: tuple[DataField, ...]) -> PlainJson:
+        return replace(self, columns=columns)
+
+    def decode(self, messages: Messages) -> Changes:
+        texts = messages.values.drop_null()
+        objects = json_text.parsed(texts, json_text.shape(self.columns))
+        rows = json_text.images(objects, self.columns, texts, lambda message, _: message)
+        return typed_rows(inserted(rows), self.columns, [Encoding()] * len(self.columns))

@@ -116,7 +116,15 @@ def of(array: pa.Array, t: DataType) -> pa.Array:
     if t.root in ("FLOAT", "DOUBLE"):
         return _float_text(array)
     if t.root == "DECIMAL":
-        return _decimal_text(array, t)
+        whole = pa.decimal128(38, 0)
+        unscaled = pa.Array.from_buffers(whole, len(array), array.buffers(), -1, array.offset)
+        text = unscaled.cast(pa.string())
+        if not t.scale:
+            return text
+        digits = pc.utf8_lpad(pc.utf8_ltrim(text, characters="-"), t.scale + 1, padding="0")
+        sign = pc.if_else(pc.starts_with(text, "-"), "-", "")
+        point, tail = pc.utf8_slice_codeunits(digits, 0, -t.scale), pc.utf8_slice_codeunits(digits, -t.scale)
+        return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, point, ""), tail, ".")
     if t.root == "TIME":
         return _clock_text(array, t.precision)
     if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
@@ -138,18 +146,6 @@ def _clock_text(array: pa.Array, precision: int) -> pa.Array:
     text = array.cast(pa.string())  # HH:MM:SS.mmm
     text = pc.replace_substring_regex(text, pattern=r"(\.\d+?)0+$", replacement=r"\1")
     return pc.utf8_slice_codeunits(text, 0, 8 + (1 + precision if precision else 0))
-
-
-def _decimal_text(array: pa.Array, t: DataType) -> pa.Array:
-    whole = pa.decimal128(38, 0)
-    unscaled = pa.Array.from_buffers(whole, len(array), array.buffers(), -1, array.offset)
-    text = unscaled.cast(pa.string())
-    if not t.scale:
-        return text
-    digits = pc.utf8_lpad(pc.utf8_ltrim(text, characters="-"), t.scale + 1, padding="0")
-    sign = pc.if_else(pc.starts_with(text, "-"), "-", "")
-    point, tail = pc.utf8_slice_codeunits(digits, 0, -t.scale), pc.utf8_slice_codeunits(digits, -t.scale)
-    return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, point, ""), tail, ".")
 
 
 def shortest(array: pa.Array) -> pa.Array:
@@ -219,7 +215,12 @@ def parsed(array: pa.Array, target: DataType) -> pa.Array:
         refuse_where(pc.and_(array.is_valid(), pc.invert(pc.or_(true, false))), array, target)
         return pc.if_else(array.is_valid(), true, pa.scalar(None, pa.bool_()))
     if target.root in ("FLOAT", "DOUBLE"):
-        return _floats(array, target)
+        text = pc.utf8_trim_whitespace(array)
+        _matching(text, _FLOAT, target)
+        text = pc.replace_substring_regex(text, pattern=r"^([+-]?[0-9.].*)[fFdD]$", replacement=r"\1")
+        text = pc.replace_substring_regex(text, pattern="Infinity", replacement="inf")
+        text = pc.replace_substring_regex(text, pattern=r"^[+-]?NaN$", replacement="nan")
+        return text.cast(to_arrow(target))
     if target.root == "DECIMAL":
         return to_decimal(array, target)
     if target.root in ("DATE", "TIME"):
@@ -245,15 +246,6 @@ def _integers(array: pa.Array, target: DataType) -> pa.Array:
     low, high = (pa.scalar(Decimal(n), wide.type) for n in (-limit, limit - 1))
     refuse_where(pc.or_(pc.less(wide, low), pc.greater(wide, high)), array, target)
     return wide.cast(to_arrow(target))
-
-
-def _floats(array: pa.Array, target: DataType) -> pa.Array:
-    text = pc.utf8_trim_whitespace(array)
-    _matching(text, _FLOAT, target)
-    text = pc.replace_substring_regex(text, pattern=r"^([+-]?[0-9.].*)[fFdD]$", replacement=r"\1")
-    text = pc.replace_substring_regex(text, pattern="Infinity", replacement="inf")
-    text = pc.replace_substring_regex(text, pattern=r"^[+-]?NaN$", replacement="nan")
-    return text.cast(to_arrow(target))
 
 
 def _whole(parts: pa.StructArray, name: str, absent: int) -> np.ndarray:

@@ -16,42 +16,26 @@ import pyarrow as pa
 from tablestore.core.env import Env
 from tablestore.core.quantities import many
 
-LIGHT = {
-    "bg": "#ffffff",
-    "panel": "#f6f7f9",
-    "line": "#e2e5e9",
-    "line2": "#848c96",
-    "ink": "#1f2328",
-    "ink2": "#57606a",
-    "ink3": "#67707a",
-    "append": "#2470b3",
-    "compact": "#b04e03",
-    "overwrite": "#5c1a70",
-    "analyze": "#67707a",
-    "ok": "#0b7a5e",
-    "warn": "#8a5a00",
-    "warn-tint": "#fff5d9",
-    "err": "#b3261e",
-    "err-tint": "#fdeceb",
+_COLOURS = {  # on a light ground, on a dark one
+    "bg": ("#ffffff", "#111111"),
+    "panel": ("#f6f7f9", "#1a1c1f"),
+    "line": ("#e2e5e9", "#31353b"),
+    "line2": ("#848c96", "#777f89"),
+    "ink": ("#1f2328", "#e8ebef"),
+    "ink2": ("#57606a", "#a9b1bb"),
+    "ink3": ("#67707a", "#8f98a3"),
+    "append": ("#2470b3", "#6fb0ea"),
+    "compact": ("#b04e03", "#f2994a"),
+    "overwrite": ("#5c1a70", "#f0d0fa"),
+    "analyze": ("#67707a", "#98a1ac"),
+    "ok": ("#0b7a5e", "#45c09a"),
+    "warn": ("#8a5a00", "#f0c24b"),
+    "warn-tint": ("#fff5d9", "#2e2610"),
+    "err": ("#b3261e", "#ff8a80"),
+    "err-tint": ("#fdeceb", "#361b1a"),
 }
-DARK = {
-    "bg": "#111111",
-    "panel": "#1a1c1f",
-    "line": "#31353b",
-    "line2": "#777f89",
-    "ink": "#e8ebef",
-    "ink2": "#a9b1bb",
-    "ink3": "#8f98a3",
-    "append": "#6fb0ea",
-    "compact": "#f2994a",
-    "overwrite": "#f0d0fa",
-    "analyze": "#98a1ac",
-    "ok": "#45c09a",
-    "warn": "#f0c24b",
-    "warn-tint": "#2e2610",
-    "err": "#ff8a80",
-    "err-tint": "#361b1a",
-}
+LIGHT = {name: light for name, (light, _) in _COLOURS.items()}
+DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 _UI = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
 _CODE = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 LONGEST = 200  # characters of one text from data

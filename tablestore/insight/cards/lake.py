@@ -42,28 +42,22 @@ def _line(name: str, opened: Callable[[str], Store]) -> list[TextCell]:
     try:
         store = opened(name)
         latest = store.snapshots.latest()
-        if latest is None:
-            return [
-                TextCell(name),
-                TextCell(table.kind(store), colour="ink2"),
-                TextCell("–", True),
-                TextCell("–", True),
-                TextCell(""),
-            ]
-        rows = "–" if latest.total_record_count is None else f"{latest.total_record_count:,}"
-        when = f"{latest.commit_kind} {html.moment(store.env, latest.time_millis)}"
+        rows = snapshot = "–"
+        when = ""
+        if latest is not None:
+            rows = "–" if latest.total_record_count is None else f"{latest.total_record_count:,}"
+            snapshot, when = (
+                f"#{latest.id}",
+                f"{latest.commit_kind} {html.moment(store.env, latest.time_millis)}",
+            )
+        kind = TextCell(table.kind(store), colour="ink2")
         return [
             TextCell(name),
-            TextCell(table.kind(store), colour="ink2"),
+            kind,
             TextCell(rows, True),
-            TextCell(f"#{latest.id}", True),
+            TextCell(snapshot, True),
             TextCell(when, colour="ink2"),
         ]
     except (TablestoreError, OSError, ValueError) as e:
-        return [
-            TextCell(name),
-            TextCell(f"✕ {type(e).__name__}: {e}", colour="err", wraps=True),
-            TextCell(""),
-            TextCell(""),
-            TextCell(""),
-        ]
+        error = TextCell(f"✕ {type(e).__name__}: {e}", colour="err", wraps=True)
+        return [TextCell(name), error, *[TextCell("")] * 3]

@@ -29,18 +29,17 @@ from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.check.data import DataCheck
 from tablestore.insight.check.findings import CHANGES, STATISTICS, Findings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
-from tablestore.insight.check.levels import live_once
-from tablestore.insight.check.live_files import LiveEntries, uncollected
+from tablestore.insight.check.live_files import LiveEntries, NeededFiles, uncollected
 from tablestore.insight.check.log_check import LogCheck
 from tablestore.insight.check.metadata_reader import EntryCache, MetadataReader
-from tablestore.insight.check.needed_files import NeededFiles
-from tablestore.insight.check.schemas import readable_schemas
 from tablestore.insight.check.states import (
     check_counts,
     check_identifiers,
     check_kind,
     check_layout,
+    live_once,
     numbered_at_once,
+    readable_schemas,
     rows_of,
 )
 from tablestore.io.paths import join

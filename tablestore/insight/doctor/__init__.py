@@ -13,10 +13,17 @@ from functools import partial
 
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.doctor import changes, layout, logs, retention, rows
-from tablestore.insight.doctor.calls import MendingCall, look
+from tablestore.insight.doctor import changes, layout, retention, rows
 from tablestore.insight.doctor.facts import Facts, Limits
-from tablestore.insight.doctor.finding import SEVERITIES, Diagnosis, Finding, RuleOutcome, RuleResult
+from tablestore.insight.doctor.finding import (
+    SEVERITIES,
+    Diagnosis,
+    Finding,
+    MendingCall,
+    RuleOutcome,
+    RuleResult,
+    look,
+)
 from tablestore.meta.expired import is_missing
 from tablestore.meta.store import Store
 from tablestore.read.scan import time_travel
@@ -60,9 +67,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("consumers", retention.consumers),
     ("tags", retention.tags),
     ("manifests", retention.manifests),
-    ("log", logs.embedded_log),
-    ("topic", logs.topic),
-    ("tiering", logs.untiered_rows),
+    ("log", changes.embedded_log),
+    ("topic", changes.topic),
+    ("tiering", changes.untiered_rows),
 )
 
 

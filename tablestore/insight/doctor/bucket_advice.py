@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.core import quantities, rich
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import hashing
+from tablestore.format.result_tables import result_schema
 from tablestore.format.schema import TableSchema
 from tablestore.write.routing import row_buckets
 
@@ -24,17 +25,9 @@ CANDIDATES = tuple(n for n in range(1, RESIDUES + 1) if RESIDUES % n == 0)
 GUIDANCE = (200_000_000, 1 << 30)  # Paimon's: 200 MB to 1 GB a bucket
 _MOST_PARTITIONS = 4_096
 _HEAVY = 0.5  # of the target: a share that one value may have before a note names it
-_SCHEMA = pa.schema(
-    {
-        "buckets": pa.int32(),
-        "mean_bytes": pa.int64(),
-        "largest_bytes": pa.int64(),
-        "skew": pa.float64(),
-        "empty": pa.int32(),
-        "typical_bytes": pa.int64(),
-        "verdict": pa.string(),
-        "proposed": pa.bool_(),
-    }
+_SCHEMA = result_schema(
+    "buckets int32, mean_bytes int64, largest_bytes int64, skew double, empty int32, "
+    "typical_bytes int64, verdict string, proposed bool"
 )
 
 

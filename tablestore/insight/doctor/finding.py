@@ -1,38 +1,68 @@
 """Findings of the doctor with their evidence and the calls that mend them, and what was looked at.
 
-A `Diagnosis` has a line with numbers for each rule, also when nothing is wrong. Immutable values; made by
-`insight.doctor.diagnose`, shown by `inspect.doctor()`.
+A `Diagnosis` has a line with numbers for each rule, also when nothing is wrong. A call names a verb of
+`Table` with plain values, so no text is evaluated to carry it out, and the text that is shown says the same.
+Immutable values; made by `insight.doctor.diagnose`, shown by `inspect.doctor()`, carried out by `Table.mend`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
-from tablestore.insight.doctor.calls import MendingCall, python
-from tablestore.insight.doctor.facts import Limits
+from tablestore.core.quantities import many
+from tablestore.format.result_tables import result_schema, table_of
+from tablestore.insight.doctor.facts import Facts, Limits
+
+_NAMED = 8  # buckets that a call names one by one
+
+
+def where(facts: Facts, places: Sequence[int]) -> str:
+    """The first place and how many more there are."""
+    more = len(places) - 1
+    return facts.name(places[0]) + (f" and {many(more, 'more bucket')}" if more else "")
+
+
+def compact_call(facts: Facts, places: Sequence[int], **mode: bool) -> tuple[MendingCall, ...]:
+    """`table.compact(full=True, partition='dt=1', bucket=3)`: no wider than the places, if they are few.
+    `mode` is full=True, until_quiet=True or nothing."""
+    named: dict[str, Any] = dict(mode)
+    partitions = {facts.places.partition[p] for p in places}
+    if len(partitions) == 1 and facts.schema.partition_keys:
+        named["partition"] = facts.store.partition_text(partitions.pop())
+        partitions = {b""}
+    buckets = sorted(int(facts.places.bucket[p]) for p in places)
+    if len(partitions) == 1 and facts.options.bucket != 1 and facts.keyed:
+        if len(buckets) == 1:
+            named["bucket"] = buckets[0]
+        elif len(buckets) <= _NAMED and len(buckets) < len(facts.places):
+            named["bucket"] = buckets
+    return (MendingCall("compact", keywords=named),)
+
+
+def set_call(**options: object) -> tuple[MendingCall, ...]:
+    """`table.alter(ts.set_options({'write-only': 'false'}))`; names with `_` for `-`."""
+    return (MendingCall("set_options", ({k.replace("_", "-"): str(v) for k, v in options.items()},)),)
+
+
+def size(n: int) -> str:
+    """Bytes in words."""
+    return quantities.size(int(n))
+
 
 Severity = Literal["risk", "slow", "waste", "note"]
 SEVERITIES: tuple[Severity, ...] = ("risk", "slow", "waste", "note")
 Evidence = Mapping[str, int | float | str]  # numbers, and names, by what they are
 _WIDTH = 100
-_SCHEMA = pa.schema(
-    {
-        "kind": pa.string(),
-        "severity": pa.string(),
-        "where": pa.string(),
-        "what": pa.string(),
-        "evidence": pa.string(),
-        "remedy": pa.string(),
-        "mends": pa.bool_(),
-        "asks": pa.string(),
-    }
+_SCHEMA = result_schema(
+    "kind string, severity string, where string, what string, evidence string, remedy string, "
+    "mends bool, asks string"
 )
 
 
@@ -150,9 +180,7 @@ class Diagnosis:
             (f.kind, f.severity, f.where, f.what, json.dumps(dict(f.evidence)), f.remedy, f.mends, f.asks)
             for f in self.findings
         ]
-        columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
-        return pa.table(arrays, schema=_SCHEMA)
+        return table_of(_SCHEMA, rows)
 
     def __repr__(self) -> str:
         return self.text
@@ -172,3 +200,58 @@ def _shown(key: str, value: int | float | str) -> str:
     if key.endswith("bytes"):
         return quantities.size(int(value))
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+Verb = Literal[
+    "compact",
+    "set_options",
+    "reset_options",
+    "rescale",
+    "expire_snapshots",
+    "compact_manifests",
+    "remove_orphans",
+    "consumers.delete",
+    "tags.delete",
+    "log.repair",
+    "look",
+]
+_ALTERS: tuple[Verb, ...] = ("set_options", "reset_options")
+
+
+@dataclass(frozen=True, slots=True)
+class MendingCall:
+    """`table.<verb>(*arguments, **keywords)`, with `options` for this use only. The argument of "look" is
+    Python that shows what to decide by."""
+
+    verb: Verb
+    arguments: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def alters(self) -> bool:
+        """Whether it changes the schema, so that later calls need the altered table."""
+        return self.verb in _ALTERS
+
+    @property
+    def step(self) -> str:
+        """What is called on the table: `compact(full=True)`, `alter(ts.set_options({…}))`."""
+        values = [repr(v) for v in self.arguments] + [f"{k}={v!r}" for k, v in self.keywords.items()]
+        call = f"{self.verb}({', '.join(values)})"
+        if self.alters:
+            return f"alter(ts.{call})"
+        return f"with_options({dict(self.options)!r}).{call}" if self.options else call
+
+
+def python(calls: Sequence[MendingCall]) -> str:
+    """The calls as one Python expression over `table` and `ts`."""
+    if calls[0].verb == "look":
+        return str(calls[0].arguments[0])
+    if all(c.alters for c in calls[:-1]):
+        return ".".join(["table", *(c.step for c in calls)])
+    return f"({', '.join(f'table.{c.step}' for c in calls)})"
+
+
+def look(text: str) -> MendingCall:
+    """A call that changes nothing: Python that shows what to decide by."""
+    return MendingCall("look", (text,))

@@ -9,10 +9,20 @@ from __future__ import annotations
 import numpy as np
 
 from tablestore.core.options.table_options import MergeEngine
-from tablestore.insight.doctor.calls import MendingCall, look
+from tablestore.core.quantities import many
 from tablestore.insight.doctor.facts import Facts, added
-from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
-from tablestore.insight.doctor.words import compact_call, count, set_call, size, where
+from tablestore.insight.doctor.finding import (
+    Evidence,
+    Finding,
+    MendingCall,
+    RuleOutcome,
+    Severity,
+    compact_call,
+    look,
+    set_call,
+    size,
+    where,
+)
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import append_compaction
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
@@ -29,19 +39,19 @@ def sorted_runs(facts: Facts) -> RuleOutcome:
         return RuleOutcome("append table: files are not merged")
     places, trigger, stop = facts.places, facts.trigger, facts.rules.stop_trigger
     largest = int(places.runs.max(initial=0))
-    many = np.flatnonzero((facts.backlog >= max(trigger, 2)) | (places.runs > facts.limits.runs))
+    crowded = np.flatnonzero((facts.backlog >= max(trigger, 2)) | (places.runs > facts.limits.runs))
     if facts.rules.leveled:  # a level may be over its target with level 0 empty
-        many = np.flatnonzero(places.runs > 1)
-    many = many[np.argsort(-places.runs[many], kind="stable")].tolist()
+        crowded = np.flatnonzero(places.runs > 1)
+    crowded = crowded[np.argsort(-places.runs[crowded], kind="stable")].tolist()
     line = (
-        f"{largest} in the fullest of {count(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
+        f"{largest} in the fullest of {many(len(places), 'bucket')}, trigger {trigger}, stop trigger {stop}"
     )
-    looked = {p: facts.decision(p) for p in many[: facts.limits.decisions]}
+    looked = {p: facts.decision(p) for p in crowded[: facts.limits.decisions]}
     due = [p for p, decision in looked.items() if decision.unit is not None]
     idle = [p for p in looked if p not in due and places.runs[p] > facts.limits.runs]
-    more = len(many) - len(looked)
+    more = len(crowded) - len(looked)
     if due and more:
-        due += [p for p in many[len(looked) :] if facts.backlog[p] > trigger]
+        due += [p for p in crowded[len(looked) :] if facts.backlog[p] > trigger]
     findings = [_due(facts, due, looked[due[0]])] if due else []
     findings += [_idle(facts, idle, looked[idle[0]])] if idle else []
     if not findings and len(places):  # why no compaction runs is a question, too
@@ -65,7 +75,7 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
         "rule": worst.reason.rule,
         "sum": worst.reason.text,
     }
-    what = f"{count(runs, 'sorted run')} to merge in every read; {_why(facts)}"
+    what = f"{many(runs, 'sorted run')} to merge in every read; {_why(facts)}"
     severity: Severity = "slow" if left or facts.options.write_only else "risk"
     mode = "full" if trigger > facts.limits.runs else "until_quiet"
     call = compact_call(facts, due, **{mode: True})
@@ -77,7 +87,7 @@ def _why(facts: Facts) -> str:
     last = facts.last_compaction
     since = f"the last COMPACT snapshot is {last}"
     if last is None:
-        since = f"no COMPACT among the last {count(len(facts.commits), 'snapshot')}"
+        since = f"no COMPACT among the last {many(len(facts.commits), 'snapshot')}"
     if facts.options.write_only:
         return f"option write-only leaves compaction to a job of its own; {since}"
     return f"the writers since did not compact (Spark tasks, other engines); {since}"
@@ -92,7 +102,7 @@ def _idle(facts: Facts, idle: list[int], worst: Decision) -> Finding:
         "buckets": len(idle),
         "bytes": int(places.size[idle].sum()),
     }
-    runs = count(int(places.runs[idle[0]]), "sorted run")
+    runs = many(int(places.runs[idle[0]]), "sorted run")
     what = f"{runs}, and no rule asks for a compaction: {worst.reason.text}"
     call = compact_call(facts, idle, full=True)
     return Finding("sorted runs", "slow", where(facts, idle), what, call, evidence)
@@ -110,7 +120,7 @@ def small_files(facts: Facts) -> RuleOutcome:
     small_bytes = added(facts.group[small], facts.sizes[small], len(facts.places))
     saved = number - -(-small_bytes // target)
     ill = np.flatnonzero(saved >= facts.limits.small_files)
-    line = f"{int(small.sum()):,} of {count(len(live), 'file')} below {size(below)}"
+    line = f"{int(small.sum()):,} of {many(len(live), 'file')} below {size(below)}"
     line += f", {int(saved.max(initial=0)):,} of one bucket could be saved" if len(live) else ""
     if not facts.keyed and len(live):
         line += f"; {facts.name(int(number.argmax()))}: {_append_reason(facts, int(number.argmax()))}"
@@ -128,7 +138,7 @@ def small_files(facts: Facts) -> RuleOutcome:
     alone = facts.keyed and bool((facts.places.runs[ill] == 1).any())
     call = (MendingCall("rescale", (options.bucket,)),) if alone else compact_call(facts, ill, full=True)
     enough = int(-(-small_bytes[ill[0]] // target))
-    what = f"{count(int(number[ill[0]]), 'small file')} where {enough:,} would do"
+    what = f"{many(int(number[ill[0]]), 'small file')} where {enough:,} would do"
     mends = not alone or options.bucket > 0
     asks = _REWRITTEN if alone else ""
     finding = Finding("small files", "slow", where(facts, ill), what, call, evidence, mends, asks)
@@ -295,7 +305,7 @@ def partition_skew(facts: Facts) -> RuleOutcome:
 def write_stalls(facts: Facts) -> RuleOutcome:
     """Writers that waited for compaction, at fewer runs than the stop trigger allows now."""
     stalled = [r for r in facts.records if r.stalled]
-    line = f"{count(len(stalled), 'wait')} for compaction in {count(len(facts.commits), 'commit')}"
+    line = f"{many(len(stalled), 'wait')} for compaction in {many(len(facts.commits), 'commit')}"
     again = [r for r in stalled if stalls.backlog(r) > facts.rules.stop_trigger]
     if len(again) < facts.limits.stalls:
         return RuleOutcome(line)

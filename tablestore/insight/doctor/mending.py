@@ -12,8 +12,7 @@ from textwrap import indent
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.doctor.calls import MendingCall
-from tablestore.insight.doctor.finding import Diagnosis, Finding
+from tablestore.insight.doctor.finding import Diagnosis, Finding, MendingCall
 from tablestore.insight.doctor.repair import Repair
 from tablestore.meta.store import Store
 

@@ -3,26 +3,97 @@
 The rules of `check` say what is broken and who needs it. The newest sound snapshot becomes the newest, as by
 a rollback. Snapshots below a damaged one go, since ids must follow one another; those that can be read get a
 tag each. A snapshot file is made again from a tag that kept it. Schemas go only where nothing that stays
-needs them. What rows do not need costs no snapshot: `repair_beside`. A branch without a sound state goes as a
-whole. Every data file is read once, as `check` reads it: a loss of power can leave one in full length that
-holds zeros. Plans only; `verbs.recovery` carries them out.
+needs them. A branch without a sound state goes as a whole. Every data file is read once, as `check` reads it:
+a loss of power can leave one in full length that holds zeros.
+
+What is beside the rows costs no snapshot. Indexes of files and hash indexes are made again from the rows.
+Checksums are put aside: nobody knows any more what was written. Statistics are left out of the snapshots that
+name them. Changes cannot be made again: streams must not pass over them, so the snapshots up to there go, and
+tags keep their rows. Plans only; `table.rebuilding` and `verbs.recovery` carry them out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tablestore.core.errors import Corrupt, NotFound, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.check import Violation, examine
-from tablestore.insight.doctor.repair_beside import Beside
+from tablestore.insight.check.findings import (
+    BESIDE,
+    CHANGES,
+    CHECKSUMS,
+    FILE_INDEXES,
+    HASH_INDEXES,
+    STATISTICS,
+)
 from tablestore.io.paths import join
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.log import Log
 from tablestore.meta import consumers, positions, refs
 from tablestore.meta.store import Store
+
+
+@dataclass
+class DamageBeside:
+    """What is damaged beside the rows of a branch: paths of `file_indexes`, `hash_indexes` and `checksums`,
+    names of the snapshots and tags (`snapshot-7`, `tag-v1`) whose `statistics` are, the newest snapshot whose
+    `changes` are. Among `hash_indexes` are index manifests that name these alone."""
+
+    file_indexes: set[str] = field(default_factory=set)
+    hash_indexes: set[str] = field(default_factory=set)
+    checksums: set[str] = field(default_factory=set)
+    statistics: set[str] = field(default_factory=set)
+    changes: int | None = None
+
+    def take(self, path: str, holders: Collection[str], gone: Collection[str]) -> bool:
+        """Add what `holders` lack, but for those that are `gone`; False if rows need it."""
+        if not holders or not all(h.startswith(BESIDE) for h in holders):
+            return False
+        for holder in holders:
+            name = holder.rpartition(" of ")[2]
+            if name in gone:
+                continue
+            if holder.startswith(FILE_INDEXES):
+                self.file_indexes.add(path)
+            elif holder.startswith(HASH_INDEXES):
+                self.hash_indexes.add(path)
+            elif holder.startswith(CHECKSUMS):
+                self.checksums.add(path)
+            elif holder.startswith(STATISTICS):
+                self.statistics.add(name)
+            elif holder.startswith(CHANGES):
+                self.changes = max(self.changes or 0, int(name.rpartition("-")[2]))
+        return True
+
+    def __bool__(self) -> bool:
+        """Whether something is to be made again before files are put aside."""
+        return bool(self.file_indexes or self.hash_indexes or self.statistics or self.changes is not None)
+
+    @property
+    def rebuilt(self) -> list[str]:
+        """As texts what is made again."""
+        texts = [f"{name} without its statistics" for name in sorted(self.statistics)]
+        texts += [f"{path} from the rows of its file" for path in sorted(self.file_indexes)]
+        return texts + [f"{path} from the keys of its bucket" for path in sorted(self.hash_indexes)]
+
+    @property
+    def lost(self) -> list[str]:
+        """As texts what is given up."""
+        texts = [
+            f"{path}: its data file is read unverified until a compaction writes it anew"
+            for path in sorted(self.checksums)
+        ]
+        if self.statistics:
+            names = ", ".join(sorted(self.statistics))
+            texts.append(f"statistics of {names}: analyze() makes new ones")
+        if self.changes is not None:
+            last = f"changes up to snapshot {self.changes}"
+            texts.append(f"{last}: streams that have not read them start again; its rows are not concerned")
+        return texts
+
 
 INTERRUPTED, LOG = "I13", "I14"
 _UNREADABLE = ("I1", "I2", "I9")  # of a snapshot or tag: its rows cannot be read
@@ -42,7 +113,7 @@ class RepairPlan:
     restored: dict[int, refs.Tag] = field(default_factory=dict)
     tagged: dict[str, Snapshot] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
-    beside: Beside = field(default_factory=Beside)
+    beside: DamageBeside = field(default_factory=DamageBeside)
     passed: int | None = None
     """The newest snapshot, where its changes are lost: an empty commit comes on top of it first."""
     unfinished: list[Violation] = field(default_factory=list)
@@ -323,7 +394,7 @@ def _positions_lost(store: Store, later: list[int], newest: int) -> list[str]:
     for snapshot_id in later:
         try:
             snapshot = store.snapshots.get(snapshot_id)
-            after |= _committed_by(snapshot)
+            after |= positions.of(snapshot) if positions.is_ours(snapshot) else {}
         except TablestoreError:
             texts = [f"streams of commits go back to where snapshot {newest} has them, and commit again"]
     try:
@@ -340,10 +411,6 @@ def _positions_lost(store: Store, later: list[int], newest: int) -> list[str]:
     return texts
 
 
-def _committed_by(snapshot: Snapshot) -> dict[str, positions.Position]:
-    return positions.of(snapshot) if positions.is_ours(snapshot) else {}
-
-
 def _next_of_consumers(store: Store) -> dict[str, int]:
     next_snapshots = {}
     for name in consumers.names(store):
@@ -354,10 +421,10 @@ def _next_of_consumers(store: Store) -> dict[str, int]:
     return next_snapshots
 
 
-def _set_hints(plan: RepairPlan, known: list[int], going: list[int]) -> None:
+def _set_hints(plan: RepairPlan, snapshot_ids: list[int], going: list[int]) -> None:
     """LATEST and EARLIEST as they must be, where they name no snapshot that stays."""
     store = plan.store
-    stay = sorted((set(known) - set(going)) | plan.restored.keys())
+    stay = sorted((set(snapshot_ids) - set(going)) | plan.restored.keys())
     stay = [i for i in stay if store.paths.snapshot(i) not in plan.aside or i in plan.restored]
     for name, value in (("EARLIEST", stay[0]), ("LATEST", stay[-1])) if stay else ():
         path = join(store.paths.snapshot_dir, name)

@@ -8,10 +8,9 @@ import numpy as np
 
 from tablestore.core import quantities
 from tablestore.core.errors import NotFound
-from tablestore.insight.doctor.calls import MendingCall
+from tablestore.core.quantities import many
 from tablestore.insight.doctor.facts import Facts, gone_bytes
-from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome
-from tablestore.insight.doctor.words import count, size
+from tablestore.insight.doctor.finding import Evidence, Finding, MendingCall, RuleOutcome, size
 from tablestore.meta import changelogs, expiry_rules, positions, refs
 from tablestore.meta import consumers as stored
 
@@ -23,7 +22,7 @@ def snapshots(facts: Facts) -> RuleOutcome:
     holder = positions.holder(facts.store.snapshots, facts.snapshot)
     end = min([allowed, *(b.first for b in facts.consumer_bounds), *([] if holder is None else [holder])])
     over = [i for i in ids if i < end]
-    line = f"{count(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
+    line = f"{many(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
     if holder is not None and allowed - holder >= facts.limits.kept_snapshots:
         return RuleOutcome(line, (_kept_by_positions(facts, holder, allowed),))
     if len(over) < facts.limits.kept_snapshots:
@@ -106,7 +105,7 @@ def consumers(facts: Facts) -> RuleOutcome:
     moved = stored.names(facts.store)
     age = facts.options.consumer_expiration_ms
     limit = facts.limits.consumer_ms if age is None else min(age, facts.limits.consumer_ms)
-    line = f"{count(len(places), 'consumer')}, the farthest behind waits for snapshot {min(places.values())}"
+    line = f"{many(len(places), 'consumer')}, the farthest behind waits for snapshot {min(places.values())}"
     findings = []
     for name, after in sorted((b.name, b.first) for b in facts.consumer_bounds):
         kept = sum(after <= i < end for i in facts.snapshot_ids)
@@ -119,7 +118,7 @@ def consumers(facts: Facts) -> RuleOutcome:
             "kept_bytes": _bytes_between(facts, after + 1, end),
             "idle": quantities.duration(idle),
         }
-        what = f"has not moved for {quantities.duration(idle)} and keeps {count(kept, 'snapshot')}"
+        what = f"has not moved for {quantities.duration(idle)} and keeps {many(kept, 'snapshot')}"
         call = (MendingCall("consumers.delete", (name,)),)
         asks = f"the stream {name} loses its place: if it ever comes back, it starts anew"
         findings.append(
@@ -145,7 +144,7 @@ def tags(facts: Facts) -> RuleOutcome:
         call = (MendingCall("tags.delete", (tag.name,)),)
         asks = f"the state of snapshot {tag.snapshot.id} can no longer be read under this name"
         findings.append(Finding("tag", "waste", f"tag {tag.name}", what, call, evidence, asks=asks))
-    line = f"{count(len(facts.tags), 'tag')}; one keeps {size(largest)} that no snapshot needs"
+    line = f"{many(len(facts.tags), 'tag')}; one keeps {size(largest)} that no snapshot needs"
     line += f", of the {len(looked)} oldest" if len(looked) < len(facts.tags) else ""
     return RuleOutcome(line, tuple(findings))
 
@@ -172,12 +171,12 @@ def manifests(facts: Facts) -> RuleOutcome:
     entries = sum(m.num_added + m.num_deleted for m in manifests)
     dead = entries - live
     total = sum(m.file_size for m in manifests)
-    line = f"{count(len(manifests), 'manifest')} of {size(total)}"
-    line += f", {entries:,} entries for {count(live, 'live file')}"
+    line = f"{many(len(manifests), 'manifest')} of {size(total)}"
+    line += f", {entries:,} entries for {many(live, 'live file')}"
     enough = 2 * total // facts.options.manifest_target_bytes
-    many = len(manifests) > facts.limits.manifests and len(manifests) > enough
+    crowded = len(manifests) > facts.limits.manifests and len(manifests) > enough
     stale = dead > facts.limits.dead_entries and dead > live
-    if not (many or stale):
+    if not (crowded or stale):
         return RuleOutcome(line)
     evidence: Evidence = {
         "manifests": len(manifests),
@@ -186,7 +185,9 @@ def manifests(facts: Facts) -> RuleOutcome:
         "live_files": live,
         "merge_min_count": facts.options.manifest_merge_min_count,
     }
-    what = "many small manifests, opened by each plan" if many else "most entries are of files that are gone"
+    what = (
+        "many small manifests, opened by each plan" if crowded else "most entries are of files that are gone"
+    )
     call = (MendingCall("compact_manifests"),)
     return RuleOutcome(line, (Finding("manifests", "slow", "manifest", what, call, evidence),))
 
@@ -206,7 +207,7 @@ def left_overs(facts: Facts, *, listing: bool) -> RuleOutcome:
         for status in facts.store.io.list(folder):
             if not status.is_dir and status.name not in named and status.modified_ms < before:
                 number, total = number + 1, total + status.size
-    line = f"{count(number, 'file')} in {count(len(facts.places), 'bucket')}"
+    line = f"{many(number, 'file')} in {many(len(facts.places), 'bucket')}"
     if not number:
         return RuleOutcome(line)
     evidence: Evidence = {"files": number, "bytes": total}

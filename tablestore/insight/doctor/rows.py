@@ -9,12 +9,20 @@ import pyarrow.compute as pc
 
 from tablestore.core import quantities
 from tablestore.core.options.table_options import MergeEngine
+from tablestore.core.quantities import many
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
-from tablestore.insight.doctor.calls import MendingCall
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.finding import Evidence, Finding, RuleOutcome, Severity
-from tablestore.insight.doctor.words import compact_call, count, set_call, where
+from tablestore.insight.doctor.finding import (
+    Evidence,
+    Finding,
+    MendingCall,
+    RuleOutcome,
+    Severity,
+    compact_call,
+    set_call,
+    where,
+)
 from tablestore.lsm.merge.record_expiry import RecordExpire
 
 _WITH_STATISTICS = set_call(**{"metadata.stats-mode": "truncate(16)"})
@@ -28,7 +36,7 @@ def tombstones(facts: Facts) -> RuleOutcome:
     deletes, rows = int(places.deletes.sum()), int(places.rows.sum())
     unknown = facts.live.table.column("delete_count").null_count
     line = f"{deletes:,} of {rows:,} rows are deletes"
-    line += f"; {count(unknown, 'file')} do not say" if unknown else ""
+    line += f"; {many(unknown, 'file')} do not say" if unknown else ""
     ill = np.flatnonzero(
         (places.deletes >= limits.deleted_rows) & (places.deletes > limits.deleted_share * places.rows)
     )
@@ -67,7 +75,7 @@ def deletion_vectors(facts: Facts) -> RuleOutcome:
     for partition, bucket, rows in marked:
         if (partition, bucket) in number:
             gone[number[partition, bucket]] += rows
-    line = f"{int(gone.sum()):,} of {int(facts.places.rows.sum()):,} rows in {count(len(marked), 'file')}"
+    line = f"{int(gone.sum()):,} of {int(facts.places.rows.sum()):,} rows in {many(len(marked), 'file')}"
     ill = np.flatnonzero((gone >= limits.deleted_rows) & (gone > limits.deleted_share * facts.places.rows))
     if not len(ill):
         return RuleOutcome(line)
@@ -99,7 +107,7 @@ def waiting_rows(facts: Facts) -> RuleOutcome:
         "bytes": total,
         "oldest": quantities.duration(age),
     }
-    what = f"{count(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
+    what = f"{many(rows, 'row')} in postponed buckets, which no reader sees before a compaction"
     finding = Finding("waiting rows", severity, "bucket-postpone", what, (MendingCall("compact"),), evidence)
     return RuleOutcome(f"{rows:,} wait", (finding,))
 
@@ -110,7 +118,7 @@ def pending_lookups(facts: Facts) -> RuleOutcome:
     if not (facts.keyed and options.needs_lookup):
         return RuleOutcome("readers need no lookups")
     files = int(places.level0.sum())
-    line = f"{count(files, 'file')} of level 0 wait for their lookup"
+    line = f"{many(files, 'file')} of level 0 wait for their lookup"
     allowed = options.lookup_max_interval if options.lookup_compact.value == "gentle" else 0
     ill = np.flatnonzero(places.level0 > allowed)
     if not len(ill):
@@ -127,7 +135,7 @@ def pending_lookups(facts: Facts) -> RuleOutcome:
         "buckets": len(ill),
         "write_only": str(options.write_only).lower(),
     }
-    what = f"{count(rows, 'row')} not looked up yet: "
+    what = f"{many(rows, 'row')} not looked up yet: "
     what += "batch readers do not see them" if hidden else "their changes are not published yet"
     severity: Severity = "risk" if hidden else "slow"
     rounds = {"until_quiet": True} if facts.rules.leveled else {}  # a fuller level goes before level 0
@@ -145,7 +153,7 @@ def expired_rows(facts: Facts) -> RuleOutcome:
         return RuleOutcome("no files")
     now = facts.store.env.now_ms() // 1000
     ill = np.array([expire.expired(e.file, facts.store.schema_of, now) for e in facts.live])
-    line = f"{int(ill.sum()):,} of {count(len(ill), 'file')} hold a row past its time"
+    line = f"{int(ill.sum()):,} of {many(len(ill), 'file')} hold a row past its time"
     share = float(facts.sizes[ill].sum() / max(int(facts.sizes.sum()), 1))
     if not ill.any() or share <= facts.limits.deleted_share:
         return RuleOutcome(line)
@@ -165,7 +173,7 @@ def statistics(facts: Facts) -> RuleOutcome:
     stored = pc.list_value_length(live.column("value_stats_cols"))
     without = pc.or_(pc.equal(pc.fill_null(nulls, 0), 0), pc.equal(pc.fill_null(stored, -1), 0))
     missing = without.to_numpy(zero_copy_only=False)
-    line = f"{int((~missing).sum()):,} of {count(len(missing), 'file')} have them"
+    line = f"{int((~missing).sum()):,} of {many(len(missing), 'file')} have them"
     if int(missing.sum()) * 2 <= len(missing):
         return RuleOutcome(line)
     evidence: Evidence = {
@@ -202,7 +210,7 @@ def mixed_formats(facts: Facts) -> RuleOutcome:
         "of_files": len(other),
         "wanted": options.file_format,
     }
-    what = f"{count(int(other.sum()), 'file')} of a format that the options no longer ask for ({line})"
+    what = f"{many(int(other.sum()), 'file')} of a format that the options no longer ask for ({line})"
     finding = Finding("mixed formats", "note", "table", what, (_anew(facts),), evidence, facts.keyed)
     return RuleOutcome(line, (finding,))
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import stats
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
 from tablestore.meta import statistics
@@ -21,18 +22,10 @@ from tablestore.read.scan.refusal import bounds_text
 
 PARTS = 12
 """Parts of equal width between the bounds of a column of numbers, for which rows are estimated."""
-COLUMNS = pa.schema(
-    {
-        "column": pa.string(),
-        "type": pa.string(),
-        "rows": pa.int64(),
-        "nulls": pa.int64(),
-        "distinct": pa.int64(),
-        "distinct_most": pa.int64(),
-        "min": pa.string(),
-        "max": pa.string(),
-        "spread": pa.list_(pa.float64()),
-    }
+COLUMNS = result_schema(
+    "column string, type string, rows int64, nulls int64, distinct int64, distinct_most int64, "
+    "min string, max string, spread spread",
+    spread=pa.list_(pa.float64()),
 )
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE")
 _PLACED = (*_WHOLE, "FLOAT", "DOUBLE")
@@ -57,8 +50,7 @@ def column_facts(plan: Plan, names: Sequence[str]) -> pa.Table:
         most = _most(whole, field)
         counts = whole.rows, whole.null_count, distinct.get(name), most
         rows.append((name, str(field.type), *counts, *bounds, _spread(parts, whole, field)))
-    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, COLUMNS, strict=True)], schema=COLUMNS)
+    return table_of(COLUMNS, rows)
 
 
 def _of_files(plan: Plan) -> Iterator[tuple[int, dict[str, ColumnStats]]]:

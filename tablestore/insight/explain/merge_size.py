@@ -245,14 +245,11 @@ class _Overlap:
         self._shares: tuple[np.ndarray, np.ndarray] | None = None
         self._sampled = model.sample_of(self._files)
         self._possible = whole_keys(_ends(files), types)
-        self.meets = self._any_meet()
-        self.masked = None if self._sampled is None else self._sampled[0].masked(self._files)
-        self.all_read = self.masked == 0
-
-    def _any_meet(self) -> bool:
         order = np.lexsort((self._high, self._low))
         low, high = self._low[order], np.maximum.accumulate(self._high[order])
-        return bool((low[1:] <= high[:-1]).any())
+        self.meets = bool((low[1:] <= high[:-1]).any())
+        self.masked = None if self._sampled is None else self._sampled[0].masked(self._files)
+        self.all_read = self.masked == 0
 
     @property
     def _keys(self) -> float | None:

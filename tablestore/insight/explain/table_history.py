@@ -1,20 +1,20 @@
-"""A table's history as events: what each snapshot did to each bucket, from delta manifests.
+"""A table's history as events: what each snapshot did to each bucket, one value each, from delta manifests.
 
 Starts at the oldest snapshot there is; what was live before it comes first, as BASE events. Reads the deltas
-of some hundred snapshots at a time and no data file. Used by inspection and by replays of the simulator.
+of some hundred snapshots at a time and no data file. Events are added up by `insight.inspect.amplification`,
+and carried out again, as it was or under other options, by `insight.simulator`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.explain.bucket_history import BASE, BucketEvent
 from tablestore.meta import compaction_history
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
@@ -131,3 +131,71 @@ def _by_bucket(entries: Entries) -> dict[_Place, _Delta]:
         delta = deltas[entry.partition, entry.bucket]
         (delta.added if entry.kind == ADD else delta.deleted).append(entry.file)
     return deltas
+
+
+BASE = "BASE"  # kind of the event that gives what was live before the first snapshot looked at
+
+
+@dataclass(frozen=True, slots=True)
+class BucketEvent:
+    """What one snapshot did to one bucket.
+
+    `kind` is the snapshot's, or BASE. APPEND and OVERWRITE put new files into `flushed` and what they
+    replaced into `before`; COMPACT takes `before` away for `after`, a moved file being in both with its two
+    levels. `records` are the picks of a COMPACT as the engine kept them, in order; none where others
+    compacted.
+    """
+
+    snapshot: int
+    time_ms: int
+    kind: str
+    partition: str
+    bucket: int
+    flushed: tuple[DataFileMeta, ...] = ()
+    before: tuple[DataFileMeta, ...] = ()
+    after: tuple[DataFileMeta, ...] = ()
+    changelog: tuple[DataFileMeta, ...] = ()
+    records: tuple[CompactionRecord, ...] = ()
+    user: str = ""
+    identifier: int = 0
+    schema_id: int = 0
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The bucket: partition as text, number."""
+        return self.partition, self.bucket
+
+    @property
+    def record(self) -> CompactionRecord | None:
+        """The last of `records`, None if there are none."""
+        return self.records[-1] if self.records else None
+
+    @property
+    def moved(self) -> frozenset[str]:
+        """Names of the files of a compaction that only changed their level."""
+        return frozenset(f.file_name for f in self.before) & frozenset(f.file_name for f in self.after)
+
+    @property
+    def rewritten(self) -> tuple[DataFileMeta, ...]:
+        """Files that a compaction read and replaced."""
+        moved = self.moved
+        return tuple(f for f in self.before if f.file_name not in moved) if self.kind == COMPACT else ()
+
+    @property
+    def written(self) -> tuple[DataFileMeta, ...]:
+        """Files that a compaction wrote, moved ones left out."""
+        moved = self.moved
+        return tuple(f for f in self.after if f.file_name not in moved) if self.kind == COMPACT else ()
+
+
+def flushes(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+    """The new files of one commit by the flush that wrote them, oldest first: files of one flush share a span
+    of sequence numbers, those of the next come after it."""
+    groups: list[list[DataFileMeta]] = []
+    end = None
+    for file in sorted(files, key=lambda f: (f.min_sequence, f.max_sequence)):
+        if end is None or file.min_sequence > end:
+            groups.append([])
+        groups[-1].append(file)
+        end = file.max_sequence if end is None else max(end, file.max_sequence)
+    return [tuple(files) for files in groups]

@@ -6,8 +6,7 @@ who would read the table wrongly, by a rule base of readers (`inspect.readers()`
 
 from __future__ import annotations
 
-from tablestore.insight.health.measure import health
-from tablestore.insight.health.readers import readers
-from tablestore.insight.health.verdict import BUCKETS, STATES, Health, verdict
+from tablestore.insight.health.measure import BUCKETS, STATES, Health, health, verdict
+from tablestore.insight.health.reader_rules import readers
 
 __all__ = ["BUCKETS", "STATES", "Health", "health", "readers", "verdict"]

@@ -1,8 +1,10 @@
-"""The rule base of readers: which engines and versions read which tables wrongly, and what helps.
+"""The rule base of readers: which engines and versions read which tables wrongly, and what helps; and the
+rules applied to a snapshot (`inspect.readers()`).
 
 A `ReaderRule` is a reader, a trait of the table, what the reader then gives, the cure and the source: the
-thread, or the test of ours that makes such a table and reads it so. No rule is here without a source. Pure
-data; `readers` applies it.
+thread, or the test of ours that makes such a table and reads it so. No rule is here without a source. The
+answer is a `Diagnosis` as the doctor's: a finding for each rule that speaks, a line for each reader that no
+rule speaks against. Metadata only.
 """
 
 from __future__ import annotations
@@ -11,9 +13,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tablestore.insight.doctor.calls import MendingCall, look
-from tablestore.insight.doctor.facts import Facts
+from tablestore.format.snapshot import Snapshot
+from tablestore.insight.doctor.facts import Facts, Limits
+from tablestore.insight.doctor.finding import (
+    SEVERITIES,
+    Diagnosis,
+    Finding,
+    MendingCall,
+    RuleResult,
+    Severity,
+    look,
+)
 from tablestore.insight.health import reader_traits as traits
+from tablestore.meta.store import Store
+from tablestore.read.scan import time_travel
 
 Gives = Literal["wrong rows", "stale rows", "an error"]
 
@@ -303,3 +316,31 @@ RULES: tuple[ReaderRule, ...] = (
         mends=False,
     ),
 )
+
+
+def readers(store: Store, snapshot: Snapshot | None) -> Diagnosis:
+    """What each reader would make of `snapshot`, those first that give wrong or stale rows without a word."""
+    name = store.paths.root
+    if snapshot is None:
+        return Diagnosis(
+            name, None, (), (RuleResult("readers", "no snapshot yet: nothing to read"),), readers=True
+        )
+    facts = Facts(store, snapshot, Limits())
+    with time_travel.expiring(store, snapshot.id), store.manifests.naming_rows():
+        findings = [f for f in (_finding(facts, rule) for rule in RULES) if f is not None]
+    spoken = [f.where for f in findings]
+    tried = [RuleResult(str(r), r.known, spoken.count(str(r))) for r in READERS]
+    findings.sort(key=lambda f: SEVERITIES.index(f.severity))
+    return Diagnosis(name, snapshot.id, tuple(findings), tuple(tried), readers=True)
+
+
+def _finding(facts: Facts, rule: ReaderRule) -> Finding | None:
+    why = rule.why(facts)
+    if not why:
+        return None
+    mends = rule.mends and facts.keyed
+    calls = THROUGH if rule.mends and not mends else rule.calls
+    severity: Severity = "note" if rule.gives == "an error" else "risk"
+    what = f"{rule.gives}: {rule.what} ({why})"
+    evidence = {"source": rule.source}
+    return Finding(rule.name, severity, str(rule.reader), what, calls, evidence, mends=mends)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from tablestore.core.options.table_options import MergeEngine
+from tablestore.core.quantities import many
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.types.data_type import DataType
 from tablestore.insight.doctor.facts import Facts
-from tablestore.insight.doctor.words import count
 from tablestore.meta import refs
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
@@ -28,7 +28,7 @@ def unmerged(facts: Facts) -> str:
     """Buckets of several sorted runs, whose keys a reader has to merge."""
     several = int((facts.places.runs > 1).sum()) if facts.keyed else 0
     total = len(facts.places)
-    return f"several sorted runs in {several:,} of {count(total, 'bucket')}" if several else ""
+    return f"several sorted runs in {several:,} of {many(total, 'bucket')}" if several else ""
 
 
 def unmerged_parts(facts: Facts) -> str:
@@ -60,13 +60,13 @@ def hidden(facts: Facts) -> str:
     left_out = facts.keyed and leaves_out and not options.merge_on_read
     rows = int(facts.waiting.numbers("row_count").sum())
     rows += int(files.numbers("row_count").sum()) if left_out else 0
-    return f"{count(rows, 'row')} wait for a compaction" if rows else ""
+    return f"{many(rows, 'row')} wait for a compaction" if rows else ""
 
 
 def deletes(facts: Facts) -> str:
     """Rows of kind -D or -U in data files."""
     rows = int(facts.places.deletes.sum())
-    return f"{count(rows, 'stored row')} only say that others are gone" if rows else ""
+    return f"{many(rows, 'stored row')} only say that others are gone" if rows else ""
 
 
 def vectors(facts: Facts) -> str:
@@ -78,7 +78,7 @@ def vectors(facts: Facts) -> str:
         if e.file.index_type == DELETION_VECTORS
         for r in e.file.dv_ranges or ()
     ]
-    return f"{count(sum(masks), 'row')} masked in {count(len(masks), 'file')}" if masks else ""
+    return f"{many(sum(masks), 'row')} masked in {many(len(masks), 'file')}" if masks else ""
 
 
 def wide_vectors(facts: Facts) -> str:
@@ -106,8 +106,8 @@ def other_files(facts: Facts) -> str:
     kept |= _names(live_entries(t.snapshot) for t in facts.tags[:limit])
     kept |= _names(b.manifests.live_entries(b.snapshots.latest()) for b in _branches(facts)[:limit])
     others, changes = len(kept - _names([facts.live])), len(_names(facts.changelogs))
-    parts = [f"{count(others, 'file')} of other snapshots, tags or branches"] if others else []
-    parts += [count(changes, "changelog file")] if changes else []
+    parts = [f"{many(others, 'file')} of other snapshots, tags or branches"] if others else []
+    parts += [many(changes, "changelog file")] if changes else []
     return ", ".join(parts)
 
 
@@ -166,14 +166,14 @@ def iceberg_behind(facts: Facts) -> str:
         return ""
     levels = facts.live.numbers("level")
     lower = int((levels < facts.options.num_levels - 1).sum())
-    return f"{lower:,} of {count(len(levels), 'file')} lie below the top level" if lower else ""
+    return f"{lower:,} of {many(len(levels), 'file')} lie below the top level" if lower else ""
 
 
 def _columns(facts: Facts, form: str, wanted: Callable[[DataType], bool]) -> str:
     """The columns of such a type, if a live file has this format."""
     names = [f.name for f in facts.schema.fields if wanted(f.type)]
     files = len(_of_format(facts, form)) if names else 0
-    return f"{', '.join(names)} in {count(files, f'{form.upper()} file')}" if files else ""
+    return f"{', '.join(names)} in {many(files, f'{form.upper()} file')}" if files else ""
 
 
 def _of_format(facts: Facts, form: str) -> Entries:

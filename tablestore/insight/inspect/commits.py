@@ -1,23 +1,32 @@
-"""`inspect.commits()`: what each snapshot changed, added up from its delta manifest.
+"""`inspect.commits()`: what each snapshot changed, added up from its delta manifest; `inspect.compactions()`:
+every compaction that the table has had, with its reason and its bytes.
 
-Sums of a delta never change, so they are kept by the name of its list, and so are the rows; the manifests of
-some hundred snapshots are read and decoded together. Memory: a row a snapshot. Not thread-safe. Used by
-`Inspect`.
+What is known of a table's snapshots is neither read nor made again: a refresh costs the new ones. A
+snapshot's file never changes, but a rollback gives its id to another: size and time of each file in the
+listing say whether it is the same. Sums of a delta are kept by the name of its list; the manifests of some
+hundred snapshots are read and decoded together. Compactions come from live snapshots and from
+`meta.compaction_history`, which keeps what expired ones did; those of other engines have no strategy, rule or
+duration; their explanation is what our rules say of the same files. Memory: the snapshots, and the rows. Not
+thread-safe. Used by `Inspect`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tablestore.core.errors import NotFound
 from tablestore.format.manifests.manifest import ADD
+from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.columns import COMMITS, made
-from tablestore.insight.inspect.snapshot_cache import SnapshotCache, SnapshotRows
+from tablestore.insight.explain import foreign_compactions as foreign
+from tablestore.insight.inspect.columns import COMMITS, compactions_table
+from tablestore.meta import compaction_history
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
@@ -44,7 +53,7 @@ class CommitSums:
         new = [s for s in snapshots if s.delta_manifest_list not in self._known]
         for at in range(0, len(new), _AT_ONCE):
             self._add_up(new[at : at + _AT_ONCE])
-        return made(COMMITS, (self._row(s) for s in snapshots))
+        return table_of(COMMITS, (self._row(s) for s in snapshots))
 
     def _add_up(self, snapshots: Sequence[Snapshot]) -> None:
         manifests, names = self._store.manifests, [s.delta_manifest_list for s in snapshots]
@@ -67,3 +76,93 @@ def _sums(entries: Entries) -> tuple[int, ...]:
     added, removed = [k == ADD for k in kinds], [k != ADD for k in kinds]
     both = [sum(compress(values, some)) for values in (rows, sizes) for some in (added, removed)]
     return *both[:2], sum(added), sum(removed), *both[2:]
+
+
+class CompactionRows:
+    """A row for each compaction of one table."""
+
+    def __init__(self, store: Store, snapshots: SnapshotCache) -> None:
+        self._store, self._snapshots = store, snapshots
+        self._live = SnapshotRows(self._rows)
+        self._expired: tuple[object, pa.Table, str] | None = None
+
+    def table(self, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
+        """The oldest first, of all buckets or of one partition (text) or bucket."""
+        snapshots = self._snapshots.all()  # before the expired ones: one that expires now is in both
+        gone, missing = self._gone()
+        if snapshots:
+            gone = gone.filter(pc.less(gone["snapshot_id"], snapshots[0].id))
+        rows = pa.concat_tables([gone, self._live.of(snapshots)])
+        for name, wanted in (("partition", partition), ("bucket", bucket)):
+            rows = rows if wanted is None else rows.filter(pc.equal(rows[name], wanted))
+        rows = rows.combine_chunks()
+        return rows.replace_schema_metadata({"missing": missing}) if missing else rows
+
+    def _gone(self) -> tuple[pa.Table, str]:
+        """The rows of expired snapshots, and the ranges of those that left none."""
+        store = self._store
+        there = store.snapshots.earliest_id(), compaction_history.names(store)
+        if self._expired is None or self._expired[0] != there:
+            done = compaction_history.expired(store)
+            rows = compactions_table((d.snapshot, d.time_ms, r) for d in done for r in d.compactions)
+            ranges = compaction_history.missing(store, done)
+            text = ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in ranges)
+            self._expired = there, rows, text
+        return self._expired[1:]
+
+    def _rows(self, snapshots: Sequence[Snapshot]) -> pa.Table:
+        return compactions_table(compaction_history.of_live(self._store, snapshots, foreign.explained))
+
+
+_MANY_CHUNKS = 64
+
+
+class SnapshotCache:
+    """The snapshots of one table; each file is read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: dict[int, tuple[tuple[int, int], Snapshot]] = {}
+
+    def all(self) -> list[Snapshot]:
+        """Every snapshot, ascending, as they were at one moment: where some expire meanwhile it is looked
+        again."""
+        gone, read = set[int](), dict(self._read)
+        while True:
+            stamps = {i: stamp for i, stamp in self._store.snapshots.stamps().items() if i not in gone}
+            for snapshot_id, stamp in stamps.items():
+                cached = read.get(snapshot_id)
+                if cached is None or cached[0] != stamp:
+                    try:
+                        read[snapshot_id] = stamp, self._store.snapshots.get(snapshot_id)
+                    except NotFound:
+                        gone.add(snapshot_id)
+                        break
+            else:
+                self._read = {i: read[i] for i in stamps}
+                return [snapshot for _, snapshot in self._read.values()]
+
+
+class SnapshotRows:
+    """A table with rows of snapshots by `snapshot_id`, oldest first; rows are made of new snapshots alone."""
+
+    def __init__(self, make: Callable[[Sequence[Snapshot]], pa.Table]) -> None:
+        self._make = make
+        self._kept: tuple[list[Snapshot], pa.Table] | None = None
+
+    def of(self, snapshots: list[Snapshot]) -> pa.Table:
+        """The rows of these snapshots, ascending."""
+        kept, rows = self._kept or ([], None)
+        first = snapshots[0].id if snapshots else 0
+        there = [s for s in kept if s.id >= first]
+        if rows is None or not there or snapshots[: len(there)] != there:
+            rows = self._make(snapshots)
+        else:
+            if len(there) < len(kept):
+                rows = rows.filter(pc.greater_equal(rows["snapshot_id"], first))
+            if len(snapshots) > len(there):
+                rows = pa.concat_tables([rows, self._make(snapshots[len(there) :])])
+            if rows.column(0).num_chunks > _MANY_CHUNKS:
+                rows = rows.combine_chunks()
+        self._kept = (list(snapshots), rows)
+        return rows

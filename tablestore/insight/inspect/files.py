@@ -17,49 +17,24 @@ from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.predicates import literal
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.text import legacy_text
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.key_axis import key_axis
-from tablestore.insight.inspect.columns import made, required
-from tablestore.insight.inspect.levels_table import LEVELS, SOURCES
+from tablestore.insight.inspect.columns import LEVELS, SOURCES, level_rows
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.partition_names import braced_partition
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_stats import own_stats, stats_by_name
 
-_MS = pa.timestamp("ms")
-
-
-FILES = required(
-    pa.schema(
-        {
-            "partition": pa.string(),
-            "bucket": pa.int32(),
-            "file_path": pa.string(),
-            "file_format": pa.string(),
-            "schema_id": pa.int64(),
-            "level": pa.int32(),
-            "record_count": pa.int64(),
-            "file_size_in_bytes": pa.int64(),
-            "min_key": pa.string(),
-            "max_key": pa.string(),
-            "null_value_counts": pa.string(),
-            "min_value_stats": pa.string(),
-            "max_value_stats": pa.string(),
-            "min_sequence_number": pa.int64(),
-            "max_sequence_number": pa.int64(),
-            "creation_time": _MS,
-            "deleteRowCount": pa.int64(),
-            "file_source": pa.string(),
-            "first_row_id": pa.int64(),
-            "write_cols": pa.list_(pa.string()),
-        }
-    ),
-    "bucket file_path file_format schema_id level record_count file_size_in_bytes null_value_counts "
-    "min_value_stats max_value_stats",
+FILES = result_schema(
+    "partition string, bucket int32!, file_path string!, file_format string!, schema_id int64!, "
+    "level int32!, record_count int64!, file_size_in_bytes int64!, min_key string, max_key string, "
+    "null_value_counts string!, min_value_stats string!, max_value_stats string!, "
+    "min_sequence_number int64, max_sequence_number int64, creation_time ms, deleteRowCount int64, "
+    "file_source string, first_row_id int64, write_cols strings"
 )
 KEY_RANGES = [*FILES.names[:10], "first_row_id"]
 _RANGE = pa.struct(
@@ -70,29 +45,17 @@ _RANGE = pa.struct(
         pa.field("_CARDINALITY", pa.int64()),
     ]
 )
-TABLE_INDEXES = required(
-    pa.schema(
-        {
-            "partition": pa.string(),
-            "bucket": pa.int32(),
-            "index_type": pa.string(),
-            "file_name": pa.string(),
-            "file_size": pa.int64(),
-            "row_count": pa.int64(),
-            "dv_ranges": pa.list_(pa.field("element", _RANGE)),
-            "row_range_start": pa.int64(),
-            "row_range_end": pa.int64(),
-            "index_field_id": pa.int32(),
-            "index_field_name": pa.string(),
-        }
-    ),
-    "bucket index_type file_name file_size row_count",
+TABLE_INDEXES = result_schema(
+    "partition string, bucket int32!, index_type string!, file_name string!, file_size int64!, "
+    "row_count int64!, dv_ranges dv_ranges, row_range_start int64, row_range_end int64, "
+    "index_field_id int32, index_field_name string",
+    dv_ranges=pa.list_(pa.field("element", _RANGE)),
 )
 
 
 def table_indexes(store: Store, entries: Sequence[IndexEntry]) -> pa.Table:
     """One row an index file, as `$table_indexes`."""
-    return made(TABLE_INDEXES, [_index_row(store, e) for e in entries])
+    return table_of(TABLE_INDEXES, [_index_row(store, e) for e in entries])
 
 
 def _index_row(store: Store, e: IndexEntry) -> tuple[Any, ...]:
@@ -112,7 +75,7 @@ def _index_row(store: Store, e: IndexEntry) -> tuple[Any, ...]:
 
 def files(store: Store, entries: Sequence[ManifestEntry]) -> pa.Table:
     """One row a live file, as `$files`."""
-    return made(FILES, [_file_row(store, e) for e in entries])
+    return table_of(FILES, [_file_row(store, e) for e in entries])
 
 
 def _file_row(store: Store, e: ManifestEntry) -> tuple[Any, ...]:
@@ -185,12 +148,6 @@ def _raw_key(store: Store, key: bytes) -> str | None:
     return "[" + ", ".join(raw_text(v, t) for v, t in zip(values, types, strict=True)) + "]"
 
 
-def _key_texts(store: Store, e: ManifestEntry) -> tuple[str | None, str | None]:
-    if not store.key_types:
-        return None, None
-    return store.key_text(e.file.min_key), store.key_text(e.file.max_key)
-
-
 def _named(pairs: Iterable[tuple[str, str]]) -> str:
     return "{" + ", ".join(f"{n}={v}" for n, v in pairs) + "}"
 
@@ -205,10 +162,17 @@ def levels(
     """One row a live file with its run and its place on the key axis of its bucket; `origins` are the
     snapshots in which files came, `masked` the rows that deletion vectors take away, both by file name."""
     rows: list[tuple[Any, ...]] = []
-    for (key, number), some in by_bucket(store, entries):
-        level_rows = _bucket_levels(store, store.partition_text(key), number, some)
-        rows += [(*row, origins.get(row[4]), masked.get(row[4])) for row in level_rows]
-    return made(LEVELS, rows)
+    for (key, bucket), some in by_bucket(store, entries):
+        tree = Levels.of([e.file for e in some], store.options.num_levels, store.key_order)
+        rows += level_rows(
+            tree,
+            store.key_types,
+            partition=store.partition_text(key),
+            bucket=bucket,
+            origins=origins,
+            masked=masked,
+        )
+    return table_of(LEVELS, rows)
 
 
 def masked_rows(entries: Iterable[IndexEntry]) -> dict[str, int | None]:
@@ -230,24 +194,3 @@ def by_bucket(
         return binary_row.sort_key(store.partition_values(partition), types)
 
     return sorted(groups.items(), key=lambda item: (place(item[0][0]), item[0][1]))
-
-
-def _bucket_levels(
-    store: Store, text: str, bucket: int, entries: list[ManifestEntry]
-) -> list[tuple[Any, ...]]:
-    tree = Levels.of([e.file for e in entries], store.options.num_levels, store.key_order)
-    by_file = {id(e.file): e for e in entries}
-    ends = [k for e in entries for k in (e.file.min_key, e.file.max_key)]
-    position = key_axis(ends, store.key_types)
-    rows = []
-    for run, sorted_run in enumerate(tree.runs):
-        for f in sorted_run.files:
-            keys = _key_texts(store, by_file[id(f)])
-            source = SOURCES.get(f.file_source) if f.file_source is not None else None
-            places = sorted(
-                (position(f.min_key), position(f.max_key)), key=lambda p: p or 0.0
-            )  # postponed: any order
-            counts = (f.row_count, f.delete_count, f.file_size)
-            tail = (f.min_sequence, f.max_sequence, f.schema_id, f.creation_time_ms, source)
-            rows.append((text, bucket, f.level, run, f.file_name, *counts, *keys, *places, *tail))
-    return rows

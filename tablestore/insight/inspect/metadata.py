@@ -1,135 +1,76 @@
 """Views whose rows are values of metadata files, one each: snapshots, schemas, manifests, statistics,
-aggregations of columns, tags. Columns and text forms are those of Paimon's system tables (FORMAT.md 23).
+aggregations of columns, tags; and sums of files: partitions and buckets. Columns and text forms are those of
+Paimon's system tables (FORMAT.md 23).
 
 `references` names what keeps snapshots: tags and branches. A branch begins at the oldest snapshot it has;
 whoever draws a timeline bends it off there if the snapshot is also this branch's own (same user, identifier
-and time, since ids count anew in each branch). Pure but for the files they are about. Used by `Inspect`.
+and time, since ids count anew in each branch). Partitions and buckets are made from all entries of a state,
+deletions included: the newest creation time is that of any file. Pure but for the files they are about. Used
+by `Inspect`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt, NotFound, brief
 from tablestore.core.options.secrets import hidden
 from tablestore.format import schema as schema_format
 from tablestore.format import stats
-from tablestore.format.manifests.manifest import ManifestFileMeta, SimpleStats
+from tablestore.format.manifests.index_manifest import IndexEntry
+from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.inspect.columns import SNAPSHOTS, made, required
+from tablestore.format.text import cast_text
+from tablestore.insight.inspect.columns import SNAPSHOTS
+from tablestore.insight.inspect.files import by_bucket
 from tablestore.meta import refs, statistics
-from tablestore.meta.partition_names import braced
+from tablestore.meta.partition_names import braced, braced_partition
 from tablestore.meta.store import Store
 from tablestore.read.scan.time_travel import local_ms
 
-_MS = pa.timestamp("ms")
-SCHEMAS = required(
-    pa.schema(
-        {
-            "schema_id": pa.int64(),
-            "fields": pa.string(),
-            "partition_keys": pa.string(),
-            "primary_keys": pa.string(),
-            "options": pa.string(),
-            "comment": pa.string(),
-            "update_time": _MS,
-        }
-    ),
-    "schema_id fields partition_keys primary_keys options update_time",
+SCHEMAS = result_schema(
+    "schema_id int64!, fields string!, partition_keys string!, primary_keys string!, options string!, "
+    "comment string, update_time ms!"
 )
-MANIFESTS = required(
-    pa.schema(
-        {
-            "file_name": pa.string(),
-            "file_size": pa.int64(),
-            "num_added_files": pa.int64(),
-            "num_deleted_files": pa.int64(),
-            "schema_id": pa.int64(),
-            "min_partition_stats": pa.string(),
-            "max_partition_stats": pa.string(),
-            "min_row_id": pa.int64(),
-            "max_row_id": pa.int64(),
-        }
-    ),
-    "file_name file_size num_added_files num_deleted_files schema_id",
+MANIFESTS = result_schema(
+    "file_name string!, file_size int64!, num_added_files int64!, num_deleted_files int64!, "
+    "schema_id int64!, min_partition_stats string, max_partition_stats string, min_row_id int64, "
+    "max_row_id int64"
 )
-STATISTICS = required(
-    pa.schema(
-        {
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "mergedRecordCount": pa.int64(),
-            "mergedRecordSize": pa.int64(),
-            "colstat": pa.string(),
-        }
-    ),
-    "snapshot_id schema_id",
+STATISTICS = result_schema(
+    "snapshot_id int64!, schema_id int64!, mergedRecordCount int64, mergedRecordSize int64, colstat string"
 )
-AGGREGATION_FIELDS = required(
-    pa.schema(
-        {
-            "field_name": pa.string(),
-            "field_type": pa.string(),
-            "function": pa.string(),
-            "function_options": pa.string(),
-            "comment": pa.string(),
-        }
-    ),
-    "field_name field_type",
+AGGREGATION_FIELDS = result_schema(
+    "field_name string!, field_type string!, function string, function_options string, comment string"
 )
-OPTIONS = required(pa.schema({"key": pa.string(), "value": pa.string()}), "key value")
-BRANCHES = required(pa.schema({"branch_name": pa.string(), "create_time": _MS}), "branch_name create_time")
-CONSUMERS = required(
-    pa.schema({"consumer_id": pa.string(), "next_snapshot_id": pa.int64()}), "consumer_id next_snapshot_id"
-)
-TAGS = required(
-    pa.schema(
-        {
-            "tag_name": pa.string(),
-            "snapshot_id": pa.int64(),
-            "schema_id": pa.int64(),
-            "commit_time": _MS,
-            "record_count": pa.int64(),
-            "create_time": _MS,
-            "time_retained": pa.string(),
-        }
-    ),
-    "tag_name snapshot_id schema_id commit_time",
+OPTIONS = result_schema("key string!, value string!")
+BRANCHES = result_schema("branch_name string!, create_time ms!")
+CONSUMERS = result_schema("consumer_id string!, next_snapshot_id int64!")
+TAGS = result_schema(
+    "tag_name string!, snapshot_id int64!, schema_id int64!, commit_time ms!, record_count int64, "
+    "create_time ms, time_retained string"
 )
 
 
-def snapshots(found: Iterable[Snapshot]) -> pa.Table:
+def snapshots(chosen: Iterable[Snapshot]) -> pa.Table:
     """A row a snapshot, in the same order."""
-    return made(SNAPSHOTS, map(_snapshot_row, found))
+    return table_of(SNAPSHOTS, map(_snapshot_row, chosen))
 
 
 def _snapshot_row(s: Snapshot) -> tuple[Any, ...]:
-    return (
-        s.id,
-        s.schema_id,
-        s.commit_user,
-        s.commit_identifier,
-        s.commit_kind,
-        local_ms(s.time_millis),
-        s.base_manifest_list,
-        s.delta_manifest_list,
-        s.changelog_manifest_list,
-        s.total_record_count,
-        s.delta_record_count,
-        s.changelog_record_count,
-        s.watermark,
-        s.next_row_id,
-        s.operation,
-    )
+    other = {"snapshot_id": s.id, "commit_time": local_ms(s.time_millis)}
+    return tuple(other[name] if name in other else getattr(s, name) for name in SNAPSHOTS.names)
 
 
 def schemas(store: Store) -> pa.Table:
     """Every schema, from the files themselves: types of any kind are shown as they are stored."""
-    return made(SCHEMAS, (_schema_row(store, i) for i in store.schemas.ids()))
+    return table_of(SCHEMAS, (_schema_row(store, i) for i in store.schemas.ids()))
 
 
 def _schema_row(store: Store, schema_id: int) -> tuple[Any, ...]:
@@ -159,7 +100,7 @@ def _json(data: bytes, path: str) -> dict[str, Any]:
 
 def manifests(store: Store, metas: Iterable[ManifestFileMeta]) -> pa.Table:
     """A row a manifest, with the bounds of its partitions."""
-    return made(MANIFESTS, (_manifest_row(store, m) for m in metas))
+    return table_of(MANIFESTS, (_manifest_row(store, m) for m in metas))
 
 
 def _manifest_row(store: Store, m: ManifestFileMeta) -> tuple[Any, ...]:
@@ -177,12 +118,12 @@ def statistics_of(store: Store, snapshot: Snapshot | None) -> pa.Table:
     """What ANALYZE found, if the snapshot's columns are those it was made of; one row or none."""
     figures = statistics.read(store, snapshot)
     if figures is None or figures.schema_id != store.schema.id:
-        return made(STATISTICS, [])
+        return table_of(STATISTICS, [])
     columns = json.dumps(
         statistics.columns_json(figures.columns), indent=2, ensure_ascii=False, separators=(",", " : ")
     )
     counts = (figures.merged_record_count, figures.merged_record_size)
-    return made(STATISTICS, [(figures.snapshot_id, figures.schema_id, *counts, columns)])
+    return table_of(STATISTICS, [(figures.snapshot_id, figures.schema_id, *counts, columns)])
 
 
 def aggregation_fields(store: Store) -> pa.Table:
@@ -202,16 +143,16 @@ def aggregation_fields(store: Store) -> pa.Table:
         )
         for f in store.schema.fields
     )
-    return made(AGGREGATION_FIELDS, rows)
+    return table_of(AGGREGATION_FIELDS, rows)
 
 
 def _listed(texts: Iterable[str]) -> str:
     return f"[{', '.join(texts)}]"
 
 
-def tags(found: Iterable[refs.Tag]) -> pa.Table:
+def tags(chosen: Iterable[refs.Tag]) -> pa.Table:
     """A row a tag."""
-    return made(TAGS, map(_tag_row, found))
+    return table_of(TAGS, map(_tag_row, chosen))
 
 
 def _tag_row(tag: refs.Tag) -> tuple[Any, ...]:
@@ -231,25 +172,15 @@ def java_duration(seconds: float) -> str:
 
 
 TAG, BRANCH = "tag", "branch"
-REFERENCES = required(
-    pa.schema(
-        {
-            "kind": pa.string(),
-            "name": pa.string(),
-            "snapshot_id": pa.int64(),
-            "commit_kind": pa.string(),
-            "commit_time": pa.timestamp("ms"),
-            "record_count": pa.int64(),
-            "in_history": pa.bool_(),
-        }
-    ),
-    "kind name in_history",
+REFERENCES = result_schema(
+    "kind string!, name string!, snapshot_id int64, commit_kind string, commit_time ms, "
+    "record_count int64, in_history bool!"
 )
 
 
 def references(store: Store) -> pa.Table:
     """Rows of REFERENCES, tags first, each kind by name."""
-    return made(REFERENCES, [*_tags(store), *_branches(store)])
+    return table_of(REFERENCES, [*_tags(store), *_branches(store)])
 
 
 def _tags(store: Store) -> Iterator[tuple[Any, ...]]:
@@ -282,3 +213,84 @@ def _in_history(store: Store, snapshot: Snapshot) -> bool:
         return False
     mine, other = ((s.commit_user, s.commit_identifier, s.time_millis) for s in (own, snapshot))
     return mine == other
+
+
+PARTITIONS = result_schema(
+    "partition string, record_count int64!, file_size_in_bytes int64!, file_count int64!, "
+    "last_update_time ms, created_at ms, created_by string, updated_by string, options string, "
+    "total_buckets int32!, done bool!, deleted_record_count int64"
+)
+BUCKETS = result_schema(
+    "partition string, bucket int32!, record_count int64!, file_size_in_bytes int64!, "
+    "file_count int64!, last_update_time ms"
+)
+
+
+def partitions(
+    store: Store,
+    entries: Iterable[ManifestEntry],
+    indexes: Iterable[IndexEntry] = (),
+    *,
+    as_directories: bool = False,
+) -> pa.Table:
+    """One row a partition, as `$partitions`, by the text of its name, from all entries of a state, deletions
+    included. `indexes` have the rows deleted by vectors; `as_directories` names values as directories do."""
+    groups: dict[bytes, list[ManifestEntry]] = {}
+    for (partition, _), some in by_bucket(store, entries):
+        groups.setdefault(partition, []).extend(some)
+    deleted = _deleted(indexes)
+    rows = []
+    for partition, some in groups.items():
+        counts = _added_up(some)
+        if counts[2]:
+            tail = (None, None, None, None, some[-1].total_buckets, False, deleted.get(partition, 0))
+            name = _partition_name(store, partition)
+            if as_directories:
+                name = "/".join(f"{key}={value}" for key, value in store.partition_pairs(partition))
+            rows.append((name, *counts, *tail))
+    return table_of(PARTITIONS, sorted(rows, key=lambda row: row[0]))
+
+
+def of_state(store: Store, snapshot: Snapshot | None) -> pa.Table:
+    """The partitions of one snapshot, none of a table without any."""
+    manifests = store.manifests
+    return partitions(store, manifests.stored_entries(snapshot), manifests.index_entries(snapshot))
+
+
+def united(first: pa.Table, second: pa.Table) -> pa.Table:
+    """The partitions of two branches; the first one's where both have one."""
+    new = pc.invert(pc.is_in(second.column("partition"), first.column("partition")))
+    return pa.concat_tables([first, second.filter(new)]).sort_by("partition")
+
+
+def _partition_name(store: Store, partition: bytes) -> str:
+    """`day=2024-01-02/region=eu`; blank values have the name of the default partition."""
+    default, parts = store.options.partition_default_name, []
+    for f, value in zip(store.schema.partition_fields, store.partition_values(partition), strict=True):
+        blank = value is None or (isinstance(value, str) and not value.strip())
+        parts.append(f"{f.name}={default if blank else cast_text(value, f.type)}")
+    return "/".join(parts)
+
+
+def _deleted(indexes: Iterable[IndexEntry]) -> dict[bytes, int | None]:
+    """Rows that deletion vectors take away, by partition; None where a container does not say how many."""
+    deleted: dict[bytes, int | None] = {}
+    for e in indexes:
+        for r in e.file.dv_ranges or ():
+            rows = deleted.get(e.partition, 0)
+            deleted[e.partition] = None if rows is None or r.cardinality is None else rows + r.cardinality
+    return deleted
+
+
+def buckets(store: Store, entries: Iterable[ManifestEntry]) -> pa.Table:
+    """One row a bucket, as `$buckets`, from all entries of a state, deletions included."""
+    rows = ((braced_partition(store, p), b, *_added_up(some)) for (p, b), some in by_bucket(store, entries))
+    return table_of(BUCKETS, [row for row in rows if row[4]])
+
+
+def _added_up(entries: Sequence[ManifestEntry]) -> tuple[Any, ...]:
+    """Rows, bytes and files that are left, and the newest creation time of any file, a deleted one too."""
+    times = [e.file.creation_time_ms for e in entries if e.file.creation_time_ms is not None]
+    signs = [(1 if e.kind == ADD else -1, e.file) for e in entries]
+    rows, size = sum(n * f.row_count for n, f in signs), sum(n * f.file_size for n, f in signs)
+    return rows, size, sum(n for n, _ in signs), max(times, default=None)

@@ -9,36 +9,22 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor.facts import Facts, Limits
-from tablestore.insight.inspect.columns import made, required
 from tablestore.meta.store import Store
 
-SCHEMA = required(
-    pa.schema(
-        {
-            "partition": pa.string(),
-            "bucket": pa.int32(),
-            "runs": pa.int32(),
-            "level0_files": pa.int32(),
-            "trigger": pa.int32(),
-            "stop_trigger": pa.int32(),
-            "flushes_until_compaction": pa.int32(),
-            "flushes_until_stall": pa.int32(),
-            "bytes": pa.int64(),
-            "due": pa.string(),
-            "reason": pa.string(),
-        }
-    ),
-    "partition bucket runs level0_files trigger stop_trigger flushes_until_compaction flushes_until_stall "
-    "bytes reason",
+SCHEMA = result_schema(
+    "partition string!, bucket int32!, runs int32!, level0_files int32!, trigger int32!, "
+    "stop_trigger int32!, flushes_until_compaction int32!, flushes_until_stall int32!, bytes int64!, "
+    "due string, reason string!"
 )
 
 
 def pressure(store: Store, snapshot: Snapshot | None) -> pa.Table:
     """Buckets of a table with a primary key, the nearest to a stall first; no rows for others."""
     if snapshot is None or not store.schema.primary_keys:
-        return made(SCHEMA, [])
+        return table_of(SCHEMA, [])
     facts = Facts(store, snapshot, Limits())
     places, rules = facts.places, facts.rules
     rows = []
@@ -62,4 +48,4 @@ def pressure(store: Store, snapshot: Snapshot | None) -> pa.Table:
                 f"{decision.reason.rule}: {decision.reason.text}",
             )
         )
-    return made(SCHEMA, sorted(rows, key=lambda r: (r[7], -r[2], r[0], r[1])))
+    return table_of(SCHEMA, sorted(rows, key=lambda r: (r[7], -r[2], r[0], r[1])))

@@ -3,7 +3,7 @@
 A file that the newest snapshot reads is live: a later commit must replace it first. Otherwise it goes when
 no holder needs it any more: the last snapshot that reads it (by number, age and consumers), tags, branches
 and long-lived changelogs. A text is made once a combination, not a file. Pure but for what `Releases` looks
-up when it is made. Called by `insight/inspect/attribution.py`.
+up when it is made. Called by `insight/inspect/storage.py`.
 """
 
 from __future__ import annotations

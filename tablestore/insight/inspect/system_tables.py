@@ -17,12 +17,12 @@ from tablestore.core.errors import NotFound
 from tablestore.core.options.secrets import hidden
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates.literal import unwrapped
+from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
-from tablestore.insight.inspect import partitions as inspect_partitions
-from tablestore.insight.inspect.columns import made
-from tablestore.insight.inspect.snapshot_cache import SnapshotCache
+from tablestore.insight.inspect import metadata as inspect_partitions
+from tablestore.insight.inspect.commits import SnapshotCache
 from tablestore.meta import consumers, refs
 from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, time_travel
@@ -81,7 +81,7 @@ class SystemTables:
         >>> orders.inspect.options()["key"].to_pylist()
         ['bucket', 'tablestore.uuid']
         """
-        return made(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
+        return table_of(metadata.OPTIONS, sorted(hidden(self._store.schema.options).items()))
 
     @naming_rows
     def manifests(self, snapshot: int | str | Snapshot | None = None) -> pa.Table:
@@ -186,7 +186,7 @@ class SystemTables:
         ['test']
         """
         rows = [(name, local_ms(changed)) for name, changed in refs.branches(self._store).items()]
-        return made(metadata.BRANCHES, rows)
+        return table_of(metadata.BRANCHES, rows)
 
     def consumers(self) -> pa.Table:
         """Named stream readers with the next snapshot that each will read.
@@ -197,7 +197,7 @@ class SystemTables:
         [{'consumer_id': 'dashboard', 'next_snapshot_id': 3}]
         """
         rows = consumers.all_next(self._store).items()
-        return made(metadata.CONSUMERS, rows)
+        return table_of(metadata.CONSUMERS, rows)
 
     def _snapshot(self, snapshot: int | str | Snapshot | None) -> Snapshot | None:
         """The snapshot meant, by its id or a tag's name: without one that of `Table.at`, else the newest. One

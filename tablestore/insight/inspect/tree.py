@@ -16,57 +16,26 @@ from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format import stats
 from tablestore.format.file_chunks import CHUNKS, chunks
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.text import cast_text
 from tablestore.insight.explain.key_axis import key_axis
-from tablestore.insight.inspect.columns import made
 from tablestore.io.paths import fits_a_file, is_plain
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
 
-LISTS = pa.schema(
-    {
-        "kind": pa.string(),
-        "file_name": pa.string(),
-        "file_size": pa.int64(),
-        "entries": pa.int64(),
-        "files_added": pa.int64(),
-        "files_deleted": pa.int64(),
-    }
+LISTS = result_schema(
+    "kind string, file_name string, file_size int64, entries int64, files_added int64, files_deleted int64"
 )
-LISTED = pa.schema(
-    {
-        "file_name": pa.string(),
-        "file_size": pa.int64(),
-        "files_added": pa.int64(),
-        "files_deleted": pa.int64(),
-        "schema_id": pa.int64(),
-        "min_partition": pa.string(),
-        "max_partition": pa.string(),
-        "min_bucket": pa.int32(),
-        "max_bucket": pa.int32(),
-        "min_level": pa.int32(),
-        "max_level": pa.int32(),
-    }
+LISTED = result_schema(
+    "file_name string, file_size int64, files_added int64, files_deleted int64, schema_id int64, "
+    "min_partition string, max_partition string, min_bucket int32, max_bucket int32, min_level int32, "
+    "max_level int32"
 )
-STATE = pa.schema(
-    {
-        "change": pa.string(),
-        "partition": pa.string(),
-        "bucket": pa.int32(),
-        "level_before": pa.int32(),
-        "level": pa.int32(),
-        "file_name": pa.string(),
-        "rows": pa.int64(),
-        "deletes": pa.int64(),
-        "bytes": pa.int64(),
-        "min_key": pa.string(),
-        "max_key": pa.string(),
-        "min_key_pos": pa.float64(),
-        "max_key_pos": pa.float64(),
-        "masked_before": pa.int64(),
-        "masked": pa.int64(),
-    }
+STATE = result_schema(
+    "change string, partition string, bucket int32, level_before int32, level int32, file_name string, "
+    "rows int64, deletes int64, bytes int64, min_key string, max_key string, min_key_pos double, "
+    "max_key_pos double, masked_before int64, masked int64"
 )
 CHANGES = ("removed", "added", "moved", "masked", "kept")
 FILE_CHUNKS = pa.schema([pa.field("file_name", pa.string()), *CHUNKS])
@@ -78,7 +47,7 @@ _Row = tuple[str, int | None, ManifestEntry, int | None, int | None]  # change, 
 def manifest_lists(store: Store, snapshot: Snapshot | None) -> pa.Table:
     """The lists that a snapshot names, in the order of its file; `entries` are manifests or index files."""
     if snapshot is None:
-        return made(LISTS, [])
+        return table_of(LISTS, [])
     lists = [("base", snapshot.base_manifest_list, snapshot.base_manifest_list_size)]
     lists += [("delta", snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)]
     if snapshot.changelog_manifest_list is not None:
@@ -99,7 +68,7 @@ def manifest_lists(store: Store, snapshot: Snapshot | None) -> pa.Table:
             indexes = store.manifests.index_entries(snapshot)
             size = store.io.size(store.paths.manifest(snapshot.index_manifest))
         rows.append(("index", snapshot.index_manifest, size, len(indexes), len(indexes), 0))
-    return made(LISTS, rows)
+    return table_of(LISTS, rows)
 
 
 def listed(store: Store, name: str) -> pa.Table:
@@ -114,7 +83,7 @@ def listed(store: Store, name: str) -> pa.Table:
         )
         places = (m.min_bucket, m.max_bucket, m.min_level, m.max_level)
         rows.append((m.file_name, m.file_size, m.num_added, m.num_deleted, m.schema_id, *ends, *places))
-    return made(LISTED, rows)
+    return table_of(LISTED, rows)
 
 
 def entries(store: Store, name: str) -> pa.Table:
@@ -202,7 +171,7 @@ def _table(store: Store, rows: Sequence[_Row]) -> pa.Table:
         where = (texts[e.partition], e.bucket, level, None if change == "removed" else f.level)
         counts = (f.row_count, f.delete_count, f.file_size)
         made_rows.append((change, *where, f.file_name, *counts, *keys, before, after))
-    return made(STATE, made_rows)
+    return table_of(STATE, made_rows)
 
 
 def _read(store: Store, name: str, read: Callable[[str], T]) -> T:

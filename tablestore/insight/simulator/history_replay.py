@@ -18,8 +18,8 @@ from tablestore.core.options.table_options import CompactionStrategy, TableOptio
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
-from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.explain.merge_size import SizeModel
+from tablestore.insight.explain.table_history import BucketEvent
 from tablestore.insight.inspect.amplification.ledger import Ledger, compactions_of
 from tablestore.insight.simulator.occasions import BucketCommit, CompactionMode, Place, occasions
 from tablestore.insight.simulator.replay_bucket import (
@@ -94,10 +94,10 @@ class ReplayedHistory:
 
     def ledger(self) -> Ledger:
         """The account of what really happened."""
-        ledger = Ledger(self.types, model=self.model, space=False)
+        ledger = Ledger(self.types, model=self.model)
         for event in self.events:
             if event.bucket >= 0:
-                ledger.add(event)
+                ledger.enter(event)
         return ledger
 
     def replay(
@@ -180,17 +180,17 @@ class ReplayedHistory:
         self.real[place] = real
 
     def _mode(
-        self, bucket: ReplayBucket, known: Known, occasion: BucketCommit, start: Levels, goal: Levels
+        self, bucket: ReplayBucket, contents: Known, occasion: BucketCommit, start: Levels, goal: Levels
     ) -> CompactionMode | None:
         """The first mode that leads from `start` to `goal`, learned from; None where two would."""
         for mode in _modes(occasion):
             for _ in range(_tries(occasion)):
                 bucket.reset(start)
                 _carry_out(bucket, replace(occasion, mode=mode), unchanged=True)
-                if not _learn_between(known, bucket, occasion):
+                if not _learn_between(contents, bucket, occasion):
                     break
             if _agree(bucket, start, occasion, goal) and _as_recorded(bucket, occasion):
-                _learn(known, bucket, occasion, goal)
+                _learn(contents, bucket, occasion, goal)
                 quiet = occasion.compaction is None and not bucket.done and bool(occasion.flushes)
                 occasion.left_alone = quiet and mode is not CompactionMode.SETTLE
                 return None if quiet else mode
@@ -320,7 +320,7 @@ def _as_recorded(bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     return not records or rules == [(r.rule, r.output_level) for r in records]
 
 
-def _learn(known: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Levels) -> None:
+def _learn(contents: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Levels) -> None:
     """Remember the real outputs of merges that the replay made as the table did."""
     if occasion.compaction is None:
         return
@@ -333,39 +333,39 @@ def _learn(known: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Lev
                 continue
             low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
             written = (f for f in occasion.compaction.written if f.level in levels)
-            known.learn(merge.content, tuple(f for f in written if low <= key(f.min_key) <= high))
+            contents.learn(merge.content, tuple(f for f in written if low <= key(f.min_key) <= high))
     real = {f.file_name for f in goal.files}
     for f in bucket.levels.files:  # moved by the plan, rewritten by the engine
         if f.file_name not in real and not f.file_name.startswith(ESTIMATED):
             span = key(f.min_key), key(f.max_key)
             written = (w for w in occasion.compaction.written if w.level == f.level)
-            known.lifted[f.file_name, f.level] = tuple(
+            contents.lifted[f.file_name, f.level] = tuple(
                 w for w in written if span[0] <= key(w.min_key) <= span[1]
             )
 
 
-def _learn_between(known: Known, bucket: ReplayBucket, occasion: BucketCommit) -> bool:
+def _learn_between(contents: Known, bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     """Take the sizes of files between two compactions of one commit from their records; True if one was
     learned."""
     event = occasion.compaction
     if event is None:
         return False
     if not event.records:
-        return _learn_only_merge(known, bucket, event)
+        return _learn_only_merge(contents, bucket, event)
     later = event.records
     for done, record in zip(bucket.done, event.records, strict=False):
         later = later[1:]
         if not fits(done, record):
             return False
         unknown = [m for m in done.merges if not m.known]
-        if _replaced(record, later, event.written) and _learn_lifted(known, bucket, record, done):
+        if _replaced(record, later, event.written) and _learn_lifted(contents, bucket, record, done):
             return True
         if len(done.merges) != 1 or not unknown:
             continue
         (merge,) = unknown
         left = _left(record, merge, event.written, bucket)
         if left:
-            known.learn(merge.content, left)
+            contents.learn(merge.content, left)
             return True
         if _replaced(record, later, event.written):
             level = record.output_level
@@ -374,12 +374,12 @@ def _learn_between(known: Known, bucket: ReplayBucket, occasion: BucketCommit) -
             outputs = (
                 bucket.sized(merge.inputs, level, *size, record.files_written) if record.rows_out else ()
             )
-            known.learn(merge.content, outputs)
+            contents.learn(merge.content, outputs)
             return True
     return False
 
 
-def _learn_only_merge(known: Known, bucket: ReplayBucket, event: BucketEvent) -> bool:
+def _learn_only_merge(contents: Known, bucket: ReplayBucket, event: BucketEvent) -> bool:
     """Without records: a merge of all files that the commit rewrote gave all files that it wrote; True if
     that was learned. A later compaction of the commit may have moved these because of their real size."""
     rewritten = {f.file_name for f in event.rewritten}
@@ -387,13 +387,13 @@ def _learn_only_merge(known: Known, bucket: ReplayBucket, event: BucketEvent) ->
     for merge in (m for done in bucket.done for m in done.merges if not m.known):
         drops = merge.content[1]
         if {f.file_name for f in merge.inputs} == rewritten and event.written and not (drops and deletes):
-            known.learn(merge.content, event.written)
+            contents.learn(merge.content, event.written)
             return True
     return False
 
 
 def _learn_lifted(
-    known: Known, bucket: ReplayBucket, record: CompactionRecord, done: ExecutedDecision
+    contents: Known, bucket: ReplayBucket, record: CompactionRecord, done: ExecutedDecision
 ) -> bool:
     """Take the sizes of files that the plan only moved and the engine rewrote from their record; False if it
     moved them, too."""
@@ -405,7 +405,7 @@ def _learn_lifted(
     for f in files:
         rows, size = (n * f.file_size // total for n in (record.rows_out, record.bytes_written))
         outputs = bucket.sized((f,), level, rows, size, min(f.delete_count or 0, rows), 1)
-        known.lifted[f.file_name, level] = outputs
+        contents.lifted[f.file_name, level] = outputs
     return True
 
 

@@ -21,9 +21,8 @@ from tablestore.core.errors import NotFound
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import APPEND, COMPACT
-from tablestore.insight.explain.bucket_history import BucketEvent
-from tablestore.insight.inspect.amplification.ledger import Account, Space
-from tablestore.insight.inspect.amplification.sums import Copies, Flow, State, state_of
+from tablestore.insight.explain.table_history import BucketEvent
+from tablestore.insight.inspect.amplification.ledger import Account, Copies, Flow, Space, State, state_of
 from tablestore.insight.simulator.contents import Drawn
 from tablestore.insight.simulator.keyset import KeySet
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket

@@ -14,7 +14,7 @@ from enum import Enum
 
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE
-from tablestore.insight.explain.bucket_history import BASE, BucketEvent, flushes
+from tablestore.insight.explain.table_history import BASE, BucketEvent, flushes
 
 Place = tuple[str, int]
 

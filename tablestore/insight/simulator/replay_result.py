@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import NotFound
+from tablestore.format.result_tables import table_of
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.merge_size import UNKNOWN, SizeModel, merged
-from tablestore.insight.inspect.amplification.ledger import Account, Space, estimated
-from tablestore.insight.inspect.amplification.sums import Copies, schema
-from tablestore.insight.inspect.levels_table import levels_table
+from tablestore.insight.inspect.amplification.ledger import Account, Copies, Space, estimated, schema
+from tablestore.insight.inspect.columns import levels_table
 from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_bucket import ExecutedDecision
 from tablestore.lsm.compaction.options import CompactionOptions
@@ -198,9 +198,7 @@ class Replay:
             head = (r.snapshot, r.kind, r.time_ms, r.compactions - before, r.write_amplification)
             commit_rows.append((*head, r.live_bytes, r.runs, r.point_files, *space))
             before = r.compactions
-        columns = list(zip(*commit_rows, strict=True)) or [()] * len(AMPLIFICATION)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, AMPLIFICATION, strict=True)]
-        return pa.table(arrays, schema=AMPLIFICATION)
+        return table_of(AMPLIFICATION, commit_rows)
 
     def _space_of(self, row: ReplayRow, commit: int | None) -> tuple[Any, ...]:
         if row.compacted_bytes is not None:

@@ -14,10 +14,18 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import binary_row
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.insight.inspect.amplification.sums import VIEWS, Flow, State, level_state, schema, state_of
-from tablestore.insight.inspect.columns import COMMITS, SNAPSHOTS, compactions_table, made
+from tablestore.format.result_tables import table_of
+from tablestore.insight.inspect.amplification.ledger import VIEWS, level_rows, schema, state_of, whole_state
+from tablestore.insight.inspect.columns import (
+    COMMITS,
+    LEVELS,
+    SNAPSHOTS,
+    SOURCES,
+    compactions_table,
+    key_text,
+    levels_table,
+)
 from tablestore.insight.inspect.edits import EDITS, with_span
-from tablestore.insight.inspect.levels_table import LEVELS, SOURCES, key_text, levels_table
 from tablestore.insight.simulator.journal import SimulatedCommit, SimulationJournal
 from tablestore.insight.simulator.sim_bucket import KEY
 
@@ -34,11 +42,11 @@ class SimulatedInspect:
 
     def snapshots(self) -> pa.Table:
         """Every commit that is kept, oldest first."""
-        return made(SNAPSHOTS, (_snapshot_row(c) for c in self._commits()))
+        return table_of(SNAPSHOTS, (_snapshot_row(c) for c in self._commits()))
 
     def commits(self) -> pa.Table:
         """What each commit changed: rows, files and bytes added and removed, oldest first."""
-        return made(COMMITS, (_commit_row(c) for c in self._commits()))
+        return table_of(COMMITS, (_commit_row(c) for c in self._commits()))
 
     def edits(self) -> pa.Table:
         """A row for each file, from the commit that `added` it to the one that `removed` it, as of a table;
@@ -75,7 +83,7 @@ class SimulatedInspect:
                     add(event.bucket, file, event.snapshot, flushed=False)
             axes = {f"/{b}": (_number(low), _number(high)) for b, (low, high) in journal.ends.items()}
             first, last = (journal.first, journal.last) if commits else (None, None)
-            return with_span(made(EDITS, rows), first, last, axes=axes)
+            return with_span(table_of(EDITS, rows), first, last, axes=axes)
 
     def levels(
         self, snapshot: int | None = None, *, partition: str | None = None, bucket: int | None = None
@@ -131,16 +139,15 @@ class SimulatedInspect:
                 )
             rows = {"table": self._whole, "snapshot": self._snapshots, "level": self._levels}
             table = self._buckets(chosen) if per == "bucket" else rows[per]()
-            return made(schema(per), table)
+            return table_of(schema(per), table)
 
     def _commits(self) -> list[SimulatedCommit]:
         with self._journal.lock:
             return list(self._journal.commits)
 
     def _whole(self) -> Iterator[tuple[Any, ...]]:
-        journal, whole = self._journal, State()
-        for account in journal.accounts.values():
-            whole.add(state_of(account))
+        journal = self._journal
+        whole = whole_state(journal.accounts.values())
         yield (*journal.total.row(journal.total.ingested), *whole.row(), *journal.space(), 1)
 
     def _snapshots(self) -> Iterator[tuple[Any, ...]]:
@@ -156,15 +163,7 @@ class SimulatedInspect:
 
     def _levels(self) -> Iterator[tuple[Any, ...]]:
         journal = self._journal
-        accounts = journal.accounts.values()
-        rows = sum(a.live_rows for a in accounts)
-        there = {level for a in accounts for level, count in enumerate(a.files) if count}
-        for level in sorted(there | set(journal.by_level)):
-            state = State()
-            for account in accounts:
-                state.add(level_state(account, level))
-            flow = journal.by_level.get(level, Flow())
-            yield level, *flow.row(journal.total.ingested), *state.row(rows), 1
+        return level_rows(journal.accounts.values(), journal.by_level, journal.total.ingested, 1)
 
 
 def _number(key: bytes) -> float:

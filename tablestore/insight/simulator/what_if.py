@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
+from tablestore.format.result_tables import table_of
 from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow
 
@@ -141,12 +142,8 @@ class WhatIf:
     def to_arrow(self) -> pa.Table:
         """Both sides, a row for each commit to each bucket; `variant` names the side."""
         sides = zip(self.names, (self.actual, self.changed), strict=True)
-        rows = [(name, r) for name, side in sides for r in side.rows]
-        columns = [[variant for variant, _ in rows]]
-        columns += [[getattr(r, f.name) for _, r in rows] for f in fields(ReplayRow)]
-        return pa.table(
-            [pa.array(c, f.type) for c, f in zip(columns, REPLAYED, strict=True)], schema=REPLAYED
-        )
+        rows = ((name, *(getattr(r, f.name) for f in fields(r))) for name, side in sides for r in side.rows)
+        return table_of(REPLAYED, rows)
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{k} = {v}" for k, v in self.asked.items())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest
-from tablestore.insight.inspect.levels_table import levels_table
+from tablestore.format.result_tables import result_schema, table_of
+from tablestore.insight.inspect.columns import levels_table
 from tablestore.insight.simulator.sim_bucket import KEY, RuleSum
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
 from tablestore.insight.simulator.simulator import KEPT, Schedule, SimulatedStep, Simulator
@@ -33,26 +34,11 @@ POINTS = 200  # rows that a run keeps
 _SPACE_POINTS = 20  # of these know their compacted copy
 _DRAWN_ROWS = 1 << 23  # rows of a run of which each is drawn
 
-SERIES = pa.schema(
-    {
-        "flush": pa.int64(),
-        "time": pa.timestamp("ms"),
-        "bytes_ingested": pa.int64(),
-        "bytes_compacted": pa.int64(),
-        "bytes_moved": pa.int64(),
-        "compactions": pa.int64(),
-        "stalls": pa.int64(),
-        "runs": pa.float64(),
-        "files": pa.int64(),
-        "live_bytes": pa.int64(),
-        "point_files": pa.float64(),
-        "point_bytes": pa.float64(),
-        "range_files": pa.float64(),
-        "range_bytes": pa.float64(),
-        "write_amplification": pa.float64(),
-        "compacted_bytes": pa.int64(),
-        "space_amplification": pa.float64(),
-    }
+SERIES = result_schema(
+    "flush int64, time ms, bytes_ingested int64, bytes_compacted int64, bytes_moved int64, "
+    "compactions int64, stalls int64, runs double, files int64, live_bytes int64, point_files double, "
+    "point_bytes double, range_files double, range_bytes double, write_amplification double, "
+    "compacted_bytes int64, space_amplification double"
 )
 
 
@@ -85,23 +71,19 @@ class Summary:
         size = quantities.size
         lines = [
             f"{self.flushes:,} flushes of {size(self.bytes_ingested)} in all, "
-            f"{_many(self.compactions, 'compaction')} wrote {size(self.bytes_compacted)}, "
-            f"moved {size(self.bytes_moved)}, {_many(self.stalls, 'stall')}",
+            f"{quantities.many(self.compactions, 'compaction')} wrote {size(self.bytes_compacted)}, "
+            f"moved {size(self.bytes_moved)}, {quantities.many(self.stalls, 'stall')}",
             f"write amplification {self.write_amplification:.2f}",
             f"read amplification  {self.runs:.1f} runs at the end, {self.most_runs} at most; a key opens "
             f"{self.point_files:.1f} files of {size(round(self.point_bytes))}",
             f"space amplification {self.space_amplification:.2f}: {size(self.live_bytes)} in "
-            f"{_many(self.live_files, 'file')} for {size(self.compacted_bytes)}",
+            f"{quantities.many(self.live_files, 'file')} for {size(self.compacted_bytes)}",
         ]
         for rule, sums in sorted(self.rules.items(), key=lambda item: -item[1].bytes_written):
             moved = f", moved {size(sums.bytes_moved)}" if sums.bytes_moved else ""
-            times = _many(sums.compactions, "compaction")
+            times = quantities.many(sums.compactions, "compaction")
             lines.append(f"  {rule}: {times}, wrote {size(sums.bytes_written)}{moved}")
         return "\n".join(lines)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class Run:
@@ -144,24 +126,11 @@ class Run:
 
     def _summed(self) -> Summary:
         at = dict(zip(SERIES.names, self._series[-1], strict=True))
+        sums = {f.name: at[f.name] for f in fields(Summary) if f.name in at}
         return Summary(
-            flushes=self.flushes,
-            compactions=at["compactions"],
-            stalls=at["stalls"],
-            bytes_ingested=at["bytes_ingested"],
-            bytes_compacted=at["bytes_compacted"],
-            bytes_moved=at["bytes_moved"],
-            live_bytes=at["live_bytes"],
+            **sums | {"flushes": self.flushes, "space_amplification": at["space_amplification"] or 1.0},
             live_files=at["files"],
-            compacted_bytes=at["compacted_bytes"],
-            runs=at["runs"],
             most_runs=max(bucket.most_runs for bucket in self._end.buckets),
-            point_files=at["point_files"],
-            point_bytes=at["point_bytes"],
-            range_files=at["range_files"],
-            range_bytes=at["range_bytes"],
-            write_amplification=at["write_amplification"],
-            space_amplification=at["space_amplification"] or 1.0,
             rules=self._rules(),
         )
 
@@ -173,8 +142,7 @@ class Run:
     def to_arrow(self) -> pa.Table:
         """Amplification over time, a row for every so many flushes; the compacted copy is measured in some
         of them."""
-        columns = list(zip(*self._series, strict=True))
-        return pa.table([pa.array(c, f.type) for c, f in zip(columns, SERIES, strict=True)], schema=SERIES)
+        return table_of(SERIES, self._series)
 
     @cached_property
     def inspect(self) -> SimulatedInspect:

@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format import rowkind
 from tablestore.format.messages import debezium_avro, json_text
+from tablestore.format.messages.debezium_avro import KIND, avro_events, event_schema, require_avro
 from tablestore.format.messages.debezium_json import Handling, joined
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes
+from tablestore.format.messages.images import Changes, require_image, typed_rows
 from tablestore.format.messages.registry_client import Registry, registered
-from tablestore.format.messages.row_avro import KIND, avro_events, event_schema, require_avro
 from tablestore.format.messages.row_json import json_objects, require_writable
-from tablestore.format.messages.rows import require_image, typed_rows
 from tablestore.format.types.data_type import DataField
 
 _AFTER, _BEFORE = '{"before":null,"after":', '{"before":'

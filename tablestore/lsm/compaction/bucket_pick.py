@@ -13,42 +13,19 @@ import pyarrow as pa
 from tablestore.core import quantities
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.result_tables import result_schema
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.decision import Decision
 
-SCHEMA = pa.schema(
-    [
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-        pa.field("rule", pa.string(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("unit", pa.string()),
-        pa.field("output_level", pa.int32()),
-        pa.field("files_read", pa.int64(), nullable=False),
-        pa.field("bytes_read", pa.int64(), nullable=False),
-        pa.field("rows_in", pa.int64(), nullable=False),
-        pa.field("files_moved", pa.int64(), nullable=False),
-        pa.field("bytes_moved", pa.int64(), nullable=False),
-        pa.field("bytes_written", pa.int64(), nullable=False),
-        pa.field("rows_out", pa.int64(), nullable=False),
-        pa.field("rows_min", pa.int64(), nullable=False),
-        pa.field("rows_max", pa.int64(), nullable=False),
-        pa.field("measured", pa.bool_(), nullable=False),
-        pa.field("how", pa.string(), nullable=False),
-    ]
+SCHEMA = result_schema(
+    "partition string!, bucket int32!, rule string!, reason string!, unit string, output_level int32, "
+    "files_read int64!, bytes_read int64!, rows_in int64!, files_moved int64!, bytes_moved int64!, "
+    "bytes_written int64!, rows_out int64!, rows_min int64!, rows_max int64!, measured bool!, "
+    "how string!"
 )
-FILES = pa.schema(
-    [
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-        pa.field("file_name", pa.string(), nullable=False),
-        pa.field("level", pa.int32(), nullable=False),
-        pa.field("output_level", pa.int32(), nullable=False),
-        pa.field("action", pa.string(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("rows", pa.int64(), nullable=False),
-        pa.field("deletes", pa.int64()),
-    ]
+FILES = result_schema(
+    "partition string!, bucket int32!, file_name string!, level int32!, output_level int32!, "
+    "action string!, bytes int64!, rows int64!, deletes int64"
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 
 from tablestore.core import quantities, rich
+from tablestore.format.result_tables import table_of
 from tablestore.lsm.compaction.bucket_pick import FILES, SCHEMA, ForecastOfPick, Pick
 
 _WIDTH = 110
@@ -108,9 +109,7 @@ class Compaction:
     def to_arrow(self) -> pa.Table:
         """A row for each bucket: its rule, files and bytes in and out, forecast or measured."""
         rows = [p.row() for p in self.picks]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
-        return pa.table(arrays, schema=SCHEMA)
+        return table_of(SCHEMA, rows)
 
     def files(self) -> pa.Table:
         """A row for each file of the picks: whether it is rewritten, only moved or left as it is.
@@ -118,8 +117,7 @@ class Compaction:
         Of dry runs only; after a compaction the manifests show what became of each file.
         """
         rows = [row for p in self.picks for row in p.files()]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(FILES)
-        return pa.table([pa.array(c, f.type) for c, f in zip(columns, FILES, strict=True)], schema=FILES)
+        return table_of(FILES, rows)
 
     def then(self, later: Compaction) -> Compaction:
         """Both compactions as one."""

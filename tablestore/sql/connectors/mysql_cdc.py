@@ -156,7 +156,7 @@ def _columns(options: ConnectorOptions) -> tuple[tuple[DataField, ...], tuple[st
     return tuple(fields), table.primary_key
 
 
-class _InitialRows:
+class _MysqlRows:
     """The rows of a table as of when they are first asked for."""
 
     def __init__(self, options: ConnectorOptions) -> None:
@@ -179,7 +179,7 @@ CONNECTOR = Connector(
     "mysql-cdc",
     "a table of MariaDB or MySQL",
     _OPTIONS,
-    _InitialRows,
+    _MysqlRows,
     stream=_stream,
     columns=_columns,
     metadata={key: (text, METADATA_TYPES[key]) for key, text in METADATA.items()},

@@ -139,7 +139,7 @@ def _columns(options: ConnectorOptions) -> tuple[tuple[DataField, ...], tuple[st
     return tuple(DataField(0, c.name, c.type) for c in table.shape.columns), table.primary_key
 
 
-class _InitialRows:
+class _PostgresRows:
     """The rows of a table as of when they are first asked for: a view that stays open has them."""
 
     def __init__(self, options: ConnectorOptions) -> None:
@@ -183,7 +183,7 @@ CONNECTOR = Connector(
     "postgres-cdc",
     "a table of PostgreSQL",
     _OPTIONS,
-    _InitialRows,
+    _PostgresRows,
     stream=_stream,
     columns=_columns,
     metadata={key: _metadata_type(key) for key in _METADATA},

@@ -15,10 +15,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.sql.dialect.tokenizer import StatementText
-from tablestore.sql.names import Name
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.conditions import value_of
-from tablestore.sql.text import literal_text, name_text
+from tablestore.sql.text import Name, literal_text, name_text
 
 T = TypeVar("T")
 SEMICOLON = TokenType.BREAK  # of a statement within another: at TokenType.SEMICOLON sqlglot begins anew
@@ -98,9 +97,7 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
 
     def refuse(self, feature: str, why: str, at: int | None = None) -> NoReturn:
         """Raise Unsupported at the next token, or at a place of the script."""
-        refusal = Unsupported(feature, why)
-        placed(refusal, self.piece.text, self.at if at is None else at)
-        raise refusal
+        raise placed(Unsupported(feature, why), self.piece.text, self.at if at is None else at)
 
     def finish(self) -> None:
         """Require the end of the statement; one within another ends with a semicolon. Forms need not: it is
@@ -133,14 +130,14 @@ class FormReader(_SparkParser):  # type: ignore[misc]  # likewise
             self.fail(f"{what} is expected")
         return str(self._prev.text)
 
-    def listed(self, one: Callable[[], T], *, empty: bool = False) -> list[T]:
-        """`(one, one, …)`; `()` only with `empty`."""
+    def listed(self, element: Callable[[], T], *, empty: bool = False) -> list[T]:
+        """`(element, element, …)`; `()` only with `empty`."""
         self.expect("(")
         if empty and self.accept(")"):
             return []
-        items = [one()]
+        items = [element()]
         while self.accept(","):
-            items.append(one())
+            items.append(element())
         self.expect(")")
         return items
 

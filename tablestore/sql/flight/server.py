@@ -24,7 +24,7 @@ from tablestore import __version__
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
 from tablestore.sql.flight import listings
-from tablestore.sql.flight.messages import new, packed, unpacked
+from tablestore.sql.flight.listings import new, packed, unpacked
 from tablestore.sql.flight.statements import Statements
 from tablestore.sql.opening import sql_session
 from tablestore.table.lake import Lake

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.sql.names import Name
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
+from tablestore.sql.text import Name
 from tablestore.table.identifier import Identifier
 from tablestore.table.table import Table
 

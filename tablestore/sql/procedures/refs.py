@@ -46,11 +46,11 @@ def _tag_from_watermark(session: Session, values: Values) -> Result:
     return _tag_first(table, values, later, f"watermark above {values['watermark']}")
 
 
-def _tag_first(table: Table, values: Values, found: list[int], what: str) -> Result:
-    if not found:
+def _tag_first(table: Table, values: Values, snapshot_ids: list[int], what: str) -> Result:
+    if not snapshot_ids:
         raise NotFound(f"{table.name} has no snapshot of a {what}")
-    table.tags.create(values["tag"], min(found), retain=values["time_retained"])
-    return success(f"tag {values['tag']} of {table.name} at snapshot {min(found)}")
+    table.tags.create(values["tag"], min(snapshot_ids), retain=values["time_retained"])
+    return success(f"tag {values['tag']} of {table.name} at snapshot {min(snapshot_ids)}")
 
 
 def _delete_tag(session: Session, values: Values) -> Result:

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, SchemaMismatch
 from tablestore.format.types import cast_text, casts
-from tablestore.format.types.checked_cast import attempted
+from tablestore.format.types.casts import attempted
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, time_unit, to_arrow
 from tablestore.format.types.nested import lists, struct_nulls
 from tablestore.sql.query.arithmetic import Arithmetic

@@ -1,4 +1,4 @@
-"""The functions of JSON; `dialect/json_calls.py` reads the words among their arguments.
+"""The functions of JSON; `dialect/parser.py` reads the words among their arguments.
 
 Paths are as `lax $.a[0].b`. Without `lax` a path is strict: what it does not find is an error, and errors
 give NULL unless ON ERROR says otherwise; in lax mode it is empty. Numbers keep their digits, keys are
@@ -104,14 +104,14 @@ def unquoted(text: str) -> str:
     return item if isinstance(item, str) else text
 
 
-def written(found: Any) -> str:
+def written(item: Any) -> str:
     """A value as JSON."""
-    if isinstance(found, dict):
-        pairs = (f"{json.dumps(k, ensure_ascii=False)}:{written(found[k])}" for k in sorted(found))
+    if isinstance(item, dict):
+        pairs = (f"{json.dumps(k, ensure_ascii=False)}:{written(item[k])}" for k in sorted(item))
         return "{" + ",".join(pairs) + "}"
-    if isinstance(found, list):
-        return "[" + ",".join(map(written, found)) + "]"
-    return str(found) if isinstance(found, Decimal) else json.dumps(found, ensure_ascii=False)
+    if isinstance(item, list):
+        return "[" + ",".join(map(written, item)) + "]"
+    return str(item) if isinstance(item, Decimal) else json.dumps(item, ensure_ascii=False)
 
 
 def _read(text: str) -> Any:

@@ -83,17 +83,13 @@ def require_columns(tree: exp.Expression, schemas: Sequence[TableSchema], text: 
         names = [part.name for part in column.parts]
         if len(names) > 1 and names[0] not in names_within and names[0] not in stored:
             tables = {t.alias_or_name for t in tree.find_all(exp.Table, exp.Subquery)} - {""}
-            unknown = NotFound.among("table", names[0], sorted(tables))
-            placed(unknown, text, start_of(column))
-            raise unknown
+            raise placed(NotFound.among("table", names[0], sorted(tables)), text, start_of(column))
         wanted = names[-1:] + [n for n in names[:-1] if n in stored]  # the latter: a part of a ROW
         if isinstance(column.this, exp.Star) or any(n in names_within or n in stored for n in wanted):
             continue
         if len(names) == 1 and names[0].upper() in ("LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME", "MAP"):
             continue
-        error = NotFound.among("column", names[-1], stored)
-        placed(error, text, start_of(column))
-        raise error
+        raise placed(NotFound.among("column", names[-1], stored), text, start_of(column))
 
 
 def alone(tree: exp.Expression) -> exp.Select | None:

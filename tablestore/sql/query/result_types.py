@@ -35,17 +35,17 @@ def free_names(names: Sequence[str]) -> list[str]:
     return free
 
 
-def _wanted(found: pa.DataType, wanted: DataType) -> pa.DataType:
+def _wanted(computed: pa.DataType, wanted: DataType) -> pa.DataType:
     """The type that a column was found to have, where DuckDB only counts in more or fewer digits."""
-    if wanted.root in FLOATS and pa.types.is_floating(found):
+    if wanted.root in FLOATS and pa.types.is_floating(computed):
         return to_arrow(wanted)
-    if wanted.root in WHOLE and pa.types.is_integer(found):
+    if wanted.root in WHOLE and pa.types.is_integer(computed):
         return to_arrow(wanted)
-    if wanted.root == "MULTISET" and pa.types.is_map(found):
-        return pa.map_(found.key_type, pa.int32())
-    if wanted.root == "DECIMAL" and (pa.types.is_decimal(found) or pa.types.is_integer(found)):
+    if wanted.root == "MULTISET" and pa.types.is_map(computed):
+        return pa.map_(computed.key_type, pa.int32())
+    if wanted.root == "DECIMAL" and (pa.types.is_decimal(computed) or pa.types.is_integer(computed)):
         return to_arrow(wanted)
-    return found
+    return computed
 
 
 def _sound(t: pa.DataType) -> pa.DataType:

@@ -296,12 +296,12 @@ def _without_files(scan: Scan, part: Plan, feed: Feed) -> Iterator[DataSplit]:
             (feed.flagged if schema.primary_keys and file.level == 0 else feed.files).append(path)
 
 
-def _counted(scan: Scan, found: Plan) -> bool:
+def _counted(scan: Scan, plan: Plan) -> bool:
     """Whether the files of a plan hold just the rows of the scan, each once."""
     if scan.where is not None or not _as_stored(scan):
         return False
     keyed = bool(scan.store.schema.primary_keys)
-    return all(s.plain and all(_whole_rows(f, keyed=keyed) for f in s.files) for s in found.splits)
+    return all(s.plain and all(_whole_rows(f, keyed=keyed) for f in s.files) for s in plan.splits)
 
 
 def _whole_rows(file: DataFileMeta, *, keyed: bool) -> bool:
@@ -341,12 +341,8 @@ def _readable(scan: Scan, split: DataSplit) -> bool:
             and f.first_row_id is None
             for f in split.files
         )
-        and _is_local(scan.store.paths.root)
+        and scan.store.paths.root.startswith(("/", "file:"))
     )
-
-
-def _is_local(root: str) -> bool:
-    return root.startswith(("/", "file:"))
 
 
 def _local(path: str) -> str:

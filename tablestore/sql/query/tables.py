@@ -13,18 +13,18 @@ from typing import Any
 from sqlglot import exp
 
 from tablestore import doors
-from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format.text import cast_text
 from tablestore.format.types.data_type import DataType
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.dialect.parser import options_of, read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
-from tablestore.sql.names import Name, name_of
-from tablestore.sql.problems import placed
+from tablestore.sql.problems import placed, placing
 from tablestore.sql.query.conditions import value_of
 from tablestore.sql.scope import Scope
 from tablestore.sql.shape import TableDefinition
+from tablestore.sql.text import Name, name_of
 from tablestore.table.table import Table
 
 HINT = "scan.partitions"
@@ -60,9 +60,7 @@ def _require_processing_time(tree: exp.Expression, place: Occurrence, text: str)
     if not isinstance(when, exp.Column) or when.name in _processing_times(tree):
         return
     why = f"lookups go by processing time: {when.name} AS PROCTIME() as a column of the other side"
-    error = Unsupported(f"FOR SYSTEM_TIME AS OF {when.name}", why)
-    placed(error, text, place.name.at)
-    raise error
+    raise placed(Unsupported(f"FOR SYSTEM_TIME AS OF {when.name}", why), text, place.name.at)
 
 
 def _processing_times(tree: exp.Expression) -> set[str]:
@@ -81,7 +79,7 @@ def _occurrences(scope: Scope, tree: exp.Expression, text: str, depth: int) -> l
     places: list[Occurrence] = []
     for node in [n for n in tree.find_all(exp.Table) if not (n.meta.get("bound") or _is_cte(n))]:
         name = name_of(node)
-        try:
+        with placing(text, name.at):
             view = scope.view(name)
             if view is None:
                 table = _table(scope, node, name)
@@ -97,9 +95,6 @@ def _occurrences(scope: Scope, tree: exp.Expression, text: str, depth: int) -> l
             )
             places += _occurrences(scope, inner, view.query, depth + 1)
             node.replace(exp.Subquery(this=inner, alias=alias))
-        except TablestoreError as e:
-            placed(e, text, name.at)
-            raise
     return places
 
 

@@ -8,8 +8,7 @@ import re
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, Unsupported
-from tablestore.format.time_pattern import read_by
-from tablestore.format.time_text import pieces_of
+from tablestore.format.time_text import pieces_of, read_by
 from tablestore.sql.query.function import FunctionRows, text_of
 from tablestore.sql.query.time_patterns import strftime_pattern, strptime_pattern
 from tablestore.sql.text import literal_text

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format.time_pattern import pattern_parts, read_by, time_of
-from tablestore.format.time_text import written
+from tablestore.format.time_text import pattern_parts, read_by, time_of, written
 
 _WRITTEN = {
     **{"yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "uu": "%y", "MM": "%m", "M": "%-m", "LL": "%m", "L": "%-m"},

@@ -13,13 +13,13 @@ from typing import Any
 from sqlglot import exp
 
 from tablestore.format.types.data_type import MAX_LENGTH, DataField, DataType, nested
-from tablestore.sql.query.function_types import function_type
 from tablestore.sql.query.numeric_types import (
     NULL,
     NUMBERS,
     arithmetic,
     average_type,
     common,
+    function_type,
     sum_type,
 )
 
@@ -155,7 +155,14 @@ def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _SelectScope | 
                 tables[cte.alias] = _renamed(first, cte)
             tables[cte.alias] = _renamed(_query(cte.this, tables, outer), cte)
     if isinstance(node, exp.SetOperation):
-        return _set_operation(node, tables, outer)
+        left, right = _query(node.this, tables, outer), _query(node.expression, tables, outer)
+        columns: list[tuple[str, DataType | None]] = []
+        for place, ((name, a), (_, b)) in enumerate(zip(left, right, strict=False), 1):
+            both = None if a is None or b is None else common((a, b))
+            if both is None and a is not None and b is not None:
+                node.meta.setdefault(MISMATCH, place)
+            columns.append((name, both))
+        return columns
     if isinstance(node, exp.Subquery | exp.Paren):
         return _query(node.this, tables, outer)
     if isinstance(node, exp.Values):
@@ -163,19 +170,6 @@ def _query(node: exp.Expr, tables: Mapping[str, Columns], outer: _SelectScope | 
     if isinstance(node, exp.Select):
         return _select(node, tables, outer)
     return []
-
-
-def _set_operation(
-    node: exp.SetOperation, tables: Mapping[str, Columns], outer: _SelectScope | None
-) -> Columns:
-    left, right = _query(node.this, tables, outer), _query(node.expression, tables, outer)
-    columns: list[tuple[str, DataType | None]] = []
-    for place, ((name, a), (_, b)) in enumerate(zip(left, right, strict=False), 1):
-        both = None if a is None or b is None else common((a, b))
-        if both is None and a is not None and b is not None:
-            node.meta.setdefault(MISMATCH, place)
-        columns.append((name, both))
-    return columns
 
 
 def _renamed(columns: Columns, node: exp.Expr) -> Columns:
@@ -300,7 +294,9 @@ def _expression(node: exp.Expr, scope: _SelectScope) -> DataType | None:
     if isinstance(node, exp.HexString):
         return DataType("BINARY", False, max(len(node.name) // 2, 1))
     if isinstance(node, exp.Cast):
-        return _cast(node)
+        inner = type_of(node.this)
+        sure = inner is not None and not inner.nullable and not isinstance(node, exp.TryCast)
+        return cast_type(node.to, nullable=not sure)
     if isinstance(node, _SURE):
         return DataType("BOOLEAN", False)
     if isinstance(node, _TESTS):
@@ -378,12 +374,6 @@ def literal_type(node: exp.Literal) -> DataType | None:
         return None
     digits = len(whole) + len(part)
     return DataType("DECIMAL", False, digits, len(part)) if digits <= 38 else None
-
-
-def _cast(node: exp.Cast) -> DataType | None:
-    inner = type_of(node.this)
-    sure = inner is not None and not inner.nullable and not isinstance(node, exp.TryCast)
-    return cast_type(node.to, nullable=not sure)
 
 
 def _moved(node: exp.Expr, a: DataType, b: DataType) -> DataType | None:

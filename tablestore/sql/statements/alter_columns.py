@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.names import Name
-from tablestore.sql.problems import placed
+from tablestore.sql.problems import placing
 from tablestore.sql.query.types import expression_columns, expression_type
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -27,6 +26,7 @@ from tablestore.sql.statements.columns import (
 )
 from tablestore.sql.statements.create_table import refuse_other_connectors
 from tablestore.sql.statements.partitions import typed_partition
+from tablestore.sql.text import Name
 from tablestore.table.table import Table
 
 _KEY_STAYS = "the key of a table says where its rows are: make another table"
@@ -58,11 +58,8 @@ class AlterTable:
         table = stored_table(session, self.name)
         planned = Planned(session, table, self.text)
         for alteration in self.alterations:
-            try:
+            with placing(self.text, alteration.at):
                 planned.add(alteration)
-            except TablestoreError as e:
-                placed(e, self.text, alteration.at)
-                raise
         altered = table.alter(*planned.changes)
         return Result(message=f"table {self.name} is altered: schema {altered.store.schema.id}")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name, of_name
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.shape import exists, stored_table
 from tablestore.sql.statements.alter_columns import AlterTable, alterations, of_options
 from tablestore.sql.statements.partitions import partition_files, require_partition, typed_partition
+from tablestore.sql.text import Name, of_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +197,9 @@ class Analyze:
         )
 
 
-FORMS = (
+FORMS = of_family(
+    "tables",
     Form(
-        "ALTER TABLE",
         "ALTER TABLE [IF EXISTS] table {SET ('key' = 'value', …) | RESET ('key', …) | RENAME TO table | "
         "RENAME column TO name | ADD {column type … [FIRST | AFTER column] | (…)} | "
         "MODIFY {column type … [FIRST | AFTER column] | (…)} | DROP {column | (column, …) | WATERMARK} | "
@@ -209,31 +209,24 @@ FORMS = (
         "[PARTITION (column = value, …)] COMPACT | "
         "PARTITION (column = value, …) {SET ('change-tracking' = 'false') | RESET ('change-tracking')}}",
         "Change a table; rows that exist are seen through the new columns at once.",
-        "tables",
         parse_alter,
         example="ALTER TABLE shop.orders ADD (note STRING COMMENT 'free text' AFTER customer, paid BOOLEAN)",
     ),
     Form(
-        "DROP TABLE",
         "DROP TABLE [IF EXISTS] table",
         "Remove a table and all its files.",
-        "tables",
         DropTable.parse,
         example="DROP TABLE IF EXISTS shop.events",
     ),
     Form(
-        "DROP TEMPORARY TABLE",
         "DROP TEMPORARY TABLE [IF EXISTS] table",
         "Forget a temporary table.",
-        "tables",
         lambda p: replace(DropTable.parse(p), temporary=True),
         example="DROP TEMPORARY TABLE IF EXISTS words",
     ),
     Form(
-        "ANALYZE TABLE",
         "ANALYZE TABLE table COMPUTE STATISTICS [FOR {ALL COLUMNS | COLUMNS column, …}]",
         "Add statistics of all rows up and keep them with the snapshot.",
-        "tables",
         Analyze.parse,
         example="ANALYZE TABLE shop.orders COMPUTE STATISTICS FOR COLUMNS customer, amount",
     ),

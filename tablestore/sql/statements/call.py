@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
+from tablestore.sql.text import Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +72,17 @@ class ShowProcedures:
         return Result(pa.table({**columns, "comment": [procedure.text for procedure in procedures]}))
 
 
-FORMS = (
+FORMS = of_family(
+    "maintenance",
     Form(
-        "CALL",
         "CALL [catalog.]sys.procedure([name =>] value, …)",
         "Run a procedure on a table; SHOW PROCEDURES lists them.",
-        "maintenance",
         Call.parse,
         example="CALL sys.create_tag(`table` => 'shop.orders', tag => 'monday')",
     ),
     Form(
         "SHOW PROCEDURES",
-        "SHOW PROCEDURES",
         "What CALL can call, with its arguments.",
-        "maintenance",
         lambda _: ShowProcedures(),
         example="SHOW PROCEDURES",
     ),

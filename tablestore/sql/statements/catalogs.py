@@ -10,7 +10,7 @@ import pyarrow as pa
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.confinement import catalog_inside
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.like import NamePattern, listed
@@ -59,12 +59,6 @@ class DropCatalog:
 
     name: str
     if_exists: bool = False
-
-    @staticmethod
-    def parse(p: Parser) -> DropCatalog:
-        if_exists = p.accept("IF EXISTS")
-        name = p.part("a catalog")
-        return DropCatalog(name, if_exists)
 
     def run(self, session: Session) -> Result:
         if self.name not in session.catalogs:
@@ -130,12 +124,6 @@ class DescribeCatalog:
     name: str
     extended: bool = False
 
-    @staticmethod
-    def parse(p: Parser) -> DescribeCatalog:
-        extended = p.accept("EXTENDED")
-        name = p.part("a catalog")
-        return DescribeCatalog(name, extended)
-
     def run(self, session: Session) -> Result:
         options = session.lake(self.name).options
         rows: dict[str, str | None] = {"name": self.name, "type": _TYPES[0], "comment": None}
@@ -144,64 +132,51 @@ class DescribeCatalog:
         return Result(pa.table({"info name": list(rows), "info value": pa.array(rows.values(), pa.string())}))
 
 
-FORMS = (
+FORMS = of_family(
+    "catalogs",
     Form(
-        "CREATE CATALOG",
         "CREATE CATALOG [IF NOT EXISTS] name [WITH ('type' = 'paimon', 'warehouse' = '…', "
         "['metastore' = 'filesystem' | 'jdbc' | 'hive',] 'key' = 'value', …)]",
         "Let the session know a catalog: a directory or store of tables, an SQL database, a Hive "
         "metastore. Its database default is made.",
-        "catalogs",
         CreateCatalog.parse,
         example="CREATE CATALOG mine WITH ('type' = 'paimon', 'warehouse' = '/tmp/lake')",
     ),
     Form(
-        "DROP CATALOG",
         "DROP CATALOG [IF EXISTS] name",
         "Let the session forget a catalog; its tables stay.",
-        "catalogs",
-        DropCatalog.parse,
+        lambda p: DropCatalog(if_exists=p.accept("IF EXISTS"), name=p.part("a catalog")),
         example="DROP CATALOG IF EXISTS mine",
     ),
     Form(
-        "USE CATALOG",
         "USE CATALOG name",
         "Make a catalog, and its database default, the current one.",
-        "catalogs",
         lambda p: UseCatalog(p.part("a catalog")),
         example="USE CATALOG lake",
     ),
     Form(
-        "SHOW CATALOGS",
         "SHOW CATALOGS [[NOT] {LIKE | ILIKE} 'pattern']",
         "The catalogs of the session.",
-        "catalogs",
         lambda p: ShowCatalogs(NamePattern.parse(p)),
         example="SHOW CATALOGS",
     ),
     Form(
         "SHOW CURRENT CATALOG",
-        "SHOW CURRENT CATALOG",
         "The current catalog.",
-        "catalogs",
         lambda _: ShowCurrentCatalog(),
         example="SHOW CURRENT CATALOG",
     ),
     Form(
-        "SHOW CREATE CATALOG",
         "SHOW CREATE CATALOG name",
         "The statement that makes a catalog, with secrets as ***.",
-        "catalogs",
         lambda p: ShowCreateCatalog(p.part("a catalog")),
         example="SHOW CREATE CATALOG lake",
     ),
     *(
         Form(
-            f"{word} CATALOG",
             f"{word} CATALOG [EXTENDED] name",
             "The name and type of a catalog; EXTENDED: its options, too.",
-            "catalogs",
-            DescribeCatalog.parse,
+            lambda p: DescribeCatalog(extended=p.accept("EXTENDED"), name=p.part("a catalog")),
             example=f"{word} CATALOG EXTENDED lake",
         )
         for word in ("DESCRIBE", "DESC")

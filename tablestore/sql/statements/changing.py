@@ -13,8 +13,7 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.predicate import Always, Predicate, all_of
 from tablestore.sql.defaults import null_for_default, with_default
 from tablestore.sql.filling import assigned
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name, name_of
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.conditions import predicate_of, value_of
 from tablestore.sql.query.row_query import POSITION, RowQuery
@@ -22,6 +21,7 @@ from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.insert import changed
 from tablestore.sql.statements.partitions import typed_partition
+from tablestore.sql.text import Name, name_of
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
 from tablestore.write.column_fit import require_present
@@ -215,12 +215,12 @@ def require_column(name: str, table: Table) -> None:
         raise NotFound.among("column", name, table.schema.names)
 
 
-def with_columns(batch: pa.RecordBatch, found: pa.Table, names: list[str], table: Table) -> pa.RecordBatch:
-    """The rows of the batch that `found` names by their place, with its columns `__value_<i>` as `names`."""
-    rows = batch.take(found[POSITION].combine_chunks())
+def with_columns(batch: pa.RecordBatch, computed: pa.Table, names: list[str], table: Table) -> pa.RecordBatch:
+    """The rows of the batch that `computed` names by their place, its columns `__value_<i>` as `names`."""
+    rows = batch.take(computed[POSITION].combine_chunks())
     by_name = table.store.schema.by_name
     for i, name in enumerate(names):
-        value = assigned(found[f"__value_{i}"].combine_chunks(), by_name[name])
+        value = assigned(computed[f"__value_{i}"].combine_chunks(), by_name[name])
         require_present(value, by_name[name].type, f"column {name!r}")
         at = rows.schema.get_field_index(name)
         column_field = rows.schema.field(at)
@@ -233,31 +233,27 @@ def with_columns(batch: pa.RecordBatch, found: pa.Table, names: list[str], table
     return rows
 
 
-FORMS = (
+FORMS = of_family(
+    "writing",
     Form(
-        "UPDATE",
         "UPDATE table [AS alias] SET column = {expression | DEFAULT}, … [WHERE condition]",
         "Change rows, in one commit; columns of the primary key cannot be set. DEFAULT stands for the "
         "default of a column, or NULL. Writes -U/+U pairs, so that who follows the table can retract.",
-        "writing",
         node=exp.Update,
         build=Update.of,
         example="UPDATE shop.orders SET amount = amount * 2 WHERE order_id = 1",
     ),
     Form(
-        "DELETE",
         "DELETE FROM table [AS alias] [WHERE condition]",
         "Remove rows, in one commit; whole partitions by metadata alone.",
-        "writing",
+        words="DELETE",
         node=exp.Delete,
         build=Delete.of,
         example="DELETE FROM shop.orders WHERE amount > 10",
     ),
     Form(
-        "TRUNCATE TABLE",
         "TRUNCATE TABLE table [PARTITION (column = value, …)]",
         "Remove all rows, or those of a partition, in one commit that reads no data file.",
-        "writing",
         node=exp.TruncateTable,
         build=Truncate.of,
         example="TRUNCATE TABLE shop.events PARTITION (day = '2026-01-01')",

@@ -12,7 +12,7 @@ from tablestore.format.schema_change import default_text
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.problems import near, placed
+from tablestore.sql.problems import near, placed, placing
 from tablestore.sql.query.types import expression_type
 from tablestore.sql.session import Session
 
@@ -43,7 +43,7 @@ class ColumnText:
     def field(self, text: str, *, of_spark: bool = False) -> DataField:
         """The stored column. Raises InvalidRequest with its place for what is no type, SchemaMismatch for a
         default that is no value of it."""
-        try:
+        with placing(text, self.at):
             t = _type(self.type or "", of_spark=of_spark)
             if not self.nullable:
                 t = t.not_null()
@@ -51,9 +51,6 @@ class ColumnText:
             return (
                 field if self.default is None else replace(field, default=default_text(field, self.default))
             )
-        except TablestoreError as e:
-            placed(e, text, self.at)
-            raise
 
 
 def _type(text: str, *, of_spark: bool) -> DataType:
@@ -115,17 +112,17 @@ def table_text(p: Parser, *, metadata: bool = False) -> TableText:
     )
 
 
-def _element(p: Parser, found: _Collected, metadata: bool) -> None:
+def _element(p: Parser, collected: _Collected, metadata: bool) -> None:
     if p.comes("WATERMARK FOR"):
-        if found.watermark is not None:
+        if collected.watermark is not None:
             p.fail("a table has one watermark")
-        found.watermark = watermark_text(p)
+        collected.watermark = watermark_text(p)
     elif p.comes("CONSTRAINT") or p.comes("PRIMARY KEY"):
-        if found.primary_key:
+        if collected.primary_key:
             p.fail("the primary key is named twice")
-        found.primary_key = primary_key(p)
+        collected.primary_key = primary_key(p)
     else:
-        found.columns.append(column_text(p, metadata=metadata))
+        collected.columns.append(column_text(p, metadata=metadata))
 
 
 def watermark_text(p: Parser) -> WatermarkText:
@@ -207,9 +204,7 @@ def require_different(columns: Iterable[ColumnText], others: Iterable[str], text
     for column in columns:
         name = of_one_part(column)
         if name in taken:
-            twice = SchemaMismatch(f"there are two columns {name!r}")
-            placed(twice, text, column.at)
-            raise twice
+            raise placed(SchemaMismatch(f"there are two columns {name!r}"), text, column.at)
         taken.add(name)
 
 
@@ -245,16 +240,13 @@ def watermark_of(
     if mark is None:
         return None
     others = [DataField(0, c.name, parse_type(c.type)) for c in computed if c.type]
-    try:
+    with placing(text, mark.at):
         kinds = {f.name: f.type for f in (*stored, *others)}
         if mark.column not in kinds and mark.column not in {c.name for c in computed}:
             raise SchemaMismatch(f"{mark.column!r}, of which the watermark is, is no column")
         kind = kinds.get(mark.column)
         if kind is not None and kind.root not in ("TIMESTAMP", "TIMESTAMP_LTZ"):
             raise SchemaMismatch(f"a watermark is of a TIMESTAMP column; {mark.column!r} is {kind}")
-    except TablestoreError as e:
-        placed(e, text, mark.at)
-        raise
     t = _typed(session, mark.expression, [*stored, *others], text, mark.at, required=typed)
     return Watermark(mark.column, mark.expression, t)
 

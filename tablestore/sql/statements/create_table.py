@@ -26,8 +26,7 @@ from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.connectors.table import connector_of
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -43,6 +42,7 @@ from tablestore.sql.statements.columns import (
     without_nulls,
 )
 from tablestore.sql.temporary import RecordMetadata, TemporaryTable
+from tablestore.sql.text import Name
 from tablestore.table.table import Table
 from tablestore.write.supported import warning_of
 
@@ -334,10 +334,10 @@ def _parse(p: Parser, *, temporary: bool) -> CreateTable:
     return statement
 
 
-def _finds_columns(made: CreateTable) -> bool:
+def _finds_columns(statement: CreateTable) -> bool:
     """Whether the table's connector knows the columns of its source."""
-    name = made.options.get("connector")
-    connector = doors.connectors_of_sql().get(name) if made.temporary and name else None
+    name = statement.options.get("connector")
+    connector = doors.connectors_of_sql().get(name) if statement.temporary and name else None
     return connector is not None and connector.columns is not None
 
 
@@ -393,9 +393,9 @@ _COLUMNS = (
     "column AS expression [COMMENT 'text'], … "
     "[, PRIMARY KEY (column, …) NOT ENFORCED] [, WATERMARK FOR column AS expression]"
 )
-FORMS = (
+FORMS = of_family(
+    "tables",
     Form(
-        "CREATE TABLE",
         f"CREATE TABLE [IF NOT EXISTS] [[catalog.]database.]table ({_COLUMNS}) [COMMENT 'text'] "
         "[PARTITIONED BY (column, …)] [WITH ('key' = 'value', …) | "
         "USING paimon TBLPROPERTIES ('key' = 'value', …)] "
@@ -403,7 +403,6 @@ FORMS = (
         "Make a table. A computed column is computed when it is read. A table with a primary key and without "
         "option `bucket` gets 1; `SET 'table-storage.bucket' = '-1'` gives Paimon's default, where a key is "
         "unique across partitions and buckets come as rows do.",
-        "tables",
         lambda p: _parse(p, temporary=False),
         example="CREATE TABLE shop.items (\n"
         "  item INT, price DECIMAL(8, 2) COMMENT 'in euros', gross AS price * 1.19,\n"
@@ -411,12 +410,10 @@ FORMS = (
         ") WITH ('bucket' = '2')",
     ),
     Form(
-        "CREATE TEMPORARY TABLE",
         f"CREATE TEMPORARY TABLE [IF NOT EXISTS] table [({_COLUMNS})] "
         "WITH ('connector' = 'name', 'key' = 'value', …)",
         "A table of a connector, for this session. Without columns it has those of its source: of mysql-cdc"
         " and postgres-cdc.",
-        "tables",
         lambda p: _parse(p, temporary=True),
         example="CREATE TEMPORARY TABLE words (word STRING) WITH ('connector' = 'datagen')",
     ),

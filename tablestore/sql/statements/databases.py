@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name, of_name
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.like import NamePattern, listed
+from tablestore.sql.text import Name, of_name
 from tablestore.table.lake import Lake
 
 _NO_PROPERTIES = (
@@ -46,11 +46,6 @@ class UseDatabase:
     """USE [catalog.]database."""
 
     name: Name
-
-    @staticmethod
-    def parse(p: Parser) -> UseDatabase:
-        name = p.name("a database")
-        return UseDatabase(name)
 
     def run(self, session: Session) -> Result:
         _, database = known_database(session, self.name)
@@ -122,12 +117,6 @@ class DescribeDatabase:
     name: Name
     extended: bool = False
 
-    @staticmethod
-    def parse(p: Parser) -> DescribeDatabase:
-        extended = p.accept("EXTENDED")
-        name = p.name("a database")
-        return DescribeDatabase(name, extended)
-
     def run(self, session: Session) -> Result:
         lake, name = known_database(session, self.name)
         properties = lake.database_properties(name)
@@ -191,62 +180,49 @@ class ShowCurrentDatabase:
         return listed("current database name", [session.database])
 
 
-FORMS = (
+FORMS = of_family(
+    "databases",
     Form(
-        "USE",
         "USE [catalog.]database",
         "Make a database the current one.",
-        "databases",
-        UseDatabase.parse,
+        lambda p: UseDatabase(p.name("a database")),
         example="USE shop",
     ),
     Form(
-        "CREATE DATABASE",
         "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
         "Make a database; a catalog of files keeps its name only.",
-        "databases",
         CreateDatabase.parse,
         example="CREATE DATABASE IF NOT EXISTS stock",
     ),
     Form(
-        "ALTER DATABASE",
         "ALTER DATABASE [catalog.]database {SET ('key' = 'value', …) | RESET ('key', …)}",
         "Change properties of a database, where the catalog has metastore = jdbc or hive; 'comment' is one.",
-        "databases",
         AlterDatabase.parse,
     ),
     *(
         Form(
-            f"{word} DATABASE",
             f"{word} DATABASE [EXTENDED] [catalog.]database",
             "What the catalog keeps of a database.",
-            "databases",
-            DescribeDatabase.parse,
+            lambda p: DescribeDatabase(extended=p.accept("EXTENDED"), name=p.name("a database")),
             example=f"{word} DATABASE EXTENDED shop",
         )
         for word in ("DESCRIBE", "DESC")
     ),
     Form(
-        "DROP DATABASE",
         "DROP DATABASE [IF EXISTS] [catalog.]database [RESTRICT | CASCADE]",
         "Remove a database; with CASCADE the tables in it, too.",
-        "databases",
         DropDatabase.parse,
         example="DROP DATABASE IF EXISTS stock",
     ),
     Form(
-        "SHOW DATABASES",
         "SHOW DATABASES [{FROM | IN} catalog] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The databases of a catalog.",
-        "databases",
         ShowDatabases.parse,
         example="SHOW DATABASES LIKE 's%'",
     ),
     Form(
         "SHOW CURRENT DATABASE",
-        "SHOW CURRENT DATABASE",
         "The current database.",
-        "databases",
         lambda _: ShowCurrentDatabase(),
         example="SHOW CURRENT DATABASE",
     ),

@@ -11,11 +11,11 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.names import UUID
 from tablestore.format.computed_columns import ComputedColumn
+from tablestore.format.result_tables import result_schema
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import Parser, read_query
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -23,41 +23,20 @@ from tablestore.sql.shape import TableDefinition, shape_of, stored_table
 from tablestore.sql.statements.like import listed
 from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
 from tablestore.sql.temporary import NamedQuery, RecordMetadata
-from tablestore.sql.text import full_name_text, literal_text, name_text, names_text, options_text
+from tablestore.sql.text import Name, full_name_text, literal_text, name_text, names_text, options_text
 from tablestore.table.table import Table
 
-_DESCRIBED = pa.schema(
-    {
-        "name": pa.string(),
-        "type": pa.string(),
-        "null": pa.bool_(),
-        "key": pa.string(),
-        "extras": pa.string(),
-        "watermark": pa.string(),
-        "comment": pa.string(),
-    }
+_DESCRIBED = result_schema(
+    "name string, type string, null bool, key string, extras string, watermark string, comment string"
 )
-_DETAILS = pa.schema(
-    {
-        "name": pa.string(),
-        "log.kafka.bootstrap.servers": pa.map_(pa.string(), pa.string()),
-        "log.retention": pa.string(),
-        "file.path": pa.string(),
-        "log.kafka.topic": pa.string(),
-        "watermark": pa.timestamp("ms"),
-        "file.format": pa.string(),
-        "bucket": pa.int32(),
-    }
+_DETAILS = result_schema(
+    "name string, log.kafka.bootstrap.servers texts, log.retention string, file.path string, "
+    "log.kafka.topic string, watermark ms, file.format string, bucket int32",
+    texts=pa.map_(pa.string(), pa.string()),
 )
-_FILES = pa.schema(
-    {
-        "partition": pa.string(),
-        "file.path": pa.string(),
-        "last-modified": pa.timestamp("ms"),
-        "compacted": pa.bool_(),
-        "change-tracking": pa.bool_(),
-        "num-files": pa.int64(),
-    }
+_FILES = result_schema(
+    "partition string, file.path string, last-modified ms, compacted bool, change-tracking bool, "
+    "num-files int64"
 )
 _NO_WATERMARK = -(1 << 63)
 _OWN_OPTIONS = (UUID, "path")
@@ -150,12 +129,6 @@ class DescribeDetail:
     name: Name
     partition: Mapping[str, Any] | None = None
 
-    @staticmethod
-    def parse(p: Parser) -> DescribeDetail:
-        name = p.name()
-        partition = p.partition() if p.accept("PARTITION") else None
-        return DescribeDetail(name, partition)
-
     def run(self, session: Session) -> Result:
         table = stored_table(session, self.name)
         if self.partition is None:
@@ -200,9 +173,9 @@ def _details(table: Table) -> dict[str, Any]:
     }
 
 
-def _files(found: list[PartitionFiles]) -> pa.Table:
+def _files(partitions: list[PartitionFiles]) -> pa.Table:
     rows = []
-    for files in found:
+    for files in partitions:
         rows.append(
             {
                 "partition": files.name,
@@ -221,11 +194,6 @@ class ShowCreateTable:
     """SHOW CREATE TABLE."""
 
     name: Name
-
-    @staticmethod
-    def parse(p: Parser) -> ShowCreateTable:
-        name = p.name()
-        return ShowCreateTable(name)
 
     def run(self, session: Session) -> Result:
         shape = shape_of(session, self.name)
@@ -277,13 +245,12 @@ def _column_text(column: DataField | ComputedColumn, metadata: str = "") -> str:
     return text if comment is None else f"{text} COMMENT {literal_text(comment)}"
 
 
-FORMS = (
+FORMS = of_family(
+    "tables",
     *(
         Form(
-            word,
             f"{word} [EXTENDED] table",
             "The columns of a table or view.",
-            "tables",
             Describe.parse,
             example=f"{word} shop.orders",
         )
@@ -291,21 +258,19 @@ FORMS = (
     ),
     *(
         Form(
-            f"{word} DETAIL TABLE",
             f"{word} DETAIL TABLE table [PARTITION (column = value, …)]",
             "Where a table is and how it is kept; of a partition: its files.",
-            "tables",
-            DescribeDetail.parse,
+            lambda p: DescribeDetail(
+                name=p.name(), partition=p.partition() if p.accept("PARTITION") else None
+            ),
             example=f"{word} DETAIL TABLE shop.events PARTITION (day = DATE '2026-01-01')",
         )
         for word in ("DESCRIBE", "DESC")
     ),
     Form(
-        "SHOW CREATE TABLE",
         "SHOW CREATE TABLE table",
         "The statement that makes an equal table.",
-        "tables",
-        ShowCreateTable.parse,
+        lambda p: ShowCreateTable(p.name()),
         example="SHOW CREATE TABLE shop.orders",
     ),
 )

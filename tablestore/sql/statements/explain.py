@@ -13,7 +13,7 @@ from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.table_stream import TableStream
 from tablestore.log import offsets
 from tablestore.sql.dialect.parser import OwnForm, Parser, Ready
-from tablestore.sql.form import Form, Statement
+from tablestore.sql.form import Form, Statement, of_family
 from tablestore.sql.query.embedded import duck_plan
 from tablestore.sql.query.planning import BoundQuery, TableOccurrence, prepared
 from tablestore.sql.query.sources import Feed, feeds
@@ -113,14 +113,13 @@ def _engine(session: Session, query: BoundQuery, fed: list[Feed]) -> Iterator[st
         yield "  " + line.rstrip()
 
 
-FORMS = (
+FORMS = of_family(
+    "queries",
     Form(
-        "EXPLAIN",
         "EXPLAIN [PLAN FOR] statement",
         "What a statement would do: of a query the columns, conditions and limit that each table is asked "
         "for, which files are read and why, and how DuckDB goes on; in streaming mode where each source "
         "begins, what is looked up and grouped.",
-        "queries",
         Explain.parse,
         example="EXPLAIN SELECT customer, sum(amount) FROM shop.orders WHERE order_id > 1 GROUP BY customer",
     ),
@@ -147,16 +146,17 @@ class _Explained(Protocol):
     def explained(self) -> str: ...
 
 
-def _input(one: Input) -> Iterator[str]:
-    source = one.source
+def _input(source_input: Input) -> Iterator[str]:
+    source = source_input.source
     if isinstance(source, TableStream):
-        yield f"changes of {one.name}: {_start(source.feed)}"
+        yield f"changes of {source_input.name}: {_start(source.feed)}"
     else:
-        yield f"rows of {one.name}, as they come"
+        yield f"rows of {source_input.name}, as they come"
         if isinstance(source, _Explained):
             yield f"  {source.explained}"
-    yield f"  columns: {', '.join(one.columns)} ({len(one.columns)} of {len(source.schema.names)})"
-    yield f"  condition: {'none is pushed down' if one.where is None else repr(one.where)}"
+    shown = ", ".join(source_input.columns)
+    yield f"  columns: {shown} ({len(source_input.columns)} of {len(source.schema.names)})"
+    yield f"  condition: {'none is pushed down' if source_input.where is None else repr(source_input.where)}"
     yield f"  {'rows are only added' if source.appends else 'rows may be taken back'}"
     if isinstance(source, TableStream) and source.feed.looks_up:
         yield "  what was before a change is looked up in the snapshot before"
@@ -171,13 +171,14 @@ def _start(feed: ChangeFeed) -> str:
     return f"the rows of {at} first, then what changes"
 
 
-def _lookup(one: Lookup) -> Iterator[str]:
-    yield f"lookup in {one.name} by {', '.join(one.on)}: one snapshot a batch"
-    yield f"  cache: {one.cache}"
-    yield f"  columns: {', '.join(one.columns)} ({len(one.columns)} of {len(one.store.schema.shown.names)})"
-    yield f"  condition: {'none' if one.where is None else repr(one.where)}"
+def _lookup(lookup: Lookup) -> Iterator[str]:
+    yield f"lookup in {lookup.name} by {', '.join(lookup.on)}: one snapshot a batch"
+    yield f"  cache: {lookup.cache}"
+    stored = len(lookup.store.schema.shown.names)
+    yield f"  columns: {', '.join(lookup.columns)} ({len(lookup.columns)} of {stored})"
+    yield f"  condition: {'none' if lookup.where is None else repr(lookup.where)}"
     yield "  keys of a batch"
-    yield from _indented(one.keys, "    ")
+    yield from _indented(lookup.keys, "    ")
 
 
 def _grouping(plan: StreamPlan) -> Iterator[str]:

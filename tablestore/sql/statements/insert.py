@@ -22,8 +22,7 @@ from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.defaults import with_defaults, with_nulls
 from tablestore.sql.dialect.parser import Parser, options_of
 from tablestore.sql.filling import Filling
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name, of_name
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, placed
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.engine import rows_of
@@ -35,6 +34,7 @@ from tablestore.sql.streaming.job_part import JobPart
 from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.targets import require_takes, retracts
 from tablestore.sql.temporary import TemporaryTable
+from tablestore.sql.text import Name, of_name
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed
@@ -69,11 +69,11 @@ class Insert:
     def part(self, session: Session) -> JobPart:
         """What it is in a job. Raises Unsupported for what a stream cannot do."""
         if self.overwrite:
-            error = Unsupported(
-                "INSERT OVERWRITE in streaming mode", "a stream has no end to replace rows by"
+            raise placed(
+                Unsupported("INSERT OVERWRITE in streaming mode", "a stream has no end to replace rows by"),
+                self.text,
+                self.target.at,
             )
-            placed(error, self.text, self.target.at)
-            raise error
         plan = planned(session, self.query, self.text)
         temporary = session.temporary_table(self.target)
         if temporary is not None:
@@ -227,24 +227,23 @@ _SYNTAX = (
     "INSERT {} [TABLE] table [PARTITION (column [= value], …)] [(column, …)] [BY NAME] {{query | VALUES …}}"
 )
 
-FORMS = (
+FORMS = of_family(
+    "writing",
     Form(
-        "INSERT INTO",
         _SYNTAX.format("INTO"),
         "Add rows, or replace those of the same primary key, in one commit. Columns that are left out, or "
         "DEFAULT, get their default or NULL. `BY NAME` matches columns by name. In streaming "
         "mode a query over tables is a job, which follows them: see SHOW JOBS.",
-        "writing",
         lambda p: _parse(p, overwrite=False),
+        words="INSERT INTO",
         example="INSERT INTO shop.orders VALUES (4, 'dan', 1.5)",
     ),
     Form(
-        "INSERT OVERWRITE",
         _SYNTAX.format("OVERWRITE"),
         "Replace the partitions that get rows (or those named), or the whole of an unpartitioned table, by "
         "the rows of a query, in one commit.",
-        "writing",
         lambda p: _parse(p, overwrite=True),
+        words="INSERT OVERWRITE",
         example="INSERT OVERWRITE shop.events PARTITION (day = DATE '2026-01-01') SELECT 7",
     ),
 )

@@ -48,12 +48,6 @@ class DropJob:
     name: str
     if_exists: bool = False
 
-    @staticmethod
-    def parse(p: Parser) -> DropJob:
-        if_exists = p.accept("IF EXISTS")
-        name = p.string("the name of a job, in single quotes")
-        return DropJob(name, if_exists)
-
     def run(self, session: Session) -> Result:
         try:
             session.jobs.drop(session, self.name)
@@ -98,38 +92,37 @@ class StatementSet:
 
 FORMS = (
     Form(
-        "EXECUTE STATEMENT SET",
         "EXECUTE STATEMENT SET BEGIN INSERT …; [INSERT …; …] END",
         "Several INSERTs: in streaming mode one job, in batch mode one after another, each with a commit of "
         "its own.",
-        "writing",
         StatementSet.parse,
+        family="writing",
+        words="EXECUTE STATEMENT SET",
         example="EXECUTE STATEMENT SET BEGIN INSERT INTO shop.orders VALUES (5, 'eve', 2); "
         "INSERT INTO shop.orders VALUES (6, 'fay', 3); END",
     ),
     Form(
         "SHOW JOBS",
-        "SHOW JOBS",
         "The jobs that INSERTs in streaming mode made: whether they run, how far they came, why they failed.",
-        "jobs",
         lambda _: ShowJobs(),
+        family="jobs",
         example="SHOW JOBS",
     ),
     Form(
-        "STOP JOB",
         "STOP JOB 'name' [WITH SAVEPOINT]",
         "End a job behind the batch that it is in. The same statement under the same `pipeline.name` goes on "
         "where it was, always, so that a savepoint is nothing more.",
-        "jobs",
         StopJob.parse,
+        family="jobs",
     ),
     Form(
-        "DROP JOB",
         "DROP JOB [IF EXISTS] 'name'",
         "Forget a job that does not run, with its checkpoints and state. Its target stays, and remembers how "
         "far the job came.",
-        "jobs",
-        DropJob.parse,
+        lambda p: DropJob(
+            if_exists=p.accept("IF EXISTS"), name=p.string("the name of a job, in single quotes")
+        ),
+        family="jobs",
         example="DROP JOB IF EXISTS 'orders_by_day'",
     ),
 )

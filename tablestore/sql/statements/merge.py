@@ -19,8 +19,7 @@ from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, bind, col
 from tablestore.sql.defaults import null_for_default, with_default
 from tablestore.sql.filling import assigned
-from tablestore.sql.form import Form
-from tablestore.sql.names import name_of
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.query.row_query import POSITION, RowQuery, view
@@ -29,6 +28,7 @@ from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.statements.changing import Target, assignments, require_column, short_names, with_columns
 from tablestore.sql.statements.insert import changed
+from tablestore.sql.text import name_of
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
 
@@ -295,9 +295,9 @@ def _first_of(clauses: list[Clause], clause: Clause, select: exp.Select) -> exp.
     return select if clause.condition is None else select.where(clause.condition.copy())
 
 
-FORMS = (
+FORMS = of_family(
+    "writing",
     Form(
-        "MERGE",
         "MERGE INTO table [AS alias] USING {table | (query)} AS alias ON condition\n"
         "  [WHEN MATCHED [AND condition] THEN {UPDATE SET {* | column = expression, …} | DELETE}] …\n"
         "  [WHEN NOT MATCHED [AND condition] THEN INSERT {* | (column, …) VALUES (expression, …)}] …\n"
@@ -305,7 +305,7 @@ FORMS = (
         "Update, delete and insert rows by comparing a table with a source, in one commit. Of the clauses of "
         "a kind the first whose condition is true acts. A row of the table that two rows of the source would "
         "change is an error. DEFAULT stands for the default of a column, or NULL.",
-        "writing",
+        words="MERGE",
         node=exp.Merge,
         build=Merge.of,
         example="MERGE INTO shop.orders AS t USING (VALUES (1, 9.5), (7, 2.5)) AS s (id, amount)\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, of_family
 
 _FUNCTIONS = "the functions are those of the dialect"
 _OUT = {
@@ -32,7 +32,9 @@ def _refusing(words: str, why: str) -> Callable[[Parser], NoReturn]:
     return parse
 
 
-FORMS = tuple(
-    Form(words, f"{words} …", f"Not supported: {why}.", "refused", _refusing(words, why))
-    for words, why in _OUT.items()
+FORMS = of_family(
+    "refused",
+    *tuple(
+        Form(f"{words} …", f"Not supported: {why}.", _refusing(words, why)) for words, why in _OUT.items()
+    ),
 )

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tablestore.core.options.names import of_new_tables
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.settings import CHECKPOINTS, TABLE_STORAGE
@@ -49,31 +49,23 @@ class Reset:
 
     key: str | None = None
 
-    @staticmethod
-    def parse(p: Parser) -> Reset:
-        key = None if p.ended else p.option_key()
-        return Reset(key)
-
     def run(self, session: Session) -> Result:
         session.settings.reset(self.key)
         return Result(message=f"{self.key or 'all settings'}: the default again")
 
 
-FORMS = (
+FORMS = of_family(
+    "session",
     Form(
-        "SET",
         "SET ['key' = 'value']",
         "Set a setting of the session; alone, list them.",
-        "session",
         Set.parse,
         example="SET 'execution.runtime-mode' = 'batch'",
     ),
     Form(
-        "RESET",
         "RESET ['key']",
         "A setting, or all of them, back to the default.",
-        "session",
-        Reset.parse,
+        lambda p: Reset(None if p.ended else p.option_key()),
         example="RESET",
     ),
 )

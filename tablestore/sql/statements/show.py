@@ -11,7 +11,6 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
-from tablestore.sql.names import Name
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.shape import shape_of, stored_table
@@ -19,6 +18,7 @@ from tablestore.sql.statements.databases import known_database, lake_of
 from tablestore.sql.statements.describe import described
 from tablestore.sql.statements.like import NamePattern, listed
 from tablestore.sql.statements.partitions import partition_names
+from tablestore.sql.text import Name
 from tablestore.table.identifier import SYSTEM_DATABASE, SYSTEM_TABLES
 
 
@@ -45,11 +45,6 @@ class ShowTables:
     database: Name | None = None
     like: NamePattern = NamePattern()
 
-    @staticmethod
-    def parse(p: Parser) -> ShowTables:
-        database, like = _database(p), NamePattern.parse(p)
-        return ShowTables(database, like)
-
     def run(self, session: Session) -> Result:
         catalog, database = _whose(session, self.database)
         names = {key[2] for key in (*session.temporary, *session.views) if key[:2] == (catalog, database)}
@@ -69,11 +64,6 @@ class ShowViews:
 
     database: Name | None = None
     like: NamePattern = NamePattern()
-
-    @staticmethod
-    def parse(p: Parser) -> ShowViews:
-        database, like = _database(p), NamePattern.parse(p)
-        return ShowViews(database, like)
 
     def run(self, session: Session) -> Result:
         catalog, database = _whose(session, self.database)
@@ -112,12 +102,6 @@ class ShowPartitions:
 
     table: Name
     partition: Mapping[str, Any] | None = None
-
-    @staticmethod
-    def parse(p: Parser) -> ShowPartitions:
-        table = p.name()
-        partition = p.partition() if p.accept("PARTITION") else None
-        return ShowPartitions(table, partition)
 
     def run(self, session: Session) -> Result:
         table = stored_table(session, self.table)
@@ -160,43 +144,38 @@ class ShowTblProperties:
 
 FORMS = (
     Form(
-        "SHOW TABLES",
         "SHOW TABLES [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The tables and views of a database.",
-        "tables",
-        ShowTables.parse,
+        lambda p: ShowTables(database=_database(p), like=NamePattern.parse(p)),
+        family="tables",
         example="SHOW TABLES FROM shop LIKE 'o%'",
     ),
     Form(
-        "SHOW VIEWS",
         "SHOW VIEWS [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The views of a database.",
-        "views",
-        ShowViews.parse,
+        lambda p: ShowViews(database=_database(p), like=NamePattern.parse(p)),
+        family="views",
         example="SHOW VIEWS",
     ),
     Form(
-        "SHOW COLUMNS",
         "SHOW COLUMNS {FROM | IN} table [[NOT] {LIKE | ILIKE} 'pattern']",
         "The columns of a table, as DESCRIBE shows them.",
-        "tables",
         ShowColumns.parse,
+        family="tables",
         example="SHOW COLUMNS FROM shop.orders LIKE '%id'",
     ),
     Form(
-        "SHOW PARTITIONS",
         "SHOW PARTITIONS table [PARTITION (column = value, …)]",
         "The partitions of a table that hold files.",
-        "tables",
-        ShowPartitions.parse,
+        lambda p: ShowPartitions(table=p.name(), partition=p.partition() if p.accept("PARTITION") else None),
+        family="tables",
         example="SHOW PARTITIONS shop.events PARTITION (day = DATE '2026-01-01')",
     ),
     Form(
-        "SHOW TBLPROPERTIES",
         "SHOW TBLPROPERTIES table [('key')]",
         "The options that a table stores.",
-        "tables",
         ShowTblProperties.parse,
+        family="tables",
         example="SHOW TBLPROPERTIES shop.orders ('bucket')",
     ),
 )

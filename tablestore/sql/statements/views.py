@@ -20,8 +20,7 @@ from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsu
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.dialect.form_reader import Written, joined
 from tablestore.sql.dialect.parser import Parser, read_query
-from tablestore.sql.form import Form
-from tablestore.sql.names import Name, name_of, of_name
+from tablestore.sql.form import Form, of_family
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.scope import FullName
@@ -29,7 +28,7 @@ from tablestore.sql.session import Session
 from tablestore.sql.statements.alter_table import RenameTable
 from tablestore.sql.statements.like import listed
 from tablestore.sql.temporary import NamedQuery
-from tablestore.sql.text import full_name_text, literal_text, name_text
+from tablestore.sql.text import Name, full_name_text, literal_text, name_of, name_text, of_name
 
 _NOT_KEPT = (
     "a catalog of files keeps tables only, catalogs with 'metastore' = 'jdbc' or 'hive' keep views, too; "
@@ -114,11 +113,11 @@ class CreateView:
     def _schema(self, session: Session) -> pa.Schema:
         return run_query(session, self.query, self.text).schema
 
-    def _require_names(self, found: Sequence[str]) -> None:
+    def _require_names(self, columns: Sequence[str]) -> None:
         """Raise InvalidRequest unless each column of the query has a name of its own."""
         names = tuple(name for name, _ in self.columns)
-        if names and len(names) != len(found):
-            raise InvalidRequest(f"the query has {len(found)} columns, and {len(names)} are named")
+        if names and len(names) != len(columns):
+            raise InvalidRequest(f"the query has {len(columns)} columns, and {len(names)} are named")
         shown = names or tuple(s.alias_or_name for s in self.query.selects if not s.is_star)
         twice = next((n for n in shown if n and shown.count(n) > 1), None)
         if twice is not None:
@@ -256,11 +255,6 @@ class ShowCreateView:
 
     name: Name
 
-    @staticmethod
-    def parse(p: Parser) -> ShowCreateView:
-        name = p.name("a view")
-        return ShowCreateView(name)
-
     def run(self, session: Session) -> Result:
         view = _found(session, self.name)
         assert view is not None
@@ -279,69 +273,58 @@ def _column_text(name: str, comment: str | None) -> str:
 
 
 _SYNTAX = "VIEW [[catalog.]database.]view [(column [COMMENT 'text'], …)] [COMMENT 'text'] AS query"
-FORMS = (
+FORMS = of_family(
+    "views",
     Form(
-        "CREATE TEMPORARY VIEW",
         f"CREATE TEMPORARY {_SYNTAX}",
         "Name a query, for this session.",
-        "views",
         _parse,
+        words="CREATE TEMPORARY VIEW",
         example="CREATE TEMPORARY VIEW large (id, amount) AS\n"
         "SELECT order_id, amount FROM shop.orders WHERE amount > 10",
     ),
     Form(
-        "CREATE OR REPLACE TEMPORARY VIEW",
         f"CREATE OR REPLACE TEMPORARY {_SYNTAX}",
         "The same, in place of a view of that name.",
-        "views",
         lambda p: replace(_parse(p), or_replace=True),
+        words="CREATE OR REPLACE TEMPORARY VIEW",
         example="CREATE OR REPLACE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10",
     ),
     Form(
-        "CREATE VIEW",
         f"CREATE {_SYNTAX.replace('VIEW', 'VIEW [IF NOT EXISTS]')}",
         "Keep a query in the catalog, where that has metastore = jdbc or hive.",
-        "views",
         lambda p: replace(_parse(p), temporary=False),
+        words="CREATE VIEW",
     ),
     Form(
-        "CREATE OR REPLACE VIEW",
         f"CREATE OR REPLACE {_SYNTAX}",
         "The same, in place of a view of that name.",
-        "views",
         lambda p: replace(_parse(p), temporary=False, or_replace=True),
+        words="CREATE OR REPLACE VIEW",
     ),
     Form(
-        "ALTER VIEW",
         "ALTER VIEW [IF EXISTS] view {RENAME TO view | AS query}",
         "Give a view another name or another query.",
-        "views",
         parse_alter,
         example="CREATE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10;\n"
         "ALTER VIEW large AS SELECT * FROM shop.orders WHERE amount > 11",
     ),
     Form(
-        "DROP VIEW",
         "DROP VIEW [IF EXISTS] view",
         "Remove a view, a temporary one first.",
-        "views",
         DropView.parse,
         example="DROP VIEW IF EXISTS large",
     ),
     Form(
-        "DROP TEMPORARY VIEW",
         "DROP TEMPORARY VIEW [IF EXISTS] view",
         "Forget a temporary view.",
-        "views",
         lambda p: replace(DropView.parse(p), temporary=True),
         example="DROP TEMPORARY VIEW IF EXISTS large",
     ),
     Form(
-        "SHOW CREATE VIEW",
         "SHOW CREATE VIEW view",
         "The statement that makes a view.",
-        "views",
-        ShowCreateView.parse,
+        lambda p: ShowCreateView(p.name("a view")),
         example="CREATE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10;\n"
         "SHOW CREATE VIEW large",
     ),

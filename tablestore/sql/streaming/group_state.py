@@ -27,8 +27,16 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.duck_arithmetic import DuckArithmetic
 from tablestore.sql.query.user_functions import Calls, DuckSql
-from tablestore.sql.streaming.group_columns import GROUPS, NULLS, ROWS, VALUE, GroupColumns, Grouping
-from tablestore.sql.streaming.group_partials import GROUPS_TABLE, Partials
+from tablestore.sql.streaming.group_columns import (
+    GROUPS,
+    GROUPS_TABLE,
+    NULLS,
+    ROWS,
+    VALUE,
+    GroupColumns,
+    Grouping,
+    Partials,
+)
 from tablestore.sql.streaming.group_update import GroupUpdate
 from tablestore.sql.streaming.plan import StreamPlan
 from tablestore.sql.streaming.row_step import KIND, POSITION, RowStep, RowSteps

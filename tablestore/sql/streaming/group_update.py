@@ -16,15 +16,16 @@ from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate, all_of, any_of, col
 from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.streaming.group_columns import (
+    GROUPS_TABLE,
     ROWS,
     TIMES,
     VALUE,
     Counted,
     GroupColumn,
     GroupColumns,
+    decoded,
     listed,
 )
-from tablestore.sql.streaming.group_partials import GROUPS_TABLE, decoded
 from tablestore.sql.text import quoted
 from tablestore.table.table import Table
 
@@ -260,13 +261,16 @@ class GroupUpdate:
         return pa.RecordBatchReader.from_batches(table.schema, self._connection.watched(batches))
 
 
-def _as_changes(found: pa.Table, columns: GroupColumns) -> tuple[pa.Table, np.ndarray]:
+def _as_changes(joined_rows: pa.Table, columns: GroupColumns) -> tuple[pa.Table, np.ndarray]:
     """Rows of the groups table, old before new, with their kinds."""
-    old = found["old"].to_numpy()
-    alive = found["new " + ROWS].to_numpy() != 0
+    old = joined_rows["old"].to_numpy()
+    alive = joined_rows["new " + ROWS].to_numpy() != 0
     keys, names = columns.key_names, [c.name for c in columns.columns]
     halves = [
-        pa.table([found[k] for k in keys] + [found[f"{half} {n}"] for n in names], names=columns.schema.names)
+        pa.table(
+            [joined_rows[k] for k in keys] + [joined_rows[f"{half} {n}"] for n in names],
+            names=columns.schema.names,
+        )
         for half in ("old", "new")
     ]
     taken, given = np.flatnonzero(old), np.flatnonzero(alive)

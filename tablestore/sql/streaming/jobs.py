@@ -29,6 +29,7 @@ from tablestore.flow.restarts import NO_RESTART, RestartStrategy
 from tablestore.flow.runner import LOCAL, Runner, Stream, runner_of, spark_session
 from tablestore.flow.sink import TableSink
 from tablestore.flow.together import StreamsTogether
+from tablestore.format.result_tables import result_schema
 from tablestore.sql.concealment import conceal
 from tablestore.sql.scope import Scope
 from tablestore.sql.settings import CHECKPOINTS, TARGET, Settings
@@ -160,17 +161,9 @@ def _stream(runner: Runner, part: JobPart, batches: PartBatches, interval_second
 _LOOK_SECONDS = 0.05  # between two looks at how far jobs are
 _AT_WORK = frozenset(STATES[state] for state in (RUNNING, WAITING, PAUSED))
 _ALL: WeakSet[Jobs] = WeakSet()  # for the end of the process
-_SCHEMA = pa.schema(
-    [
-        ("job name", pa.string()),
-        ("status", pa.string()),
-        ("target", pa.string()),
-        ("start time", pa.timestamp("ms", "UTC")),
-        ("batches", pa.int64()),
-        ("rows", pa.int64()),
-        ("position", pa.string()),
-        ("error", pa.string()),
-    ]
+_SCHEMA = result_schema(
+    "job name string, status string, target string, start time ms_utc, batches int64, rows int64, "
+    "position string, error string"
 )
 
 
@@ -372,19 +365,21 @@ def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[st
     return rows
 
 
-def _require_same(known: JobRecord, wanted: JobRecord) -> None:
+def _require_same(stored: JobRecord, wanted: JobRecord) -> None:
     """Raise InvalidRequest for a job of the same name that is another one, naming what differs."""
-    if known.parts == wanted.parts:
+    if stored.parts == wanted.parts:
         return
-    if len(known.parts) != len(wanted.parts):
-        differs = f"it has {len(known.parts)} INSERTs, this one {len(wanted.parts)}"
+    if len(stored.parts) != len(wanted.parts):
+        differs = f"it has {len(stored.parts)} INSERTs, this one {len(wanted.parts)}"
     else:
-        pairs = zip(known.parts, wanted.parts, strict=True)
+        pairs = zip(stored.parts, wanted.parts, strict=True)
         names = {k for a, b in pairs for k in {*a, *b} if a.get(k) != b.get(k)}
-        differs = f"another {' and another '.join(sorted(names))}; it is: {'; '.join(known.statements)[:300]}"
+        differs = (
+            f"another {' and another '.join(sorted(names))}; it is: {'; '.join(stored.statements)[:300]}"
+        )
     raise InvalidRequest(
-        f"there is a job {known.name!r} with {differs}\n  another name: SET 'pipeline.name' = '…'; "
-        f"DROP JOB '{known.name}' forgets the other one"
+        f"there is a job {stored.name!r} with {differs}\n  another name: SET 'pipeline.name' = '…'; "
+        f"DROP JOB '{stored.name}' forgets the other one"
     )
 
 

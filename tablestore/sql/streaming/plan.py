@@ -14,14 +14,14 @@ from sqlglot import exp
 
 from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.table_stream import TableStream
-from tablestore.core.errors import TablestoreError, Unsupported
+from tablestore.core.errors import Unsupported
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.flow.source import RowsStream, StreamSource
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.read.changes.stream_start import next_of_consumer
 from tablestore.read.scan import scan_mode
 from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.problems import placed, start_of
+from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.connection import DuckConnection, errors
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import TableOccurrence, is_lookup, prepared
@@ -137,7 +137,7 @@ def described(views: Mapping[str, pa.Schema], sql: str, columns: Columns = ()) -
 def _input(source: TableOccurrence, text: str) -> Input:
     """The changes of a table. Raises Unsupported for one that cannot be followed."""
     name, table, read = str(source.name), source.table, source.read
-    try:
+    with placing(text, source.name.at):
         if isinstance(table, ConnectorTable):
             return Input(source.view, table.stream(), read.columns, read.where, name)
         if not isinstance(table, Table):
@@ -145,9 +145,6 @@ def _input(source: TableOccurrence, text: str) -> Input:
                 f"following {name}", "it is a system table; SET 'execution.runtime-mode' = 'batch'"
             )
         return Input(source.view, TableStream(feed_of(table)), read.columns, read.where, name)
-    except TablestoreError as e:
-        placed(e, text, source.name.at)
-        raise
 
 
 def feed_of(table: Table) -> ChangeFeed:
@@ -180,11 +177,8 @@ def feed_of(table: Table) -> ChangeFeed:
 def _require_types(
     lookup: Lookup, views: Mapping[str, pa.Schema], sources: Sequence[TableOccurrence], text: str
 ) -> None:
-    try:
+    with placing(text, next(s.name.at for s in sources if s.view == lookup.view)):
         require_types(lookup, described(views, lookup.keys))
-    except TablestoreError as e:
-        placed(e, text, next(s.name.at for s in sources if s.view == lookup.view))
-        raise
 
 
 def _values_inputs(tree: exp.Expression) -> list[Input]:
@@ -235,9 +229,11 @@ def _require_row_wise(tree: exp.Expression, text: str) -> None:
     for node in nodes:
         problem = _problem(node)
         if problem is not None:
-            error = Unsupported(f"{problem[0]} in a stream", problem[1])
-            placed(error, text, start_of(node, start_of(node.parent)))
-            raise error
+            raise placed(
+                Unsupported(f"{problem[0]} in a stream", problem[1]),
+                text,
+                start_of(node, start_of(node.parent)),
+            )
 
 
 def _problem(node: Any) -> tuple[str, str] | None:

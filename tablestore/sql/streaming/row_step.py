@@ -98,16 +98,16 @@ class RowSteps:
         return relation_of(duck, self._step.sql).to_arrow_table()
 
 
-def whole_updates(found: pa.Array, kinds: pa.Array, positions: np.ndarray) -> pa.Array:
+def whole_updates(result_kinds: pa.Array, kinds: pa.Array, positions: np.ndarray) -> pa.Array:
     """The kinds of results of changes: −D for −U, +I for +U where the update's other row has no result; −D
     also for a −U whose +U is not there, as where a batch ends between them.
 
-    `found` are the kinds of the results, which come from these `positions` of changes of these `kinds`.
+    `result_kinds` are those of the results, which come from these `positions` of changes of these `kinds`.
     """
     given = kinds.to_numpy(zero_copy_only=False)
     old = given == rowkind.UPDATE_BEFORE
     if not old.any() or not len(positions):
-        return found
+        return result_kinds
     before = np.flatnonzero(old[:-1] & (given[1:] == rowkind.UPDATE_AFTER))
     there = np.zeros(len(given), bool)
     there[positions] = True
@@ -146,11 +146,11 @@ def _with_columns(query: Any, cte: exp.CTE) -> Any:
     return exp.Select(expressions=[exp.Star()]).from_(exp.Subquery(this=query, alias=alias))
 
 
-def _replace(tree: exp.Expression, known: dict[str, exp.Expression]) -> None:
+def _replace(tree: exp.Expression, queries: dict[str, exp.Expression]) -> None:
     for node in list(tree.find_all(exp.Table)):
-        if not node.args.get("db") and node.name in known:
+        if not node.args.get("db") and node.name in queries:
             alias = node.args.get("alias") or exp.TableAlias(this=node.this.copy())
-            node.replace(exp.Subquery(this=known[node.name].copy(), alias=alias.copy()))
+            node.replace(exp.Subquery(this=queries[node.name].copy(), alias=alias.copy()))
 
 
 def carrying(tree: exp.Expression, views: Collection[str]) -> None:

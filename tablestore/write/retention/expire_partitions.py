@@ -21,7 +21,7 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.format.text import legacy_text
-from tablestore.format.time_pattern import local_millis
+from tablestore.format.time_text import local_millis
 from tablestore.meta.store import Store
 from tablestore.write.commit.committer import Committer
 from tablestore.write.commit.request import CommitRequest

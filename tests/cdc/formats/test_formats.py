@@ -20,7 +20,8 @@ from confluent_kafka.schema_registry import Schema
 
 from tablestore.cdc.formats.registry import FORMATS, format_of
 from tablestore.core.errors import InvalidOption, NotFound, Unsupported
-from tablestore.format.messages import debezium_avro, wire_bytes
+from tablestore.format.avro import container
+from tablestore.format.messages import encodings
 from tablestore.format.messages.debezium_json import DebeziumJson, Handling
 from tablestore.format.messages.messages import BadMessage, decoded
 from tablestore.format.messages.registry_client import client
@@ -303,7 +304,7 @@ def framed(op: str, before: Any = None, after: Any = None) -> bytes:
 def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both ways of decoding Avro: they agree."""
     if request.param == "fastavro":
-        monkeypatch.setattr(debezium_avro, "available", lambda _: None)
+        monkeypatch.setattr(container, "available", lambda _: None)
     return request.param
 
 
@@ -336,11 +337,11 @@ def test_bytes_are_read_as_python_reads_them(mode: str):
     rng = np.random.default_rng(1)
     values = [None if n % 7 == 3 else rng.bytes(n % 23) for n in range(500)]
     texts = pa.array([None if v is None else written(v, mode) for v in values], pa.string())
-    assert wire_bytes.decoded(texts, mode).to_pylist() == values
-    assert wire_bytes.decoded(texts.slice(100, 50), mode).to_pylist() == values[100:150]
+    assert encodings.decoded(texts, mode).to_pylist() == values
+    assert encodings.decoded(texts.slice(100, 50), mode).to_pylist() == values[100:150]
     for bad in ("QUI", "Q===", "=QUI", "QU=I", "Q?I=", "xyz"):
         with pytest.raises(ValueError, match="a text is not"):
-            wire_bytes.decoded(pa.array(["", bad]), mode)
+            encodings.decoded(pa.array(["", bad]), mode)
 
 
 def written(value: bytes, mode: str) -> str:
@@ -351,11 +352,11 @@ def written(value: bytes, mode: str) -> str:
 def test_bytes_of_decimals_are_read_as_python_reads_them():
     numbers = [0, 1, -1, 127, 128, -128, -129, 255, 256, 10**38 - 1, -(10**38) + 1, None]
     raw = [None if n is None else n.to_bytes((n.bit_length() + 8) // 8, "big", signed=True) for n in numbers]
-    found = wire_bytes.decimals(pa.array(raw, pa.binary()), 3).to_pylist()
+    found = encodings.decimals(pa.array(raw, pa.binary()), 3).to_pylist()
     assert found == [None if n is None else Decimal(f"{n}E-3") for n in numbers]
     for bad in (b"", bytes(17), (10**38).to_bytes(16, "big")):
         with pytest.raises(ValueError):
-            wire_bytes.decimals(pa.array([bad]), 0)
+            encodings.decimals(pa.array([bad]), 0)
 
 
 def test_options_are_checked_by_name():

@@ -16,8 +16,7 @@ from tablestore.core.errors import MissingPackage
 from tablestore.insight import cards
 from tablestore.insight.cards import html, lake, scan
 from tablestore.insight.check.findings import Violation, Violations
-from tablestore.insight.doctor.calls import MendingCall
-from tablestore.insight.doctor.finding import Diagnosis, Finding
+from tablestore.insight.doctor.finding import Diagnosis, Finding, MendingCall
 from tablestore.meta import manifest_cache
 from tests.faults import FaultyIO
 from tests.tables import KEYED

@@ -11,8 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core import quantities
-from tablestore.insight.explain import read_keys
-from tablestore.insight.explain.learned_sizes import learned_sizes
+from tablestore.insight.explain import learned_sizes
 from tablestore.table.table import Table
 from tests.insight.explain.random_trees import random_tree
 
@@ -45,7 +44,7 @@ def test_the_truth_lies_in_the_range(
     for seed in seeds:
         for number in range(TREES):
             if number == TREES // 2:
-                monkeypatch.setattr(read_keys, "MOST_KEYS", 2_500)
+                monkeypatch.setattr(learned_sizes, "MOST_KEYS", 2_500)
             path = tmp_path / str(count)
             wrong += [text] if (text := held(path, TREES * seed + number)) else []
             shutil.rmtree(path)
@@ -120,7 +119,7 @@ def test_a_bucket_that_cannot_be_read_is_estimated_from_metadata(tmp_path: Path)
     table = six_runs(tmp_path, 1)
     entries = table.store.manifests.live_entries(table.store.snapshots.latest()).objects
     Path(table.store.file_path(entries[0].partition, 0, entries[0].file)).write_bytes(b"not a data file")
-    assert learned_sizes(table.store).samples == ()
+    assert learned_sizes.learned_sizes(table.store).samples == ()
     (found,) = table.inspect.amplification().to_pylist()
     assert "as if every second row of smaller files were a new key" in found["why"]
     assert found["space_min"] < 1.2
@@ -129,12 +128,12 @@ def test_a_bucket_that_cannot_be_read_is_estimated_from_metadata(tmp_path: Path)
 
 def test_a_model_is_kept_until_what_it_rests_on_changes(tmp_path: Path) -> None:
     table = six_runs(tmp_path, 3)
-    first = learned_sizes(table.store)
-    assert learned_sizes(table.store) is first
+    first = learned_sizes.learned_sizes(table.store)
+    assert learned_sizes.learned_sizes(table.store) is first
     small = table.with_options({"target-file-size": "1 mb"}).store
-    assert learned_sizes(small).target_bytes == 1 << 20 != first.target_bytes
+    assert learned_sizes.learned_sizes(small).target_bytes == 1 << 20 != first.target_bytes
     table.write(pa.table({"k": pa.array([1], pa.int64()), "v": pa.array([1], pa.int32())}))
-    assert sum(sample.count for sample, _ in learned_sizes(table.store).samples) == (
+    assert sum(sample.count for sample, _ in learned_sizes.learned_sizes(table.store).samples) == (
         sum(sample.count for sample, _ in first.samples) + 1
     )
 
@@ -142,9 +141,9 @@ def test_a_model_is_kept_until_what_it_rests_on_changes(tmp_path: Path) -> None:
 def test_a_sample_stays_within_its_budget(tmp_path: Path) -> None:
     table = six_runs(tmp_path, 2)
     live = table.store.manifests.live_entries(table.store.snapshots.latest())
-    (part,) = read_keys.key_samples(table.store, live, most_keys=1_200)
+    (part,) = learned_sizes.key_samples(table.store, live, most_keys=1_200)
     assert not part.whole
     assert 0 < part.count <= 1_500
-    assert read_keys.key_samples(table.store, live, most_files=5) == ()
-    (whole,) = read_keys.key_samples(table.store, live)
+    assert learned_sizes.key_samples(table.store, live, most_files=5) == ()
+    (whole,) = learned_sizes.key_samples(table.store, live)
     assert (whole.whole, whole.count) == (True, sum(f.row_count for f in whole.files))

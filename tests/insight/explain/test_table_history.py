@@ -10,8 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import NotFound
-from tablestore.insight.explain.bucket_history import BASE, flushes
-from tablestore.insight.explain.table_history import events
+from tablestore.insight.explain.table_history import BASE, events, flushes
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.lsm.trees import data_file

@@ -12,9 +12,8 @@ import pytest
 import tablestore as ts
 from tablestore.insight.explain.key_axis import key_numbers
 from tablestore.insight.inspect import inspect as inspect_module
-from tablestore.insight.inspect.edits import EDITS, STAYS
+from tablestore.insight.inspect.edits import EDITS, STAYS, key_columns
 from tablestore.insight.inspect.inspect import Inspect
-from tablestore.insight.inspect.key_columns import key_columns
 
 SCHEMAS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "numbers": ({"k": ts.BIGINT, "v": ts.STRING}, ["k"]),

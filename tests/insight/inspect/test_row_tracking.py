@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.insight.inspect.row_tracking import row_tracking
+from tablestore.insight.inspect.system import row_tracking
 from tests.peers.cells import cells, in_order
 from tests.read.golden import expected, java
 

@@ -14,8 +14,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
-from tablestore.insight.explain.bucket_history import BucketEvent
-from tablestore.insight.explain.table_history import events
+from tablestore.insight.explain.table_history import BucketEvent, events
 from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import Replay, ReplayedHistory
 from tablestore.insight.simulator.occasions import CompactionMode
@@ -106,8 +105,8 @@ def names(levels: Levels) -> set[tuple[int, str]]:
 
 
 def real_amplification(table: Table) -> float:
-    ledger = Ledger(table.store.key_types, space=False)
-    return [ledger.add(e) for e in events(table.store)][-1].write_amplification or 0.0
+    ledger = Ledger(table.store.key_types)
+    return [ledger.enter(e) for e in events(table.store)][-1].write_amplification or 0.0
 
 
 def require_same(history: ReplayedHistory, replay: Replay) -> None:

@@ -18,7 +18,7 @@ from tablestore.insight.explain.merge_size import SizeModel
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import Schedule, Simulator, Workload, density, ranking, sim_bucket, simulate
-from tablestore.insight.simulator.expected import law_of
+from tablestore.insight.simulator.density import law_of
 from tablestore.insight.simulator.keyset import KeySet, merged
 from tablestore.insight.simulator.sim_bucket import SimBucket, _all_meet
 from tablestore.insight.simulator.workload import KINDS, Draws, FlushedRows
@@ -93,7 +93,7 @@ def test_a_real_table_of_the_same_rows_has_the_same_levels(tmp_path: Path, name:
     shape = [(f.level, f.row_count, f.delete_count) for f in found.files]
     assert shape == list(zip(*(wanted[c].to_pylist() for c in ("level", "rows", "deletes")), strict=True))
     ledger = Ledger(table.store.key_types)
-    row = [ledger.add(e) for e in events(table.store)][-1]
+    row = [ledger.enter(e) for e in events(table.store)][-1]
     account = simulator.buckets[0].account
     assert account.write_amplification == pytest.approx(row.write_amplification, rel=0.02)
     assert account.live_bytes == pytest.approx(row.live_bytes, rel=0.02)

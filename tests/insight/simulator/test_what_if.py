@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.insight.inspect.levels_table import LEVELS
+from tablestore.insight.inspect.columns import LEVELS
 from tablestore.insight.simulator import Workload, simulate
 from tablestore.insight.simulator.replay_result import Steps
 from tests.insight.simulator.test_history_replay import BYTES, TABLES, TRIGGER, live

@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.flow.source import Offset, StreamSource
 from tablestore.sql import Session
 from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.names import Name
+from tablestore.sql.text import Name
 
 DATAGEN = (
     "CREATE TEMPORARY TABLE made (n INT, word STRING, at TIMESTAMP(3), half DECIMAL(4, 1)) WITH "

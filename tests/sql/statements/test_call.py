@@ -8,8 +8,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql import Session, SqlProblem
-from tablestore.sql.names import Name
 from tablestore.sql.procedures.all import PROCEDURES
+from tablestore.sql.text import Name
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest
 from tablestore.sql import Session, SqlProblem
-from tablestore.sql.names import Name
+from tablestore.sql.text import Name
 
 
 def rows(session: Session, query: str) -> list[tuple[Any, ...]]:

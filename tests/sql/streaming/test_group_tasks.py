@@ -16,9 +16,9 @@ from tablestore.flow.batch import Streams, Work
 from tablestore.flow.source import Offset
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
-from tablestore.sql.streaming import group_tasks
+from tablestore.sql.streaming import job_part
 from tablestore.sql.streaming.group_state import GroupState
-from tablestore.sql.streaming.group_tasks import advance
+from tablestore.sql.streaming.job_part import advance
 from tablestore.sql.streaming.plan import StreamPlan, planned
 
 
@@ -44,7 +44,7 @@ def plan_of(lake: ts.Lake, sql: str) -> StreamPlan:
 
 @pytest.mark.parametrize("handed", [0, 1 << 20])
 def test_a_million_rows_of_many_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed: int) -> None:
-    monkeypatch.setattr(group_tasks, "_HANDED_BYTES", handed)
+    monkeypatch.setattr(job_part, "_HANDED_BYTES", handed)
     lake = ts.connect(tmp_path / "lake")
     table = lake.create_table("d.t", schema={"g": ts.INT, "x": ts.INT}, options={"bucket": -1})
     numbers = np.random.default_rng(0).integers(0, 150_000, 200_000).astype(np.int32)

@@ -18,42 +18,17 @@ import pyarrow.compute as pc
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import SEQUENCE
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
-from tablestore.insight.explain.merge_steps.reasons import Why
-from tablestore.insight.explain.merge_steps.trace import COMPUTED, NOTHING, Trace, engine_of, traced
+from tablestore.insight.explain.merge_steps.reasons import COMPUTED, NOTHING, Trace, Why, engine_of, traced
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import NewestLevels, by_level
 from tablestore.lsm.merge.merge_function import MergeFunction, joined, kinds_of, merge_function, plain
 
 KEPT, DROPPED, REFUSED = "kept", "dropped", "refused"
-RUNS = pa.schema(
-    {
-        "run": pa.int32(),
-        "name": pa.string(),
-        "level": pa.int32(),
-        "snapshot_id": pa.int64(),
-        "rows": pa.int32(),
-    }
-)
-INPUTS = pa.schema(
-    {
-        "step": pa.int32(),
-        "run": pa.int32(),
-        "sequence": pa.int64(),
-        "row_kind": pa.string(),
-        "part": pa.string(),
-    }
-)
-OUTPUTS = pa.schema(
-    {
-        "step": pa.int32(),
-        "fate": pa.string(),
-        "row_kind": pa.string(),
-        "sequence": pa.int64(),
-        "run": pa.int32(),
-        "why": pa.string(),
-    }
-)
+RUNS = result_schema("run int32, name string, level int32, snapshot_id int64, rows int32")
+INPUTS = result_schema("step int32, run int32, sequence int64, row_kind string, part string")
+OUTPUTS = result_schema("step int32, fate string, row_kind string, sequence int64, run int32, why string")
 CELLS = pa.schema({"input": pa.int32(), "column": pa.string(), "part": pa.string()})
 COLUMNS = pa.schema(
     {"step": pa.int32(), "column": pa.string(), "run": pa.int32(), "how": pa.string(), "why": pa.string()}
@@ -265,13 +240,13 @@ def _assembled(
     return Merging(
         options.merge_engine.value,
         schema.primary_keys,
-        _table(RUNS, run_rows),
-        _table(INPUTS, inputs),
+        table_of(RUNS, run_rows),
+        table_of(INPUTS, inputs),
         _rows(input_rows, nullable),
-        _table(CELLS, cells),
-        _table(OUTPUTS, [_output(step) for step in steps]),
+        table_of(CELLS, cells),
+        table_of(OUTPUTS, [_output(step) for step in steps]),
         _rows([_output_row(step, names, nullable) for step in steps], nullable),
-        _table(COLUMNS, [row for step in steps for row in _columns(step, schema)]),
+        table_of(COLUMNS, [row for step in steps for row in _columns(step, schema)]),
         groups=tuple((", ".join(g.names), g.guarded) for g in getattr(engine, "groups", ())),
         functions=tuple((f.field.name, f.name) for f in listed),
         output=output,
@@ -311,8 +286,3 @@ def _columns(step: _MergeOfKey, schema: TableSchema) -> list[tuple[object, ...]]
 def _rows(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     arrays = [pa.RecordBatch.from_arrays(plain(b).columns, schema=schema) for b in batches]
     return pa.Table.from_batches(arrays, schema)
-
-
-def _table(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

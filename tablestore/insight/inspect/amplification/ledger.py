@@ -7,20 +7,25 @@
 Bytes ingested are those of the data files that writers flushed, before any compaction; changelog files are
 counted separately. One `Account` a bucket, kept by sums, so adding an event costs what the event changed.
 Used by inspection over a table's history and by the simulator, which keeps the same accounts.
+
+Sums over buckets (`Flow`, `State`, `Copies`) make the columns of the views of `inspect.amplification`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
 
 from tablestore.core import quantities
 from tablestore.core.errors import Corrupt
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import COMPACT
 from tablestore.format.types.arrow_types import DataType
-from tablestore.insight.explain.bucket_history import BucketEvent
 from tablestore.insight.explain.merge_size import UNKNOWN, Estimate, SizeModel, merged
+from tablestore.insight.explain.table_history import BucketEvent
 
 RANGE_SHARE = 0.01  # part of the keys that the range read of read amplification asks for
 
@@ -63,47 +68,6 @@ class Space:
     def amplification(self) -> float | None:
         """Live bytes / compacted bytes, None where nothing would be left."""
         return self.live_bytes / self.compacted_bytes if self.compacted_bytes else None
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """One event entered: what it moved, then the state and the sums of its bucket after it.
-
-    `compaction_exact` is False where files may have been written and replaced within one commit, which only
-    the engine's own records show.
-    """
-
-    snapshot: int
-    time_ms: int
-    kind: str
-    partition: str
-    bucket: int
-    bytes_ingested: int
-    bytes_flushed: int
-    bytes_compacted: int
-    bytes_read: int
-    bytes_moved: int
-    bytes_changelog: int
-    live_bytes: int
-    live_files: int
-    live_rows: int
-    runs: int
-    total_ingested: int
-    total_compacted: int
-    compactions: int
-    write_amplification: float | None
-    compaction_exact: bool
-    point_files: float
-    point_bytes: float
-    range_files: float
-    range_bytes: float
-    compacted_bytes: int | None
-    space_amplification: float | None
-    exact: bool
-    why: str
-
-
-Moved = tuple[int, int, int, int, int, int]  # bytes ingested, flushed, compacted, read, moved, of changelogs
 
 
 class Account:
@@ -211,25 +175,15 @@ class Account:
 
 class Ledger:
     """Accounts of a table's buckets. `types` are those of the key columns, none of a table without a key;
-    `model` estimates the sizes of merges.
+    `model` estimates the sizes of merges."""
 
-    Without `space` rows have no compacted copy, which is the only part that looks at every file.
-    """
-
-    def __init__(
-        self, types: Sequence[DataType] = (), *, model: SizeModel = UNKNOWN, space: bool = True
-    ) -> None:
-        self._types, self._model, self._space = tuple(types), model, space
+    def __init__(self, types: Sequence[DataType] = (), *, model: SizeModel = UNKNOWN) -> None:
+        self._types, self._model = tuple(types), model
         self.accounts: dict[tuple[str, int], Account] = {}
         self._live: dict[tuple[str, int], dict[tuple[int, str], DataFileMeta]] = {}
 
-    def add(self, event: BucketEvent) -> LedgerRow:
-        """Enter one event: what it did, and the state of its bucket after it. Raises Corrupt if it removes a
-        file that is not live (I6)."""
-        return self._row(event, *self.enter(event))
-
-    def enter(self, event: BucketEvent) -> tuple[Account, Moved]:
-        """The bucket's account after one event, and the bytes that the event moved; no row is made."""
+    def enter(self, event: BucketEvent) -> Account:
+        """The bucket's account after one event. Raises Corrupt if it removes a file that is not live (I6)."""
         account = self.accounts.setdefault(event.place, Account())
         live = self._live.setdefault(event.place, {})
         for file in event.before:
@@ -240,44 +194,13 @@ class Ledger:
         for file in (*event.flushed, *event.after):
             account.put(file.level, file.file_size, file.row_count, file.delete_count)
             live[file.level, file.file_name] = file
-        ingested, changelog = _bytes(event.flushed), _bytes(event.changelog)
-        account.ingested += ingested
-        account.changelog += changelog
-        done = compactions_of(event) if event.kind == COMPACT else []
-        for level, read, written, moved in done:
-            account.compaction(level, read=read, written=written, moved=moved)
-        account.exact = account.exact and (event.kind != COMPACT or bool(event.records))
-        read, written, moved = (sum(task[i] for task in done) for i in (1, 2, 3))
-        return account, (ingested, ingested, written, read, moved, changelog)
-
-    def _row(self, event: BucketEvent, account: Account, moved: Moved) -> LedgerRow:
-        space = self.space(event.place) if self._space else None
-        reads = account.reads
-        return LedgerRow(
-            event.snapshot,
-            event.time_ms,
-            event.kind,
-            event.partition,
-            event.bucket,
-            *moved,
-            live_bytes=account.live_bytes,
-            live_files=account.live_files,
-            live_rows=account.live_rows,
-            runs=account.runs,
-            total_ingested=account.ingested,
-            total_compacted=account.compacted,
-            compactions=account.compactions,
-            write_amplification=account.write_amplification,
-            compaction_exact=account.exact,
-            point_files=reads.point_files,
-            point_bytes=reads.point_bytes,
-            range_files=reads.range_files,
-            range_bytes=reads.range_bytes,
-            compacted_bytes=space.compacted_bytes if space else None,
-            space_amplification=space.amplification if space else None,
-            exact=space.exact if space else False,
-            why=space.why if space else "not asked",
-        )
+        account.ingested += _bytes(event.flushed)
+        account.changelog += _bytes(event.changelog)
+        if event.kind == COMPACT:
+            account.exact = account.exact and bool(event.records)
+            for level, read, written, moved in compactions_of(event):
+                account.compaction(level, read=read, written=written, moved=moved)
+        return account
 
     def files(self, place: tuple[str, int]) -> tuple[DataFileMeta, ...]:
         """Live files of a bucket."""
@@ -324,3 +247,184 @@ def compactions_of(event: BucketEvent) -> list[tuple[int, int, int, int]]:
 
 def _bytes(files: Iterable[DataFileMeta]) -> int:
     return sum(f.file_size for f in files)
+
+
+Place = tuple[str, int]  # partition text, bucket
+VIEWS = ("table", "snapshot", "bucket", "level")
+_MS = pa.timestamp("ms")
+_IDENTITY = {
+    "table": {},
+    "snapshot": {"snapshot_id": pa.int64(), "commit_kind": pa.string(), "commit_time": _MS},
+    "bucket": {"partition": pa.string(), "bucket": pa.int32()},
+    "level": {"level": pa.int32()},
+}
+FLOWS = {
+    "bytes_ingested": pa.int64(),
+    "bytes_compacted": pa.int64(),
+    "bytes_read": pa.int64(),
+    "bytes_moved": pa.int64(),
+    "bytes_changelog": pa.int64(),
+    "compactions": pa.int64(),
+    "write_amplification": pa.float64(),
+    "compactions_exact": pa.bool_(),
+}
+STATE = {
+    "live_bytes": pa.int64(),
+    "live_files": pa.int64(),
+    "live_rows": pa.int64(),
+    "runs": pa.int64(),
+    "point_files": pa.float64(),
+    "point_bytes": pa.float64(),
+    "range_files": pa.float64(),
+    "range_bytes": pa.float64(),
+}
+SPACE = {
+    "compacted_bytes": pa.int64(),
+    "space_amplification": pa.float64(),
+    "space_min": pa.float64(),
+    "space_max": pa.float64(),
+    "space_exact": pa.bool_(),
+    "why": pa.string(),
+}
+
+
+def schema(per: str) -> pa.Schema:
+    """The columns of a view; levels have no copy of their own to be compared with."""
+    space = {} if per == "level" else SPACE
+    return pa.schema({**_IDENTITY[per], **FLOWS, **STATE, **space, "since_snapshot": pa.int64()})
+
+
+@dataclass
+class Flow:
+    """Sums of the bytes that flushes and compactions wrote, read and moved. Grows."""
+
+    ingested: int = 0
+    compacted: int = 0
+    read: int = 0
+    moved: int = 0
+    changelog: int = 0
+    compactions: int = 0
+    exact: bool = True
+
+    def add(self, more: Flow) -> None:
+        self.ingested += more.ingested
+        self.compacted += more.compacted
+        self.read += more.read
+        self.moved += more.moved
+        self.changelog += more.changelog
+        self.compactions += more.compactions
+        self.exact = self.exact and more.exact
+
+    def row(self, ingested: int) -> tuple[Any, ...]:
+        """The columns of FLOWS; the write amplification is per byte of `ingested`."""
+        written = (self.ingested + self.compacted) / ingested if ingested else None
+        sums = (self.ingested, self.compacted, self.read, self.moved, self.changelog, self.compactions)
+        return (*sums, written, self.exact)
+
+
+@dataclass
+class State:
+    """Live files, bytes and rows, and what reads open, added up over buckets. A read of one key goes to one
+    bucket, with a chance in proportion to its rows, a read of a range to all of them."""
+
+    bytes: int = 0
+    files: int = 0
+    rows: int = 0
+    runs: int = 0
+    point: tuple[float, float] = (0.0, 0.0)  # files and bytes, each times the rows of its bucket
+    range: tuple[float, float] = (0.0, 0.0)
+
+    def add(self, more: State, sign: int = 1) -> None:
+        self.bytes += sign * more.bytes
+        self.files += sign * more.files
+        self.rows += sign * more.rows
+        self.runs += sign * more.runs
+        self.point = (self.point[0] + sign * more.point[0], self.point[1] + sign * more.point[1])
+        self.range = (self.range[0] + sign * more.range[0], self.range[1] + sign * more.range[1])
+
+    def row(self, rows: int | None = None) -> tuple[Any, ...]:
+        """The columns of STATE; `rows`: those of all buckets over which reads are spread."""
+        among = self.rows if rows is None else rows
+        point = tuple(v / among if among else 0.0 for v in self.point)
+        return (self.bytes, self.files, self.rows, self.runs, *point, *self.range)
+
+
+@dataclass
+class Copies:
+    """Live bytes and those of a fully compacted copy, added up over buckets."""
+
+    live: int = 0
+    compacted: int = 0
+    least: int = 0
+    most: int = 0
+    guessed: dict[Place, str] = field(default_factory=dict)
+    buckets: int = 0
+    why: str = "nothing is live"
+
+    @classmethod
+    def of(cls, spaces: Mapping[Place, Space]) -> Copies:
+        copies = cls(buckets=len(spaces))
+        for place, space in spaces.items():
+            copies.live += space.live_bytes
+            copies.compacted += space.compacted_bytes
+            copies.least += space.compacted_min
+            copies.most += space.compacted_max
+            copies.why = space.why
+            if not space.exact:
+                copies.guessed[place] = space.why
+        return copies
+
+    def row(self) -> tuple[Any, ...]:
+        """The columns of SPACE."""
+        ratio, low, high = (self.live / n if n else None for n in (self.compacted, self.most, self.least))
+        why = self.why
+        if self.guessed and self.buckets > 1:
+            some, whole = next(iter(self.guessed.values())), quotient(self.live, *self._copies)
+            why = f"{whole}; {len(self.guessed)} of {self.buckets} buckets estimated, such as {some}"
+        elif not self.guessed and self.buckets > 1:
+            why = f"all {self.buckets} buckets exact, such as: {self.why}"
+        return self.compacted, ratio, low, high, not self.guessed, why
+
+    @property
+    def _copies(self) -> tuple[int, int, int]:
+        return self.compacted, self.least, self.most
+
+
+def state_of(account: Account) -> State:
+    reads, rows = account.reads, account.live_rows
+    point = (reads.point_files * rows, reads.point_bytes * rows)
+    ranged = (reads.range_files, reads.range_bytes)
+    return State(account.live_bytes, account.live_files, rows, account.runs, point, ranged)
+
+
+def level_state(account: Account, level: int) -> State:
+    """The part of `state_of` that one level has."""
+    files = account.files[level] if level < len(account.files) else 0
+    if not files:
+        return State()
+    size, rows, whole = account.bytes[level], account.rows[level], account.live_rows
+    opened = files if level == 0 else 1
+    many = files if level == 0 else min(float(files), 1.0 + RANGE_SHARE * files)
+    point = (float(opened * whole), size / files * opened * whole)
+    return State(size, files, rows, opened, point, (float(many), size / files * many))
+
+
+def whole_state(accounts: Iterable[Account]) -> State:
+    """The state of all buckets together."""
+    whole = State()
+    for account in accounts:
+        whole.add(state_of(account))
+    return whole
+
+
+def level_rows(
+    accounts: Collection[Account], flows: Mapping[int, Flow], ingested: int, since: int | None
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of the view by level: `flows` are those of each, `ingested` the bytes that came into all."""
+    rows = sum(a.live_rows for a in accounts)
+    there = {level for a in accounts for level, count in enumerate(a.files) if count}
+    for level in sorted(there | flows.keys()):
+        state = State()
+        for account in accounts:
+            state.add(level_state(account, level))
+        yield level, *flows.get(level, Flow()).row(ingested), *state.row(rows), since

@@ -23,23 +23,26 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt, InvalidRequest, TablestoreError
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
+from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.explain.bucket_history import BASE, BucketEvent
 from tablestore.insight.explain.learned_sizes import learned_sizes
 from tablestore.insight.explain.merge_size import around
-from tablestore.insight.explain.table_history import changed_places, events
-from tablestore.insight.inspect.amplification.ledger import Account, Ledger, Space
-from tablestore.insight.inspect.amplification.sums import (
+from tablestore.insight.explain.table_history import BASE, BucketEvent, changed_places, events
+from tablestore.insight.inspect.amplification.ledger import (
     SPACE,
     STATE,
     VIEWS,
+    Account,
     Copies,
     Flow,
+    Ledger,
     Place,
+    Space,
     State,
-    level_state,
+    level_rows,
     schema,
     state_of,
+    whole_state,
 )
 from tablestore.meta import compaction_history
 from tablestore.meta.compaction_history import SnapshotRecord
@@ -69,7 +72,7 @@ def amplification(
         except TablestoreError:
             if tried == _TRIES or store.snapshots.earliest_id() == earliest:
                 raise  # else snapshots expired while they were looked at
-    return _made(schema(per), book.rows())
+    return table_of(schema(per), book.rows())
 
 
 class Amplifications:
@@ -99,7 +102,7 @@ class _Book:
     def __init__(self, store: Store, per: str, chosen: Callable[[Place], bool]) -> None:
         self._store, self._per, self._chosen = store, per, chosen
         self._flows: dict[tuple[Any, ...], Flow] = {}
-        self._ledger = Ledger(store.key_types, model=learned_sizes(store), space=False)
+        self._ledger = Ledger(store.key_types, model=learned_sizes(store))
         self._spaces: dict[Place, Space] = {}
         self._deleted: dict[Place, int] = {}
         self._index: str | None = None
@@ -226,9 +229,7 @@ class _Book:
         elif self._since is None:
             return
         elif self._per == "table":
-            whole = State()
-            for account in self._ledger.accounts.values():
-                whole.add(state_of(account))
+            whole = whole_state(self._ledger.accounts.values())
             space = Copies.of(self._spaces).row()
             yield (*self._total.row(self._total.ingested), *whole.row(), *space, self._since)
         elif self._per == "bucket":
@@ -238,18 +239,8 @@ class _Book:
                 state = (*state_of(account).row(), *Copies.of(own).row())
                 yield (*place, *flow.row(flow.ingested), *state, self._since)
         else:
-            yield from self._levels()
-
-    def _levels(self) -> Iterator[tuple[Any, ...]]:
-        accounts = self._ledger.accounts.values()
-        rows = sum(a.live_rows for a in accounts)
-        there = {level for a in accounts for level, count in enumerate(a.files) if count}
-        for level in sorted(there | {level for (level,) in self._flows}):
-            state = State()
-            for account in accounts:
-                state.add(level_state(account, level))
-            flow = self._flows.get((level,), Flow())
-            yield (level, *flow.row(self._total.ingested), *state.row(rows), self._since)
+            flows = {level: flow for (level,), flow in self._flows.items()}
+            yield from level_rows(self._ledger.accounts.values(), flows, self._total.ingested, self._since)
 
 
 def _last_run(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
@@ -292,9 +283,3 @@ def _expired_flows(done: SnapshotRecord) -> Iterator[tuple[Place, int, Flow]]:
     for new in done.flushed or ():
         place = (new.partition, new.bucket)
         yield place, new.level, Flow(ingested=new.bytes, changelog=new.changelog_bytes)
-
-
-def _made(columns: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    values = list(zip(*rows, strict=True)) or [()] * len(columns)
-    arrays = [pa.array(c, f.type) for c, f in zip(values, columns, strict=True)]
-    return pa.table(arrays, schema=columns)
