@@ -1,8 +1,8 @@
 """The alarms of a lake as a picture: a line an alarm with its figure over time, then the figures of a table.
 
-Pure: `AlarmsModel` → `Figure`. x is time, the same for all lines. A step is the value from one moment that was
-looked at to the next, linear from 0 (amplification: from 1 in the figures of a table). Dashed is the limit;
-tinted is the time during which the alarm held. Called by `widget`.
+Pure: `AlarmsModel` → `Figure`. x is time, the same for all lines. A step is the value from one moment that
+was looked at to the next, linear from 0 (amplification: from 1 in the figures of a table). Dashed is the
+limit; tinted is the time during which the alarm held. Called by `widget`.
 """
 
 from collections.abc import Callable
