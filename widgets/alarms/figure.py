@@ -137,13 +137,15 @@ def _plot(each: AlarmLine, axis: TimeAxis, top: float) -> tuple[str, float]:
     def y_of(value: float) -> float:
         return base - (PLOT - 4) * min(value / most, 1.0)
 
-    parts = []
+    risk = "err-tint" if each.severity == "risk" else "warn-tint"
+    held = [(began, ended, "sel-tint") for began, ended in each.before]
     if each.began is not None:
-        left, end = axis.x(each.began), axis.x(axis.until if each.ended is None else each.ended)
-        tint = (
-            "sel-tint" if each.ended is not None else "err-tint" if each.severity == "risk" else "warn-tint"
-        )
-        parts.append(rect(left, top, max(end - left, 2), PLOT, fill=var(tint), class_="held"))
+        now = each.ended is None
+        held.append((each.began, axis.until if now else each.ended or 0.0, risk if now else "sel-tint"))
+    parts = [
+        rect(axis.x(began), top, max(axis.x(ended) - axis.x(began), 2), PLOT, fill=var(tint), class_="held")
+        for began, ended, tint in held
+    ]
     parts.append(line(axis.left, base, axis.right, base, stroke="line2"))
     if each.limit:
         y = y_of(each.limit)

@@ -5,7 +5,7 @@ Pure but for `read`, which asks one table. Times are seconds after 1970. Bounds:
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -48,7 +48,8 @@ Points = tuple[tuple[float, float | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class AlarmLine:
-    """One alarm: what it is, its figure over time, when it began and ended, what mends it."""
+    """One alarm: what it is, its figure over time, when it began and ended, what mends it; `before` are the
+    times at which the same one held earlier, the newest first."""
 
     table: str
     severity: str
@@ -64,6 +65,7 @@ class AlarmLine:
     began: float | None = None
     ended: float | None = None
     earlier: bool = False
+    before: tuple[tuple[float, float], ...] = ()
 
     @property
     def id(self) -> str:
@@ -91,11 +93,13 @@ class AlarmLine:
 
 @dataclass(frozen=True, slots=True)
 class AlarmsModel:
-    """What is known of a lake at the time `at`: `lines` in their order, of `tables` names; `figures` of each
-    table by its name; `reading` while more tables are read; `note` says what could not be read beside."""
+    """What is known of a lake at the time `at`: `alarms` in their order, of `tables` names, and `lines`, in
+    which those of one kind and table are one; `figures` of each table by its name. `reading` while more
+    tables are read; `note` says what could not be read beside."""
 
     lake: str
     tables: int = 0
+    alarms: tuple[AlarmLine, ...] = ()
     lines: tuple[AlarmLine, ...] = ()
     figures: dict[str, dict[str, Points]] = field(default_factory=dict)
     at: float = 0.0
@@ -115,7 +119,7 @@ class AlarmsModel:
             return "no tables yet"
         counts = ((s, sum(line.severity == s for line in self.holding)) for s in SEVERITIES)
         parts = ", ".join(f"{count:,} {severity}" for severity, count in counts if count)
-        over = len(self.lines) - len(self.holding)
+        over = sum(line.ended is not None for line in self.alarms)
         number = fmt.plural(len(self.holding), "alarm") if self.holding else "no alarm"
         after = f": {parts}" if parts else ""
         more = f"; {over:,} {'is' if over == 1 else 'are'} over" if over else ""
@@ -198,6 +202,17 @@ def read(table: Any, name: str, limits: dict[str, Any]) -> tuple[list[AlarmLine]
     return lines_of(history.alarms, table=name), figures
 
 
+def lined(alarms: Sequence[AlarmLine]) -> tuple[AlarmLine, ...]:
+    """The alarms in their order, those about one figure of one table as one line, the newest of them."""
+    lines = dict[tuple[object, ...], AlarmLine]()
+    for each in sorted(alarms, key=lambda line: line.order):
+        key = (each.table, each.kind, each.measure) if each.began and each.measure else (each.id,)
+        first = lines.setdefault(key, each)
+        if first is not each and each.began is not None and each.ended is not None:
+            lines[key] = replace(first, before=(*first.before, (each.began, each.ended)))
+    return tuple(lines.values())
+
+
 def unread(name: str, error: Exception) -> AlarmLine:
     """A table that could not be read, in the words of the error."""
     words = f"{type(error).__name__}: {error}"
@@ -206,7 +221,7 @@ def unread(name: str, error: Exception) -> AlarmLine:
 
 def table_of(model: AlarmsModel) -> pa.Table:
     """A row an alarm, in their order."""
-    columns = [[getattr(line, name) for line in model.lines] for name in SCHEMA.names]
+    columns = [[getattr(line, name) for line in model.alarms] for name in SCHEMA.names]
     for name in ("began", "ended"):
         at = SCHEMA.names.index(name)
         columns[at] = [None if value is None else int(1000 * value) for value in columns[at]]
@@ -227,7 +242,8 @@ def when(line: AlarmLine, stamp: Any) -> str:
         return "holds now" if line.ended is None else "over"
     before = "or before" if line.earlier else ""
     began = f"{stamp(line.began)} {before}".strip()
-    return f"since {began}" if line.ended is None else f"{began} to {stamp(line.ended)}"
+    held = f"since {began}" if line.ended is None else f"{began} to {stamp(line.ended)}"
+    return held + (f", {len(line.before):,} × before" if line.before else "")
 
 
 def text_of(model: AlarmsModel, stamp: Any) -> str:

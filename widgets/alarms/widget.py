@@ -19,6 +19,7 @@ from widgets.alarms.model import (
     AlarmLine,
     AlarmsModel,
     Points,
+    lined,
     lines_of,
     read,
     table_of,
@@ -159,8 +160,9 @@ class LakeAlarms(WorkingView):
             ordered = tuple(sorted(lines, key=lambda line: line.order))
             self._model = replace(
                 self._model,
-                lines=ordered,
-                figures={k: v for k, v in figures.items() if v},
+                alarms=ordered,
+                lines=lined(ordered),
+                figures={name: of_table for name, of_table in figures.items() if of_table},
                 at=time.time(),
                 **state,
             )
