@@ -138,10 +138,10 @@ def _plot(each: AlarmLine, axis: TimeAxis, top: float) -> tuple[str, float]:
         return base - (PLOT - 4) * min(value / most, 1.0)
 
     risk = "err-tint" if each.severity == "risk" else "warn-tint"
-    held = [(began, ended, "sel-tint") for began, ended in each.before]
+    held = [(began, ended, "line") for began, ended in each.before]
     if each.began is not None:
         now = each.ended is None
-        held.append((each.began, axis.until if now else each.ended or 0.0, risk if now else "sel-tint"))
+        held.append((each.began, axis.until if now else each.ended or 0.0, risk if now else "line"))
     parts = [
         rect(axis.x(began), top, max(axis.x(ended) - axis.x(began), 2), PLOT, fill=var(tint), class_="held")
         for began, ended, tint in held
@@ -175,7 +175,9 @@ def _steps(points: Points, axis: TimeAxis, y_of: Callable[[float], float]) -> st
         x, y = num(axis.x(time)), num(y_of(value))
         steps.append(f"H{x}V{y}" if open_ else f"M{x} {y}")
         open_ = True
-        if at + 1 < len(points) and points[at + 1][1] is None:
+        if at + 1 == len(points):
+            steps.append(f"H{num(axis.x(axis.until))}")
+        elif points[at + 1][1] is None:
             steps.append(f"H{num(axis.x(points[at + 1][0]))}")
     return path(steps, fill="none", stroke=var("ink"), stroke_width=1.75, class_="value") if steps else ""
 
@@ -199,7 +201,7 @@ def _figures(model: AlarmsModel, table: str, y: float, width: float) -> tuple[st
     ]
     y += 38
     for place, (name, words) in enumerate(figures):
-        left, top = MARGIN + place % columns * (wide + gap), y + place // columns * (SMALL + 34)
+        left, top = MARGIN + place % columns * (wide + gap), y + place // columns * (SMALL + 44)
         points = model.figures[table][name]
         axis = TimeAxis(left, left + wide, *model.span)
         least = 1.0 if name.endswith("amplification") else 0.0
@@ -221,4 +223,4 @@ def _figures(model: AlarmsModel, table: str, y: float, width: float) -> tuple[st
             text(left, base + 13, shown, size=11, fill="ink3"),
         ]
     rows = -(-len(figures) // columns)
-    return "".join(parts), y + rows * (SMALL + 34)
+    return "".join(parts), y + rows * (SMALL + 44)
