@@ -253,8 +253,8 @@ counted.then(
 # %% [markdown]
 # ## When it was ill
 #
-# The same record says when more runs waited than the trigger allows, and what the doctor would have done. A tint
-# is the time during which a finding held, a dashed line its limit.
+# The same record says when more runs waited than the trigger allows, and what the doctor would have done.
+# A tint is the time during which a finding held, a dashed line its limit.
 
 # %%
 widgets.LakeAlarms(table)
