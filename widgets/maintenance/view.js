@@ -8,7 +8,7 @@ function renderMaintenance({ model, el }) {
   stop.title = "end the service after the work under way";
   const replay = lwButton("", "try other options on the recorded history", () => model.send({ verb: "advise" }), { text: "Try options" });
   replay.title = "replay the history of the table with most to do; nothing is changed";
-  const advice = lwEl("pre", { class: "lw-advice", hidden: true });
+  const advice = lwEl("pre", { class: "lw-code", hidden: true });
   const hint = lwEl("span", { class: "lw-hint lw-wide" });
   stage.tools.append(hint, replay, main, stop);
   stage.body.append(host, advice);
