@@ -47,13 +47,13 @@ def alarms_figure(model: AlarmsModel, *, width: float, selected: str = "") -> Fi
         drawn, tall = _alarm(each, y, width, axis, marked=selected != "" and each is chosen)
         body.append(drawn)
         y += tall
-    words = [fmt.plural(len(model.lines) - SHOWN, "more alarm")] if len(model.lines) > SHOWN else []
-    words += [model.progress] if model.progress else []
+    rest = [fmt.plural(len(model.lines) - SHOWN, "more alarm")] if len(model.lines) > SHOWN else []
+    rest += [model.progress] if model.progress else []
     if model.lines:
         body.append(axis.times(y + 16, clock_of(model), above=14))
         y += 24
-    if words:
-        for row in wrap(" · ".join(words), width - 2 * MARGIN - INDENT, size=11, lines=2):
+    if rest:
+        for row in wrap(" · ".join(rest), width - 2 * MARGIN - INDENT, size=11, lines=2):
             body.append(text(MARGIN + INDENT, y + 16, row, size=11))
             y += 16
         y += 8
