@@ -51,7 +51,7 @@ def test_alarms_are_marked_by_keys_and_clicks(page: Page, tmp_path: Path) -> Non
     page.open(path)
     rows = page.page.locator(".lw-alarms .alarm")
     assert rows.count() == len(view.model.lines)
-    assert view.verdict in (page.page.locator(".lw-alarms svg").first.text_content() or "")
+    assert view.verdict in (page.page.locator(".lw-alarms .lw-pic svg").first.text_content() or "")
     page.page.locator('.lw-alarms [role="listbox"]').focus()
     page.page.keyboard.press("ArrowDown")
     said = rows.first.get_attribute("aria-label") or ""
