@@ -250,6 +250,15 @@ counted.then(
     "says what to expect.",
 )
 
+# %% [markdown]
+# ## When it was ill
+#
+# The same record says when more runs waited than the trigger allows, and what the doctor would have done.
+# A tint is the time during which a finding held, a dashed line its limit.
+
+# %%
+widgets.LakeAlarms(table)
+
 # %% jupyter={"source_hidden": true} tags=["check:asked_again"]
 course.progress()
 

@@ -7,6 +7,7 @@ if importlib.util.find_spec("anywidget") is None:
         "anywidget is missing: pip install 'tablestore-workbench[lab]'", name="anywidget"
     )
 
+from widgets.alarms.widget import LakeAlarms
 from widgets.amplification.widget import AmplificationChart
 from widgets.bars.widget import BarChart
 from widgets.buckets.widget import BucketAdvisor
@@ -49,6 +50,7 @@ __all__ = [
     "FileExplorer",
     "Findings",
     "IngestProgress",
+    "LakeAlarms",
     "LakeHealth",
     "LogAndLake",
     "LsmLevels",

@@ -57,11 +57,11 @@ def _variables(theme: Theme) -> str:
 def rich(text: object) -> str:
     """Text with `code`, **bold** and *italics*, everything else escaped."""
     tags = {"code": "code", "bold": "strong", "italic": "em"}
-    made = []
+    pieces = []
     for style, part in segments(text):
         safe = escape(part)
-        made.append(f"<{tags[style]}>{safe}</{tags[style]}>" if style else safe)
-    return "".join(made)
+        pieces.append(f"<{tags[style]}>{safe}</{tags[style]}>" if style else safe)
+    return "".join(pieces)
 
 
 def framed(inner: str, *, kind: str, label: str, live: bool = False) -> str:
@@ -83,17 +83,17 @@ def verdict(kind: str, sign: str, title: str, texts: Iterable[str], progress: st
 
 
 def health(title: str, rows: Sequence[tuple[str, str, str, str]], *, kind: str) -> Card:
-    """A table of (state, what, found, remedy)."""
+    """A table of (state, what, its value, remedy)."""
     signs = {"ok": "✓", "note": "–", "missing": "✕"}
     cells, lines = [], [bare(title)]
     wide = max((len(what) for _, what, _, _ in rows), default=0)
-    for state, what, found, remedy in rows:
+    for state, what, value, remedy in rows:
         more = f' <span class="course-soft">{rich(remedy)}</span>' if remedy else ""
         cells.append(
             f'<tr><td class="course-{escape(state)}">{signs[state]}</td><td>{escape(what)}</td>'
-            f"<td>{escape(svg.plain(found))}{more}</td></tr>"
+            f"<td>{escape(svg.plain(value))}{more}</td></tr>"
         )
-        lines.append(f"  {signs[state]} {what:{wide}}  {found}" + (f"  → {bare(remedy)}" if remedy else ""))
+        lines.append(f"  {signs[state]} {what:{wide}}  {value}" + (f"  → {bare(remedy)}" if remedy else ""))
     sign = {"right": "✓", "wrong": "✕", "note": "–"}[kind]
     head = f'<p><span class="course-sign">{sign}</span><strong>{rich(title)}</strong></p>'
     table = f"<table>{''.join(cells)}</table>"

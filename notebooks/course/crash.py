@@ -74,10 +74,10 @@ class State:
     @classmethod
     def of(cls, table: ts.Table) -> State:
         """The state of a table, its rows in key order."""
-        found = table.scan().to_arrow()
-        names = table.primary_key or tuple(found.column_names)
+        rows = table.scan().to_arrow()
+        names = table.primary_key or tuple(rows.column_names)
         ids = table.inspect.snapshots()["snapshot_id"].to_pylist()
-        return cls(found.sort_by([(name, "ascending") for name in names]), tuple(ids))
+        return cls(rows.sort_by([(name, "ascending") for name in names]), tuple(ids))
 
 
 class CrashLab:
@@ -107,8 +107,8 @@ class CrashLab:
     def _examine(self, copy: _Copy, point: int, operation: Operation | None) -> Crash:
         """A new process: what does it find, does the work succeed now, do the orphans go?"""
         table, after = copy.open(), self.after
-        found, violations = State.of(table), tuple(str(v) for v in table.check())
-        assert found.rows.equals(self.before.rows) or found.rows.equals(after.rows), "never a mixture"
+        seen, violations = State.of(table), tuple(str(v) for v in table.check())
+        assert seen.rows.equals(self.before.rows) or seen.rows.equals(after.rows), "never a mixture"
         orphans = table.remove_orphans("0 s", force=True)
         self._work(copy.open(seed=self._seed + 1))
         again = State.of(copy.open())
@@ -118,10 +118,10 @@ class CrashLab:
         return Crash(
             at=point,
             operation=operation,
-            snapshots=found.snapshots,
-            rows=found.rows.num_rows,
-            visible=found.snapshots == after.snapshots,
-            untouched=found.snapshots == self.before.snapshots,
+            snapshots=seen.snapshots,
+            rows=seen.rows.num_rows,
+            visible=seen.snapshots == after.snapshots,
+            untouched=seen.snapshots == self.before.snapshots,
             violations=violations,
             orphans=len(orphans.files),
             orphan_bytes=orphans.bytes,
@@ -199,12 +199,12 @@ class _Copy:
 
 def story(name: str, table: str, crashes: Sequence[Crash]) -> StepsModel:
     """The crashes as steps: one lane, plateaus of what a new process finds, bars of orphans."""
-    found = Track("snapshots", tuple(_span(c).replace(" ", "") for c in crashes))
+    snapshots = Track("snapshots", tuple(_span(c).replace(" ", "") for c in crashes))
     rows = Track("rows", tuple(f"{c.rows:,}" for c in crashes))
     orphans = Track("orphans", tuple(c.orphans for c in crashes))
     subtitle = f"{table} · once before each of {len(crashes) - 1} changes"
     steps = tuple(_step(crash) for crash in crashes)
-    lanes, tracks = ("operations",), (found, rows, orphans)
+    lanes, tracks = ("operations",), (snapshots, rows, orphans)
     code = "lab.kill_at({index})"
     return StepsModel(f"Killing {name}", subtitle, lanes, steps, tracks=tracks, code=code, fatal=True)
 
@@ -223,16 +223,16 @@ def _step(crash: Crash) -> StoryStep:
         ("left-overs removed", "all; no row lost" if crash.clean else "not all"),
     )
     newest = max(crash.snapshots, default=0)
-    found = f"A new process finds {_span(crash)} and {crash.rows:,} rows"
+    sight = f"A new process finds {_span(crash)} and {crash.rows:,} rows"
     if operation is None:
-        return StoryStep(0, "end", "nobody was killed", f"{found}.", snapshot=newest, facts=facts, mark="✓")
+        return StoryStep(0, "end", "nobody was killed", f"{sight}.", snapshot=newest, facts=facts, mark="✓")
     begun = (
         "nothing of the work is to be seen" if crash.untouched else "some of the work is done, no row is lost"
     )
     result = "the work is done" if crash.visible else begun
     title = f"killed before it could {_words(operation)}"
     mark = _mark(operation)
-    return StoryStep(0, operation.kind, title, f"{found}: {result}.", snapshot=newest, facts=facts, mark=mark)
+    return StoryStep(0, operation.kind, title, f"{sight}: {result}.", snapshot=newest, facts=facts, mark=mark)
 
 
 def _mark(operation: Operation) -> str:

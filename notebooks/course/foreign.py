@@ -91,8 +91,8 @@ def pypaimon() -> Path | None:
     """A Python that has pypaimon: this one, or the one the tests made; None if there is none."""
     if importlib.util.find_spec("pypaimon") is not None:
         return Path(sys.executable)
-    made = Path(sys.prefix) / "peers" / "pypaimon"
-    return made / "bin" / "python" if (made / "lock.crc").exists() else None
+    environment = Path(sys.prefix) / "peers" / "pypaimon"
+    return environment / "bin" / "python" if (environment / "lock.crc").exists() else None
 
 
 def read_by_pypaimon(table: ts.Table) -> pa.Table | None:

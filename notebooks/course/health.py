@@ -29,13 +29,13 @@ NEED_BYTES = 200_000_000
 
 def check() -> Card:
     """The table: versions, Java, disk, memory. It never raises; what is missing says what to do."""
-    found = findings()
-    missing = [finding for finding in found if finding.state == "missing"]
+    rows = findings()
+    missing = [finding for finding in rows if finding.state == "missing"]
     if missing:
         title, kind = f"Something is missing: {', '.join(finding.name for finding in missing)}", "wrong"
     else:
         title, kind = "Everything this notebook needs is here", "right"
-    return cards.health(title, [(f.state, f.name, f.found, f.remedy) for f in found], kind=kind)
+    return cards.health(title, [(f.state, f.name, f.found, f.remedy) for f in rows], kind=kind)
 
 
 def findings() -> list[Finding]:
@@ -84,8 +84,8 @@ def find_java() -> tuple[str, str]:
         if home and (Path(home) / "bin" / "java").exists():
             release = Path(home) / "release"
             text = release.read_text(encoding="utf-8", errors="replace") if release.exists() else ""
-            found = re.search(r'JAVA_VERSION="([^"]+)"', text)
-            return home, found.group(1) if found else ""
+            stated = re.search(r'JAVA_VERSION="([^"]+)"', text)
+            return home, stated.group(1) if stated else ""
     return "", ""
 
 

@@ -24,9 +24,9 @@ def warehouse(path: str | Path | None = None) -> Path:
     """`path`, or a new temporary folder that is removed when the kernel ends."""
     if path is not None:
         return Path(path)
-    made = Path(tempfile.mkdtemp(prefix="course-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    folder = Path(tempfile.mkdtemp(prefix="course-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def lake(path: str | Path | None = None, *, seed: int = 7) -> ts.Lake:

@@ -53,10 +53,10 @@ class Progress:
             return self
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             if path.stat().st_size <= LARGEST:
-                found = json.loads(path.read_text(encoding="utf-8"))
+                stored = json.loads(path.read_text(encoding="utf-8"))
                 self.entries = {
                     str(name): Entry(each.get("value"), int(each.get("tries", 0)))
-                    for name, each in found["tasks"].items()
+                    for name, each in stored["tasks"].items()
                 }
         return self
 
@@ -81,15 +81,15 @@ class Progress:
         text = json.dumps({"lesson": self.lesson, "tasks": tasks}, ensure_ascii=False, indent=1)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, made = tempfile.mkstemp(
+            handle, new_file = tempfile.mkstemp(
                 prefix=f".{path.stem}-", dir=path.parent
             )  # only its user reads it
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
                     file.write(text)
-                os.replace(made, path)
+                os.replace(new_file, path)
             except BaseException:
-                os.unlink(made)
+                os.unlink(new_file)
                 raise
             self.kept = True
         except OSError:

@@ -21,15 +21,15 @@ class LessonRecipe:
         self.ids: list[str] = []
         self.views: list[dict[str, Any]] = []
         self.title = lesson.name
-        known = set()
+        recorded = set()
         for name, task in lesson.tasks.items():
             try:
                 self._add(task.view.model_id, {"task": task.judge.plain()})
             except ts.Unsupported:
                 continue
-            known.add(name)
+            recorded.add(name)
         for name, note, veil in lesson.veils:
-            if name in known and veil.comm is not None:
+            if name in recorded and veil.comm is not None:
                 self._add(veil.model_id, plain_veil(name, note, veil))
         for view in lesson.shown:
             self._add(view.model_id, {"score": True})

@@ -214,8 +214,8 @@ def task(
     """
     own = answer() if callable(answer) else answer
     lesson = _lesson
-    known = lesson.tasks.get(name)
-    number = known.number if known else len(lesson.tasks) + 1
+    before = lesson.tasks.get(name)
+    number = before.number if before else len(lesson.tasks) + 1
     kind = answers.of(
         own, options=None if isinstance(own, int | float) and not isinstance(own, bool) else options
     )
@@ -232,18 +232,18 @@ def task(
         hint=hint if isinstance(hint, str) else hint(None),
         form=kind.form,
     )
-    made = Task(asked, kind, hint=hint, why=why, wrong=_reasons(asked, kind, options, wrong), lesson=lesson)
-    if known is not None:
-        known.view.close()
-    lesson.tasks[name] = made
+    task = Task(asked, kind, hint=hint, why=why, wrong=_reasons(asked, kind, options, wrong), lesson=lesson)
+    if before is not None:
+        before.view.close()
+    lesson.tasks[name] = task
     lesson.states.setdefault(name, "open")
     if lesson.solve:
-        made.check()
-    elif known is not None and known.view.committed:
-        made.restore(known.view.value)
+        task.check()
+    elif before is not None and before.view.committed:
+        task.restore(before.view.value)
     elif name in lesson.progress.entries:
-        made.restore(lesson.progress.entries[name].value)
-    return made
+        task.restore(lesson.progress.entries[name].value)
+    return task
 
 
 def _kind(answer: Answer, options: Any, ruler: Any, picture: Any) -> Kind:

@@ -27,16 +27,16 @@ def tree(
 ) -> Simulator:
     """The bucket after these acts: a number flushes so often, "compact" carries out the next pick, a mapping
     sets options. Raises ValueError for an act that is none, or a compaction where nothing is due."""
-    made = Simulator(workload, options, schedule=Schedule(write_only=True), seed=seed, samples=samples)
+    simulator = Simulator(workload, options, schedule=Schedule(write_only=True), seed=seed, samples=samples)
     for act in story:
         if isinstance(act, Mapping):
-            made.set_options(act)
+            simulator.set_options(act)
         elif act == COMPACT:
-            if not made.compact().busy:
+            if not simulator.compact().busy:
                 raise ValueError(f"nothing to compact in {story}")
         elif isinstance(act, int) and not isinstance(act, bool):
             for _ in range(act):
-                made.flush()
+                simulator.flush()
         else:
             raise ValueError(f"{act!r} is no act: give a number of flushes, {COMPACT!r}, or options")
-    return made
+    return simulator

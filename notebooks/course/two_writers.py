@@ -57,9 +57,9 @@ class Outcome:
     """The snapshot that the commit conflicted with."""
 
     def __str__(self) -> str:
-        made = ", ".join(f"#{snapshot}" for snapshot in self.snapshots)
+        ids = ", ".join(f"#{snapshot}" for snapshot in self.snapshots)
         tries = f" after {self.lost} lost" if self.lost else ""
-        return {"committed": f"committed {made}{tries}", "refused": f"refused: {self.message}"}.get(
+        return {"committed": f"committed {ids}{tries}", "refused": f"refused: {self.message}"}.get(
             self.kind, self.kind
         )
 
@@ -301,8 +301,7 @@ class _Writer:
         self._race.newest = self.holding.base = snapshot
         self._race.made_by[snapshot] = self._name
         self.holding.files.clear()
-        made = (*self.outcome.snapshots, snapshot)
-        self.outcome = replace(self.outcome, snapshots=made)
+        self.outcome = replace(self.outcome, snapshots=(*self.outcome.snapshots, snapshot))
         detail = (
             f"There was no snapshot-{snapshot} yet, so putting it succeeded. "
             "From this moment on every reader sees all of it."
@@ -343,11 +342,11 @@ def _described(phase: str, tally: Mapping[str, int], holding: _Holding) -> tuple
     if phase == READ:
         opened, base = tally.get("opened", 0), holding.base
         of = f" and reads {_count_of(opened, 'data file')}" if opened else ""
-        known = f"#{base}" if base is not None else ""
+        mark = f"#{base}" if base is not None else ""
         detail = (
-            "What it does from here on is based on this snapshot." if known else "It finds out what is there."
+            "What it does from here on is based on this snapshot." if mark else "It finds out what is there."
         )
-        return f"looks at {known or 'the table'}{of}", detail, known
+        return f"looks at {mark or 'the table'}{of}", detail, mark
     files = tally.get("files", 0)
     if phase == DATA:
         detail = "Under fresh names. No snapshot names them yet, so no reader sees them."

@@ -56,8 +56,8 @@ class Operation:
     @property
     def snapshot(self) -> int | None:
         """The number in the name of a snapshot file."""
-        found = re.fullmatch(r"snapshot-(\d+)", self.name)
-        return int(found.group(1)) if found else None
+        name = re.fullmatch(r"snapshot-(\d+)", self.name)
+        return int(name.group(1)) if name else None
 
 
 def _nothing(*_: Any) -> None:

@@ -51,12 +51,12 @@ def fetched_jars(
         if folder.exists():
             return folder
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            pom, made = Path(scratch) / "pom.xml", Path(scratch) / "jars"
+            pom, copied = Path(scratch) / "pom.xml", Path(scratch) / "jars"
             pom.write_text(
                 _POM.format("".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts))
             )
-            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={made}", "-DincludeScope=runtime"]
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={copied}", "-DincludeScope=runtime"]
             _run_maven("-f", str(pom), *goal, what=name)
-            add(made)
-            made.rename(folder)
+            add(copied)
+            copied.rename(folder)
     return folder

@@ -62,9 +62,9 @@ class FlussStreams:
             lake = {"table.datalake.enabled": "true", "table.datalake.freshness": freshness}
 
             def writer(path: str, columns: Mapping[str, Any], key: tuple[str, ...]) -> TableWriter:
-                found = tuple(FlussColumn(name, t) for name, t in columns.items())
-                made = TableDescriptor(found, key, (), key or ("order_id",), BUCKETS, lake)
-                return TableWriter(self._cluster, admin.create_table(TablePath.parse(path), made))
+                fields = tuple(FlussColumn(name, t) for name, t in columns.items())
+                descriptor = TableDescriptor(fields, key, (), key or ("order_id",), BUCKETS, lake)
+                return TableWriter(self._cluster, admin.create_table(TablePath.parse(path), descriptor))
 
             self._orders, self._customers = (
                 writer(ORDERS, ORDER, ()),

@@ -22,6 +22,7 @@ _LONGEST_NAME = 200  # bytes; 255 is what file systems take, and temporary files
 _LONGEST_COMPONENT, _LONGEST_PATH = 255, 4096 - 256  # bytes; leaves room for names of files
 POSTPONE_BUCKET = -2
 DROPPED = ".dropped"  # directory of tables that are being dropped; in object stores the mark of such a table
+DEAD_LETTERS = "cdc_dead_letters"  # table of a database, of rows that captures could not take
 OBJECT_SCHEMES = ("s3", "s3a")
 _OBJECT_PREFIXES = tuple(f"{scheme}://" for scheme in OBJECT_SCHEMES)
 

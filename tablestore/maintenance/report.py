@@ -6,7 +6,7 @@ Times are seconds after 1970, sizes bytes. Written below the warehouse by the se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ import pyarrow as pa
 from tablestore.core.quantities import duration, many, size
 from tablestore.insight.cards import html
 from tablestore.insight.cards.html import TextCell
+from tablestore.insight.doctor import Finding
+from tablestore.insight.doctor.finding import look
+from tablestore.insight.health import Alarm
 
 SCHEMA = pa.schema(
     {
@@ -132,6 +135,16 @@ class MaintenanceReport:
         return f"{self.state}: {', '.join(counts)}; read {size(self.spent_bytes)}{limit} in the last hour"
 
     @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Work that failed, until the same work was done; tables that it could not look at, and work that
+        waits for a limit or a lease, for which nothing says since when."""
+        some = [*_failures(self.done), *_queues(self.waiting)]
+        for table, error in self.troubles:
+            calls = (look("table.check()"),)
+            some.append(Alarm(table, Finding("unreadable", "risk", "table", error, calls, mends=False), ""))
+        return tuple(sorted(some, key=lambda alarm: alarm.order))
+
+    @property
     def text(self) -> str:
         """The summary, the newest work, what waits, what is in trouble."""
         lines = [self.summary, *(work.text for work in self.done[-_SHOWN:])]
@@ -164,6 +177,44 @@ class MaintenanceReport:
 
     def _repr_html_(self) -> str:
         return _card(self)
+
+
+def _failures(done: Sequence[WorkDone]) -> Iterator[Alarm]:
+    """An alarm for each time during which a piece of work failed again and again."""
+    places: dict[tuple[str, str, str], list[WorkDone]] = {}
+    for work in done:
+        places.setdefault((work.table, work.kind, work.where), []).append(work)
+    for (table, kind, where), tries in places.items():
+        points, failed, last = list[tuple[int, float | None]](), 0, tries[0]
+        for work in tries:
+            at = int(1000 * work.began)
+            if failed and not work.error:
+                points.append((at, 0))
+                yield _failure(table, f"{where} {kind}".strip(), last.error, points, ended=at)
+                points = []
+            failed, last = (failed + 1, work) if work.error else (0, last)
+            points += [(at, failed)] if failed else []
+        if failed:
+            yield _failure(table, f"{where} {kind}".strip(), last.error, points, ended=None)
+
+
+def _failure(
+    table: str, where: str, error: str, points: Sequence[tuple[int, float | None]], *, ended: int | None
+) -> Alarm:
+    calls = (look("table.inspect.doctor()"),)
+    finding = Finding("failed maintenance", "risk", where, error, calls, mends=False)
+    return Alarm(table, finding, "failures", tuple(points), began=points[0][0], ended=ended)
+
+
+def _queues(waiting: Sequence[WorkWaiting]) -> Iterator[Alarm]:
+    """An alarm for each table whose work waits."""
+    for table in dict.fromkeys(work.table for work in waiting if work.waits_for):
+        mine = [work for work in waiting if work.table == table and work.waits_for]
+        what = f"{many(len(mine), 'piece')} of work wait for {mine[0].waits_for}"
+        evidence = {"pieces": len(mine), "bytes": sum(work.size for work in mine)}
+        calls = (look("table.compact(dry_run=True)"),)
+        finding = Finding("queue", "slow", mine[0].where, what, calls, evidence, mends=False)
+        yield Alarm(table, finding, "pieces")
 
 
 def _card(report: MaintenanceReport) -> str:

@@ -199,14 +199,14 @@ class MaintenanceService(RunningJob):
         some = self._due()
         return tuple(WorkWaiting(w.table, w.kind, w.where, w.why, self._limit_of(w), w.size) for w in some)
 
-    def advice(self, table: str) -> OptionAdvice:
-        """Which compaction options the history of a table recommends under its policy, and what they would
-        have saved: each candidate is replayed over its metadata. Raises NotFound for a table that the service
-        leaves alone, InvalidRequest for one without sorted runs."""
-        policy = self._policies.policy(table)
-        if policy is None:
+    def advice(self, table: str, policy: MaintenancePolicy | None = None) -> OptionAdvice:
+        """Which compaction options the history of a table recommends under a policy (None: its own), and what
+        they would have saved: each candidate is replayed over its metadata. Raises NotFound for a table that
+        the service leaves alone, InvalidRequest for one without sorted runs."""
+        own = self._policies.policy(table)
+        if own is None:
             raise NotFound(f"no policy of this service is for {table}")
-        return advise_options(self._lake.table(table), table, policy)
+        return advise_options(self._lake.table(table), table, policy or own)
 
     def turn(self) -> bool:
         """Look at the tables, do the most urgent work that may be done, write down what came of it; whether

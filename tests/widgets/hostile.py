@@ -171,6 +171,9 @@ def views_of(table: ts.Table) -> dict[str, View]:
         "game": widgets.ShopGame(1, moves=[(2, "flush")]),
         "findings": widgets.Findings(table),
         "health": widgets.TableHealth(table),
+        "alarms": widgets.LakeAlarms(HostileLake(Path(table.location).parent.parent), freshness="0 ms").wait(
+            60
+        ),
         "lake_health": hostile_lake(Path(table.location).parent.parent),
         "ingest": ingest,
         "capture": widgets.CaptureProgress(hostile_reports(), title=IMG),

@@ -41,3 +41,20 @@ def test_a_table_and_its_lake_answer_without_a_kernel(page: Page, tmp_path: Path
     assert rows.count() == 1
     rows.first.click()
     page.check()
+
+
+def test_alarms_are_marked_by_keys_and_clicks(page: Page, tmp_path: Path) -> None:
+    made(tmp_path / "lake")
+    view = widgets.LakeAlarms(ts.connect(tmp_path / "lake"), freshness="0 ms").wait(120)
+    path = tmp_path / "alarms.html"
+    path.write_text(widgets.page("Alarms", [view]), encoding="utf-8")
+    page.open(path)
+    rows = page.page.locator(".lw-alarms .alarm")
+    assert rows.count() == len(view.model.lines)
+    assert view.verdict in (page.page.locator(".lw-alarms .lw-pic svg").first.text_content() or "")
+    page.page.locator('.lw-alarms [role="listbox"]').focus()
+    page.page.keyboard.press("ArrowDown")
+    said = rows.first.get_attribute("aria-label") or ""
+    page.page.locator(".lw-alarms [aria-live]", has_text=said[:40]).wait_for(state="attached")
+    rows.first.click()
+    page.check()

@@ -83,6 +83,23 @@ def test_a_service_is_followed_paused_and_ended(tmp_path: Path):
     assert elsewhere.words(width=900)["can"] == []  # nobody to ask
 
 
+def test_other_options_are_tried_on_the_recorded_history(tmp_path: Path):
+    filled(tmp_path)
+    service = ts.connect(tmp_path).maintain(follow=False)
+    assert service.wait(120)
+    view = widgets.MaintenanceView(service, follow=0)
+    name = view.model.worst[0].table
+    policy = ts.MaintenancePolicy(runs=2)
+    assert view.advise(name, policy).wait(120).advice == str(service.advice(name, policy))
+    assert view.words(width=900)["advice"] == view.advice
+    assert view.advice.splitlines()[0] in view.text()
+    view._on_verb(view, {"verb": "advise"}, [])
+    assert view.wait(120).advice == str(service.advice(name))
+    assert "NotFound" in view.advise("d.missing").wait(120).advice
+    view.close()
+    assert widgets.MaintenanceView(REPORT, follow=0).advise("d.t").advice == ""  # nobody to ask
+
+
 def test_a_warehouse_without_a_report_says_so(tmp_path: Path):
     view = widgets.MaintenanceView(tmp_path)
     assert "no maintenance service has written" in str(view.frame["error"])

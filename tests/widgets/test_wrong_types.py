@@ -75,6 +75,8 @@ def test_a_lake_is_given_and_no_table(wrong: Any, tmp_path: Path) -> None:
     for given in (wrong, table):
         with pytest.raises(ts.InvalidRequest, match="LakeHealth takes a lake"):
             widgets.LakeHealth(given)
+    with pytest.raises(ts.InvalidRequest, match="LakeAlarms takes a lake"):
+        widgets.LakeAlarms(wrong)
     with pytest.raises(traitlets.TraitError, match="'no bucket' is no bucket"):
         widgets.TableHealth(table, chosen=["no bucket"])
 

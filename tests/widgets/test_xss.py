@@ -13,7 +13,7 @@ from tests.widgets import hostile
 from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE, Tags
 
 KINDS = [
-    *("health", "lake_health"),
+    *("alarms", "health", "lake_health"),
     *("timeline", "levels", "controls", "amplification", "files", "merge", "changelog", "pruning"),
     *(
         "what_if",

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 import tablestore as ts
 from tablestore import MaintenanceReport
-from widgets.kit.svg import Figure
+from widgets.kit.jobs import JobRunner, ViewJob, error_text
+from widgets.kit.svg import Figure, plain
 from widgets.kit.view import module
 from widgets.kit.watch import WatchingView
 from widgets.maintenance.figure import maintenance_figure
@@ -37,6 +38,8 @@ class MaintenanceJob(Protocol):
 
     def stop(self, seconds: float | None = None) -> object: ...
 
+    def advice(self, table: str, policy: ts.MaintenancePolicy | None = None) -> object: ...
+
 
 class MaintenanceView(WatchingView):
     """A maintenance service: the newest work with its reason, runs before and after, bytes predicted and
@@ -53,7 +56,7 @@ class MaintenanceView(WatchingView):
 
     links = ()
     _esm = module("maintenance")
-    verbs = ("pause", "resume", "stop")
+    verbs = ("pause", "resume", "stop", "advise")
 
     def __init__(
         self,
@@ -66,6 +69,7 @@ class MaintenanceView(WatchingView):
         self._service = service if isinstance(service, MaintenanceJob) else None
         self._read = _reader(service)
         self._title = title
+        self._jobs, self._advice = JobRunner("advice"), ""
         self._model = MaintenanceModel(MaintenanceReport("", "", 0.0), title)
         self._reading = threading.RLock()
         super().__init__(**kwargs)
@@ -118,6 +122,40 @@ class MaintenanceView(WatchingView):
         """End the service after the work under way; does not wait for that."""
         return self._ask(lambda service: service.stop(0))
 
+    def advise(self, table: str = "", policy: ts.MaintenancePolicy | None = None) -> Self:
+        """Replay a table's history under other options, in the background: what each would have cost, and
+        which is the cheapest that keeps to the `policy` (None: the service's). `table` is its name, empty:
+        the one with most buckets to compact. Nothing is changed."""
+        service, worst = self._service, self._model.worst
+        name = table or (worst[0].table if worst else "")
+        if service is None or not name:
+            return self
+
+        def say(words: str) -> None:
+            self._advice = words
+            self.redraw()
+
+        def work(job: ViewJob) -> None:
+            try:
+                words = str(service.advice(name, policy))
+            except ts.TablestoreError as error:
+                words = error_text(error)
+            if not self._jobs.replaced(job):
+                say(words)
+
+        self._jobs.start(work, before=lambda: say(f"{name}: its history is replayed …"))
+        return self
+
+    @property
+    def advice(self) -> str:
+        """What `advise` has said, empty before."""
+        return self._advice
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Block until the replay is over, at most so many seconds."""
+        self._jobs.wait(timeout)
+        return self
+
     def _ask(self, what: Callable[[MaintenanceJob], object]) -> Self:
         if self._service is not None:
             what(self._service)
@@ -132,11 +170,17 @@ class MaintenanceView(WatchingView):
         """Title, state, and which buttons there are."""
         report = self._model.report
         can = list(self.verbs) if self._service is not None else []
-        return {"title": self._model.title, "subtitle": report.summary, "state": report.state, "can": can}
+        return {
+            "title": self._model.title,
+            "subtitle": report.summary,
+            "state": report.state,
+            "can": can,
+            "advice": self._advice,
+        }
 
     def text(self) -> str:
-        """The work in a terminal."""
-        return text_form(self._model)
+        """The work in a terminal, then what `advise` has said."""
+        return "\n".join([text_form(self._model), *(plain(line) for line in self._advice.splitlines())])
 
     def data(self) -> pa.Table:
         """A row for each piece of work, as `MaintenanceReport.to_arrow` has them."""

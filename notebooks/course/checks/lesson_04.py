@@ -28,8 +28,8 @@ def every_rule_is_tried(tried: list[str], names: dict[str, str]) -> None:
 
 def sizes(tree: Simulator) -> list[int]:
     """The bytes of the runs of a simulated bucket, the newest first, in sizes of the newest one."""
-    found = tree.inspect.levels()["bytes"].to_pylist()
-    return [round(each / found[0]) for each in found]
+    sizes_of_runs = tree.inspect.levels()["bytes"].to_pylist()
+    return [round(each / sizes_of_runs[0]) for each in sizes_of_runs]
 
 
 @claims(

@@ -50,4 +50,4 @@ def after_a_pause(lake: ts.Lake) -> None:
 def equal_to_the_source(writer: Any, compared: Any) -> None:
     """The writer did not fail, and every table equals its source."""
     assert writer.error is None
-    assert [found.differences for found in compared if found.differences] == []
+    assert [one_table.differences for one_table in compared if one_table.differences] == []

@@ -75,8 +75,12 @@ class VisibilityOutcome:
 
     def quantile(self, share: float) -> float:
         """The milliseconds within which this share of the rows was there; NaN without any."""
-        found = self.latencies
-        return float(found[min(int(len(found) * share), len(found) - 1)]) if len(found) else float("nan")
+        latencies = self.latencies
+        return (
+            float(latencies[min(int(len(latencies) * share), len(latencies) - 1)])
+            if len(latencies)
+            else float("nan")
+        )
 
     @property
     def doubles(self) -> int:

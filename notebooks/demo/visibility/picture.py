@@ -61,8 +61,8 @@ def themed(figure: Figure, *, alt: str) -> str:
 
 def _powers(waits: Sequence[float]) -> tuple[int, int]:
     """The powers of ten around all of them, at least one apart."""
-    known = [wait for wait in waits if wait > 0] or [1.0]
-    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    positive = [wait for wait in waits if wait > 0] or [1.0]
+    low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     return min(low, 0), max(high, low + 1, 1)
 
 
@@ -70,15 +70,15 @@ def _heading(outcome: VisibilityOutcome, y: float, width: float) -> str:
     """The name of a design, and its figures."""
     name = f"{outcome.number}  {outcome.design}"
     after = MARGIN + text_width(name, size=13, weight=600) + 12
-    found = [
+    parts = [
         f"p50 {outcome.quantile(0.5):,.1f} ms",
         f"p99 {outcome.quantile(0.99):,.1f} ms",
         fmt.plural(outcome.data_files, "data file"),
         fmt.plural(outcome.doubles, "double") if outcome.doubles else "no doubles",
     ]
-    found += [f"{outcome.taken_back:,} taken back"] if outcome.taken_back else []
-    found += [f"{outcome.never:,} never seen"] if outcome.never else []
-    figures = fit(" · ".join(found), width - MARGIN - after)
+    parts += [f"{outcome.taken_back:,} taken back"] if outcome.taken_back else []
+    parts += [f"{outcome.never:,} never seen"] if outcome.never else []
+    figures = fit(" · ".join(parts), width - MARGIN - after)
     return text(MARGIN, y + 16, name, size=13, fill="ink", weight=600) + text(after, y + 16, figures)
 
 
@@ -112,8 +112,8 @@ def _dots(outcome: VisibilityOutcome, across: _Place, down: _Place) -> str:
     first: dict[int, float] = {}
     again: dict[int, float] = {}
     for delivery in outcome.deliveries:
-        found = again if delivery.again else first
-        found[delivery.batch] = max(found.get(delivery.batch, 0.0), delivery.milliseconds)
+        longest = again if delivery.again else first
+        longest[delivery.batch] = max(longest.get(delivery.batch, 0.0), delivery.milliseconds)
     colour = {"fill": var("l4")}
     parts = [
         tag("circle", cx=float(across(at)), cy=float(down(ms)), r=_DOT, **colour) for at, ms in first.items()

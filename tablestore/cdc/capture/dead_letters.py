@@ -11,10 +11,10 @@ from tablestore.cdc.capture.source import BadRow
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import STRING, TIMESTAMP_LTZ
+from tablestore.io.paths import DEAD_LETTERS
 from tablestore.table.identifier import Identifier
 from tablestore.table.lake import Lake
 
-TABLE = "cdc_dead_letters"
 _COLUMNS = {
     "source_table": (STRING, "database.table in the source"),
     "position": (STRING, "where it is in the log of the source, or was read"),
@@ -28,12 +28,12 @@ _COLUMNS = {
 def beside(target: str) -> str:
     """The table for rows that do not fit into `target`."""
     database = Identifier.parse(target).database
-    return f"`{database}`.{TABLE}" if "." in database else f"{database}.{TABLE}"
+    return f"`{database}`.{DEAD_LETTERS}" if "." in database else f"{database}.{DEAD_LETTERS}"
 
 
 def is_dead_letters(target: str) -> bool:
     """Whether it is such a table."""
-    return Identifier.parse(target).table == TABLE
+    return Identifier.parse(target).table == DEAD_LETTERS
 
 
 def create(lake: Lake, name: str) -> None:

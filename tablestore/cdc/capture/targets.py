@@ -54,7 +54,7 @@ def plain_name(name: str, source: SourceName) -> str:
         raise InvalidRequest(
             f"{source} cannot become a table of the lake: {e}; exclude it, or capture it alone with into="
         ) from None
-    if identifier.table == dead_letters.TABLE:
+    if dead_letters.is_dead_letters(name):
         raise InvalidRequest(
             f"{source} cannot become {name}, where rows that do not fit are kept: use prefix="
         )

@@ -7,7 +7,7 @@ by columns, and at most `Limits.commits` of its newest commits; 10,000 files tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import partial
 
@@ -38,6 +38,7 @@ __all__ = [
     "RuleOutcome",
     "RuleResult",
     "diagnose",
+    "examine",
     "limits_of",
 ]
 
@@ -57,6 +58,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("pending lookups", rows.pending_lookups),
     ("expired rows", rows.expired_rows),
     ("statistics", rows.statistics),
+    ("dead letters", rows.dead_letters),
     ("formats", rows.mixed_formats),
     ("retractions", changes.retractions),
     ("streams", changes.merged_streams),
@@ -99,15 +101,21 @@ def diagnose(
         )
     facts = Facts(store, snapshot, limits)
     left_overs: tuple[str, Rule] = ("left-overs", partial(retention.left_overs, listing=listing))
-    findings, tried = list[Finding](), list[RuleResult]()
-    for rule, examine in (*RULES, left_overs):
-        with time_travel.expiring(store, snapshot.id):
-            outcome = _looked(examine, facts)
-            findings += outcome.findings
-            tried.append(RuleResult(rule, outcome.text, len(outcome.findings)))
-    once = {(f.kind, f.where, f.what): f for f in findings}  # more than one rule may meet the same damage
+    outcomes = examine(facts, (*RULES, left_overs))
+    tried = tuple(RuleResult(rule, o.text, len(o.findings)) for rule, o in outcomes.items())
+    # more than one rule may meet the same damage
+    once = {(f.kind, f.where, f.what): f for o in outcomes.values() for f in o.findings}
     ordered = sorted(once.values(), key=lambda f: SEVERITIES.index(f.severity))
-    return Diagnosis(name, snapshot.id, tuple(ordered), tuple(tried), limits, listing)
+    return Diagnosis(name, snapshot.id, tuple(ordered), tried, limits, listing)
+
+
+def examine(facts: Facts, rules: Iterable[tuple[str, Rule]]) -> dict[str, RuleOutcome]:
+    """What each of these rules says, by its name. Raises SnapshotExpired."""
+    outcomes = {}
+    for rule, look_at in rules:
+        with time_travel.expiring(facts.store, facts.snapshot.id):
+            outcomes[rule] = _looked(look_at, facts)
+    return outcomes
 
 
 def _looked(rule: Rule, facts: Facts) -> RuleOutcome:

@@ -20,9 +20,11 @@ from tablestore.insight.doctor.finding import (
     RuleOutcome,
     Severity,
     compact_call,
+    look,
     set_call,
     where,
 )
+from tablestore.io.paths import DEAD_LETTERS
 from tablestore.lsm.merge.record_expiry import RecordExpire
 
 _WITH_STATISTICS = set_call(**{"metadata.stats-mode": "truncate(16)"})
@@ -187,6 +189,19 @@ def statistics(facts: Facts) -> RuleOutcome:
     calls = (*(_WITH_STATISTICS if off else ()), _anew(facts))
     finding = Finding("statistics", "note", "table", what, calls, evidence, facts.keyed)
     return RuleOutcome(line, (finding,))
+
+
+def dead_letters(facts: Facts) -> RuleOutcome:
+    """Rows that a capture could not take, in the table that holds them."""
+    if facts.store.paths.root.rpartition("/")[2] != DEAD_LETTERS:
+        return RuleOutcome("a table of its own rows")
+    rows = int(facts.places.rows.sum())
+    if not rows:
+        return RuleOutcome("none")
+    what = f"{count(rows, 'row')} of the source {'is' if rows == 1 else 'are'} in no table that it was for"
+    calls = (look("table.scan().head()"),)
+    finding = Finding("dead letters", "risk", "table", what, calls, {"rows": rows}, mends=False)
+    return RuleOutcome(many(rows, "row"), (finding,))
 
 
 def mixed_formats(facts: Facts) -> RuleOutcome:

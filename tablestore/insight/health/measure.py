@@ -38,7 +38,12 @@ def health(store: Store, snapshot: Snapshot | None, *, most_files: int = MOST_FI
     looked at one by one."""
     if snapshot is None:
         return Health(None, bool(store.schema.primary_keys), BUCKETS.empty_table())
-    facts = Facts(store, snapshot, Limits())
+    return health_of(Facts(store, snapshot, Limits()), most_files=most_files)
+
+
+def health_of(facts: Facts, *, most_files: int = MOST_FILES) -> Health:
+    """`health` of a snapshot whose metadata is there."""
+    store, snapshot = facts.store, facts.snapshot
     places, stop = facts.places, facts.rules.stop_trigger
     count, waiting = len(places), len(facts.waiting)
     work: dict[int, Work] = {}

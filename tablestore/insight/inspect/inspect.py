@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
 from tablestore.insight.explain.merge_steps.stored_runs import KeyWindow, merging
-from tablestore.insight.health import Health, health, readers
+from tablestore.insight.health import AlarmHistory, AlarmLimits, Health, alarm_history, health, readers
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import metadata
@@ -320,6 +321,33 @@ class Inspect(SystemTables):
         ('sorted runs',)
         """
         return diagnose(self._store, self._snapshot(snapshot), limits_of(limits), listing=listing)
+
+    def alarms(
+        self,
+        *,
+        freshness: str | None = None,
+        log_rows: int | None = None,
+        write_amplification: float | None = None,
+        moments: int = 32,
+    ) -> AlarmHistory:
+        """The figures of the table over its history (`.moments`), and the alarms of that time (`.alarms`):
+        findings of the doctor with the figure they are about, when each began and ended, and the call that
+        mends it.
+
+        At most `moments` snapshots are looked at, evenly over the history, by the options of today. Also an
+        alarm: no new rows for longer than `freshness` ("1 h"), more than `log_rows` of the log in no file, a
+        `write_amplification` beyond a number. What is not a snapshot's is looked at now, and has no
+        beginning.
+
+        >>> _ = [orders.write([{"order_id": n, "amount": 1.0}]) for n in range(2)]
+        >>> orders.with_options({"write-only": True}).inspect.alarms().summary
+        '0 alarms; 4 of 4 snapshots looked at'
+        """
+        limits = AlarmLimits.of(freshness, log_rows, write_amplification)
+        if isinstance(moments, bool) or not isinstance(moments, int) or moments < 1:
+            raise InvalidRequest(f"moments {moments!r} must be a number of snapshots, from 1 on")
+        view = partial(self._amplified.view, "snapshot")
+        return alarm_history(self._store, self._snapshots.all(), view, limits, moments=moments)
 
     def readers(self, snapshot: int | str | Snapshot | None = None) -> Diagnosis:
         """Which engines and versions would read a `snapshot` wrongly: a finding each, with what they give,

@@ -208,19 +208,34 @@ def used(
     names = None if among is None else {path.rpartition("/")[2] for path in among.data}
     needed = Files()
     for history in histories:
-        for before, snapshot in zip([None, *history], history, strict=False):
-            follows = before is not None and before.id + 1 == snapshot.id
-            read = store.manifests.delta_entries if follows else store.manifests.live_entries
-            for e in read(snapshot):
-                if e.kind == ADD and (
-                    names is None or names.intersection((e.file.file_name, *e.file.extra_files))
-                ):
-                    needed.data |= entry_paths(store, e)
-            needed.metadata |= metadata_files(store, snapshot)
-            needed.add(lenient(Files(), changelog_files, store, snapshot))
+        with _naming_its_tag(store, history):
+            for before, snapshot in zip([None, *history], history, strict=False):
+                follows = before is not None and before.id + 1 == snapshot.id
+                read = store.manifests.delta_entries if follows else store.manifests.live_entries
+                for e in read(snapshot):
+                    if e.kind == ADD and (
+                        names is None or names.intersection((e.file.file_name, *e.file.extra_files))
+                    ):
+                        needed.data |= entry_paths(store, e)
+                needed.metadata |= metadata_files(store, snapshot)
+                needed.add(lenient(Files(), changelog_files, store, snapshot))
     for changelog in changelogs:
         needed.add(_changelog_needs(store, changelog))
     return needed
+
+
+@contextlib.contextmanager
+def _naming_its_tag(store: Store, history: Sequence[Snapshot]) -> Iterator[None]:
+    """A context whose errors about a missing file name the tag that the history is, and what to do with it:
+    a process that was killed when it made the tag may have left one whose snapshot expired meanwhile."""
+    try:
+        yield
+    except FileMissing as e:
+        tag = next((t for t in refs.all_tags(store) if [t.snapshot] == list(history)), None)
+        if tag is None:
+            raise
+        text = f"the file is missing, which tag {tag.name!r} of snapshot {tag.snapshot.id} needs"
+        raise Corrupt(e.path, text, remedy=f"table.tags.delete({tag.name!r})") from e
 
 
 def _changelog_needs(store: Store, changelog: Snapshot) -> Files:

@@ -181,3 +181,25 @@ def test_a_ref_made_while_its_snapshot_goes_is_whole_or_not_there(
             table.branch(name).scan().to_arrow()
             whole += 1
     assert whole > 0 or len(seeds) < 20
+
+
+def test_an_expiry_that_meets_a_tag_with_holes_names_it_and_goes_on_without_it(tmp_path: Path) -> None:
+    """What a kill between a tag's file and the look behind it may leave."""
+    table = KEYED.create(tmp_path, {"bucket": 1, "write-only": True})
+    for key in range(4):
+        table.write({"k": [key], "v": ["x"]})
+        if key == 1:
+            table.tags.create("broken")
+    _, delta = table.inspect.manifest_lists("broken")["file_name"].to_pylist()
+    table.expire_snapshots(keep=1)
+    table.write({"k": [9], "v": ["x"]})
+    (Path(table.location) / "manifest" / delta).unlink()
+    manifest_cache.LOCAL.clear()
+    table = ts.open(table.location)
+    with pytest.raises(
+        ts.Corrupt, match=r"tag 'broken' of snapshot 2 needs.*table\.tags\.delete\('broken'\)"
+    ):
+        table.expire_snapshots(keep=1)
+    table.tags.delete("broken")
+    assert table.expire_snapshots(keep=1).snapshots
+    assert table.check() == []
