@@ -198,7 +198,7 @@ def dead_letters(facts: Facts) -> RuleOutcome:
     rows = int(facts.places.rows.sum())
     if not rows:
         return RuleOutcome("none")
-    what = f"{count(rows, 'row')} of the source {'is' if rows == 1 else 'are'} in no table that it was for"
+    what = f"{many(rows, 'row')} of the source {'is' if rows == 1 else 'are'} in no table that it was for"
     calls = (look("table.scan().head()"),)
     finding = Finding("dead letters", "risk", "table", what, calls, {"rows": rows}, mends=False)
     return RuleOutcome(many(rows, "row"), (finding,))
