@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from tablestore.core.errors import NotFound, TablestoreError, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
+from tablestore.io.deletes import deletes
 from tablestore.meta import changelogs, compaction_history, consumers, deltas, expiry_rules, refs
 from tablestore.meta.compaction_history import Explain
 from tablestore.meta.expiry_rules import ExpirePolicy, Extent, moment
@@ -95,8 +96,9 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
         synced.keep_one(store, extent.end)
         copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
         problems = _keep_history(store, history or (), ids)
-        for snapshot_id in ids[:copied]:
-            store.snapshots.delete(snapshot_id)
+        with deletes(store.io) as delete:
+            for snapshot_id in ids[:copied]:
+                delete(store.paths.snapshot(snapshot_id))
         problems += _become_changelogs(store, ids[copied:])
         # Last: a stale hint is probed, an early one would hide the snapshots that are still there.
         store.snapshots.hint_earliest(extent.end)
@@ -365,16 +367,18 @@ def remove(
 
 
 def _delete(store: Store, gone: Files, progress: ProgressCallback | None) -> None:
-    reported, failures = Progress(store.env, "expiry", len(gone.paths), progress), 0
-    for path in gone.paths:
-        try:
-            store.io.delete(path)
-        except Unavailable as e:
-            failures += 1
-            log.warning("not deleted, remove_orphans() finds it: %s", e)
-            if failures == _MAX_FAILURES:
-                return
-        reported.add(1, path.rpartition("/")[2])
+    paths, failures = gone.paths, 0
+    reported = Progress(store.env, "expiry", len(paths), progress)
+    with deletes(store.io) as delete:
+        for path in paths:
+            try:
+                delete(path)
+            except Unavailable as e:
+                failures += 1
+                log.warning("not deleted, remove_orphans() finds it: %s", e)
+                if failures == _MAX_FAILURES:
+                    return
+            reported.add(1, path.rpartition("/")[2])
     if not store.options.clean_empty_directories:
         return
     depth = len(store.schema.partition_keys)
