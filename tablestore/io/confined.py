@@ -38,7 +38,7 @@ class ConfinedFileIO:
     def checked(self, path: str, *, anew: bool = False, last: bool = True) -> str:
         """`path` itself; raises Corrupt unless it lies inside the allowed roots and no directory on it is a
         link. `anew`: check each directory again; `last`: check also the file that the path names."""
-        base = self._base(path)
+        base = self.base_of(path)
         if is_object_location(path):
             return path
         folder = path.rpartition("/")[0]
@@ -51,8 +51,8 @@ class ConfinedFileIO:
             raise Corrupt(repr(path), f"a path that no file can have: {e}") from None
         return path
 
-    def _base(self, path: str) -> str:
-        """The allowed root that is a prefix of `path`."""
+    def base_of(self, path: str) -> str:
+        """The allowed root that is a prefix of `path`; raises Corrupt where there is none."""
         for base in self._bases:
             if path == base or (path.startswith(base) and path[len(base)] == "/"):
                 rest = path[len(base) + 1 :].split("/")
@@ -106,7 +106,7 @@ class ConfinedFileIO:
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         """Remove a file, or a link that lies in its place; absent is fine. `below`: the table's directory."""
-        self.inner.delete(self.checked(path, last=False), below=below or self._base(path))
+        self.inner.delete(self.checked(path, last=False), below=below or self.base_of(path))
 
     def delete_tree(self, path: str) -> None:
         """Remove a directory with all it holds; a link in its place is removed, not followed."""

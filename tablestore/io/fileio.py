@@ -70,18 +70,18 @@ class LocalFileIO:
 
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
-        with _trouble(path), open(path, "rb") as f:
+        with trouble(path), open(path, "rb", buffering=0) as f:
             return f.read()
 
     def open_input(self, path: str) -> pa.NativeFile:
         """A random-access Arrow file for reading."""
-        with _trouble(path):
+        with trouble(path):
             return pa.OSFile(path, "rb")
 
     def open_output(self, path: str) -> pa.NativeFile:
         """A new file for writing; parent directories are made. The name must be fresh: nothing points to it
         yet."""
-        with _trouble(path):
+        with trouble(path):
             try:
                 return pa.OSFile(path, "wb")
             except FileNotFoundError:
@@ -90,7 +90,7 @@ class LocalFileIO:
 
     def write(self, path: str, data: bytes) -> None:
         """Write a whole new file under a fresh name."""
-        with _trouble(path):
+        with trouble(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as f:
                 f.write(data)
@@ -102,7 +102,7 @@ class LocalFileIO:
         the disk before the name appears, and the name is before this returns.
         """
         temp = self._temp(path)
-        with _trouble(path):
+        with trouble(path):
             try:
                 self.write(temp, data)
                 if after is not None:
@@ -121,7 +121,7 @@ class LocalFileIO:
         """Set the content of a file: readers see the old or the new bytes, never a mixture. `after` as for
         `write_new`; without it a loss of power may leave the file empty, which only suits hints."""
         temp = self._temp(path)
-        with _trouble(path):
+        with trouble(path):
             try:
                 self.write(temp, data)
                 if after is not None:
@@ -137,21 +137,25 @@ class LocalFileIO:
     def sync(self, what: Sync) -> list[str]:
         """The files of `what` that do not exist; returns when all others, and the folders that name them, are
         on the disk: from then on they survive a loss of power."""
-        with _trouble(what.root):
+        with trouble(what.root):
             return syncing.sync(what)
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         """Remove a file; absent is fine. Raises Corrupt if a directory between `below` and the file is a
         link."""
-        with _trouble(path), contextlib.suppress(FileNotFoundError):
+        with trouble(path), contextlib.suppress(FileNotFoundError):
             if below is None:
                 os.unlink(path)
             else:
-                _unlink_below(below, path)
+                folder = open_below(below, path)
+                try:
+                    os.unlink(os.path.basename(path), dir_fd=folder)
+                finally:
+                    os.close(folder)
 
     def delete_tree(self, path: str) -> None:
         """Remove a directory and its contents; absent is fine. Of a link only the link is removed."""
-        with _trouble(path), contextlib.suppress(FileNotFoundError):
+        with trouble(path), contextlib.suppress(FileNotFoundError):
             if os.path.islink(path):
                 os.unlink(path)
             else:
@@ -160,7 +164,7 @@ class LocalFileIO:
     def delete_empty(self, path: str) -> bool:
         """Remove a directory that holds nothing; False if it holds something or is not there."""
         try:
-            with _trouble(path):
+            with trouble(path):
                 os.rmdir(path)
         except (FileNotFoundError, Unavailable):
             return False
@@ -169,7 +173,7 @@ class LocalFileIO:
     def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
         """Entries of a directory by name, with `hidden` also temporary ones; an absent directory is empty."""
         statuses = []
-        with _trouble(path):
+        with trouble(path):
             try:
                 with os.scandir(path) as entries:
                     for entry in entries:
@@ -195,17 +199,17 @@ class LocalFileIO:
 
     def size(self, path: str) -> int:
         """Bytes of a file."""
-        with _trouble(path):
+        with trouble(path):
             return os.path.getsize(path)
 
     def make_dir(self, path: str) -> None:
         """Make a directory and its parents; an existing one is fine."""
-        with _trouble(path):
+        with trouble(path):
             os.makedirs(path, exist_ok=True)
 
     def move(self, path: str, target: str) -> None:
         """Rename a directory atomically; raises FileExistsError if the target exists."""
-        with _trouble(path):
+        with trouble(path):
             if os.path.lexists(target):
                 raise FileExistsError(errno.EEXIST, "is there already", target)
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -219,27 +223,25 @@ class LocalFileIO:
         return os.path.join(folder, f".{name}.{self._env.uuid()}.tmp")
 
 
-def _unlink_below(base: str, path: str) -> None:
-    """Unlink `path` through descriptors of its directories, each opened from its parent and none a link."""
-    *folders, name = path[len(base) :].strip("/").split("/")
+def open_below(base: str, path: str) -> int:
+    """A descriptor of the directory of `path`, opened through descriptors of the directories from `base` on,
+    each from its parent. Raises Corrupt if one of them is a link."""
     at = os.open(base, _DIRECTORY)
-    try:
-        for folder in folders:
-            try:
-                below = os.open(folder, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            except OSError as e:
-                if e.errno in (errno.ELOOP, errno.ENOTDIR):
-                    raise Corrupt(path, f"{folder} on its path is a link or a file, not a directory") from e
-                raise
+    for folder in path[len(base) :].strip("/").split("/")[:-1]:
+        try:
+            below = os.open(folder, _DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+        except OSError as e:
+            if e.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise Corrupt(path, f"{folder} on its path is a link or a file, not a directory") from e
+            raise
+        finally:
             os.close(at)
-            at = below
-        os.unlink(name, dir_fd=at)
-    finally:
-        os.close(at)
+        at = below
+    return at
 
 
 @contextlib.contextmanager
-def _trouble(path: str) -> Any:
+def trouble(path: str) -> Any:
     """Turn errors of the operating system into `Unavailable`, except FileNotFoundError and
     FileExistsError."""
     if "://" in path:

@@ -32,7 +32,7 @@ from tablestore.format.compaction_record import PROPERTY, CompactionRecord
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
-from tablestore.meta.deltas import Deltas, changelog_list, deltas, in_groups
+from tablestore.meta.deltas import Deltas, read_both
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
@@ -170,15 +170,21 @@ def expired(store: Store) -> list[SnapshotRecord]:
     return [newest[i] for i in sorted(newest)]
 
 
-def keep(store: Store, snapshots: Sequence[Snapshot], explain: Explain = as_recorded) -> None:
-    """Record what these snapshots did, before their files are deleted. Their manifests may be gone already.
+def lines(
+    store: Store,
+    some: list[Snapshot],
+    read: tuple[Deltas | None, Deltas | None],
+    explain: Explain = as_recorded,
+) -> list[str]:
+    """The lines of these snapshots, whose files are still there, or were. `read`: as `read_both` gives it.
 
     `explain` completes records without trials from the manifests, which expire with the snapshot.
     """
-    if not store.options.keeps_history or not snapshots:
-        return
-    first, last = snapshots[0].id, snapshots[-1].id
-    lines = [_line(done) for some in in_groups(snapshots) for done in _records_of(store, some, explain)]
+    return [_line(done) for done in _records_of(store, some, *read, explain)]
+
+
+def keep(store: Store, lines: Sequence[str], first: int, last: int) -> None:
+    """Write the lines of the snapshots from id `first` to `last`, before their files are deleted."""
     _write(store, lines, first, last)
     if last // _JOIN_EVERY > (first - 1) // _JOIN_EVERY:
         try:
@@ -243,12 +249,14 @@ def _join(store: Store) -> None:
     log.info("joined %d history files of %s", len(chosen), store.paths.root)
 
 
-def _records_of(store: Store, some: list[Snapshot], explain: Explain) -> Iterator[SnapshotRecord]:
+def _records_of(
+    store: Store, some: list[Snapshot], changed: Deltas | None, logged: Deltas | None, explain: Explain
+) -> Iterator[SnapshotRecord]:
     """The records of these snapshots, from their properties and manifests, as far as these can be read."""
-    changed, logged = deltas(store.manifests, some), deltas(store.manifests, some, changelog_list)
     if len(some) > 1 and (changed is None or logged is None):  # of one a file is gone or damaged
         for snapshot in some:
-            yield from _records_of(store, [snapshot], explain)
+            alone = [snapshot]
+            yield from _records_of(store, alone, *read_both(store.manifests, alone), explain)
         return
     counts: Sequence[Counts | None] = [None]
     flushed: Sequence[tuple[FlushRecord, ...] | None] = [None]

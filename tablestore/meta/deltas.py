@@ -72,6 +72,11 @@ def changelog_list(snapshot: Snapshot) -> str | None:
     return snapshot.changelog_manifest_list
 
 
+def read_both(manifests: ManifestStore, some: list[Snapshot]) -> tuple[Deltas | None, Deltas | None]:
+    """What these snapshots changed in data files, and their changelog files, each as `deltas` gives it."""
+    return deltas(manifests, some), deltas(manifests, some, changelog_list)
+
+
 def in_groups(snapshots: Iterable[Snapshot]) -> Iterator[list[Snapshot]]:
     """The snapshots, as many at a time as are read together."""
     left = iter(snapshots)

@@ -92,19 +92,28 @@ class ManifestStore:
             self._cache.put_list(path, manifests)
         return [list(lists[p] if there is None else there) for p, there in zip(paths, cached, strict=True)]
 
-    def prefetched(
-        self, snapshots: Iterable[Snapshot], *, bases: bool = False, entries: bool = True
-    ) -> Iterator[Snapshot]:
-        """The same snapshots; when one is yielded its changes (with `bases` also its base lists, without
-        `entries` only lists) are cached. `_AT_ONCE` snapshots are read together. Missing or damaged files
-        raise later, when they are read."""
+    def listed_files(self, names: Sequence[str]) -> dict[str, int]:
+        """The paths of all files that these lists name, with their bytes, 0 for those beside a manifest.
+        Lists that are not cached are read and decoded together, and not added. Raises Corrupt as
+        `read_list`."""
+        paths = [self._paths.manifest(name) for name in names]
+        cached = [self._cache.get_list(p) for p in paths]
+        new = [p for p, there in zip(paths, cached, strict=True) if there is None]
+        files = manifest_columns.listed_names(self._with_bytes(new)) if new else {}
+        for manifests in filter(None, cached):
+            files |= manifest_format.listed_names(manifests)
+        return {self._paths.manifest(name): size for name, size in files.items()}
+
+    def prefetched(self, snapshots: Iterable[Snapshot], *, bases: bool = False) -> Iterator[Snapshot]:
+        """The same snapshots; when one is yielded its changes (with `bases` also its base lists) are cached.
+        `_AT_ONCE` snapshots are read together. Missing or damaged files raise later, when they are read."""
         left = iter(snapshots)
         while some := list(islice(left, _AT_ONCE)):
             names = [s.delta_manifest_list for s in some]
             names += [s.changelog_manifest_list for s in some if s.changelog_manifest_list is not None]
             with suppress(Corrupt):
                 lists = self.read_lists(names)
-                self._read([m for manifests in lists for m in manifests if entries])
+                self._read([m for manifests in lists for m in manifests])
                 self.read_lists([s.base_manifest_list for s in some if bases])
             yield from some
 

@@ -110,14 +110,14 @@ def _parts(scan: Scan) -> ScanParts:
         return ScanParts(store.paths.root, rest=1)
     at = "no snapshot" if scan.snapshot is None else f"snapshot {scan.snapshot.id}"
     sorted_files = _Sorted(store, "rows of two branches" if scan.other is not None else _hindrance(store))
-    counts, manifests, skipped = PlanCounts(), 0, 0
+    counts = PlanCounts()
     for part in scan.plan_parts():
         counts.add(part)
         sorted_files.add(part.splits)
-        manifests, skipped = part.manifests, part.manifests_skipped
     shown = f"{store.paths.root} {at}: {counts}"
-    if skipped:
-        shown += f", {skipped:,} of {quantities.many(manifests, 'manifest')} unread"
+    if counts.manifests_skipped:
+        manifests = quantities.many(counts.manifests, "manifest")
+        shown += f", {counts.manifests_skipped:,} of {manifests} unread"
     log.info("%s", shown)
     return sorted_files.parts(shown)
 

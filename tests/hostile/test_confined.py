@@ -15,6 +15,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest
 from tablestore.io.confined import ConfinedFileIO
+from tablestore.io.deletes import deletes
 from tablestore.io.fileio import LocalFileIO
 
 ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int64())})
@@ -168,6 +169,33 @@ def test_a_directory_that_becomes_a_link_is_not_followed_by_a_delete(tmp_path: P
     assert (outside / "f").exists()
     io.delete(f"{root}/moved/f")
     assert not (root / "moved" / "f").exists()
+
+
+def test_many_deletes_follow_no_link_that_is_made_between_them(tmp_path: Path) -> None:
+    root, outside = tmp_path / "t", tmp_path / "outside"
+    for folder in (root / "bucket-0", root / "bucket-1", outside):
+        folder.mkdir(parents=True)
+        for name in "fgh":
+            (folder / name).write_text("x")
+    io = ConfinedFileIO(LocalFileIO(), str(root))
+    with deletes(io) as delete:
+        delete(f"{root}/bucket-0/f")
+        (root / "bucket-0").rename(root / "moved")
+        (root / "bucket-0").symlink_to(outside)
+        delete(f"{root}/bucket-0/g")  # of the directory that was opened
+        delete(f"{root}/bucket-1/f")
+        delete(f"{root}/bucket-1/absent")
+        with pytest.raises(Corrupt, match="link"):
+            delete(f"{root}/bucket-0/h")
+        with pytest.raises(Corrupt, match="points outside"):
+            delete(f"{outside}/h")
+        delete(f"{root}/bucket-1/g")
+    left = {
+        folder.name: sorted(p.name for p in folder.iterdir())
+        for folder in tmp_path.glob("*/*")
+        if folder.is_dir()
+    }
+    assert left == {"bucket-0": ["f", "g", "h"], "bucket-1": ["h"], "moved": ["h"]}
 
 
 @pytest.mark.parametrize("away", ["{root}/../x", "{root}x/f", "/etc/passwd", "{root}/a/../f", "{root}//f"])

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.manifests.manifest import ADD
+from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import compaction_history, manifest_cache
 from tablestore.meta import deltas as many
-from tablestore.meta.compaction_history import Counts
+from tablestore.meta.compaction_history import Counts, SnapshotRecord
 from tablestore.meta.deltas import changelog_list, deltas
 from tablestore.meta.store import Store
 from tablestore.write.retention import expire, reachable
@@ -54,6 +54,18 @@ def alone(table: ts.Table, snapshot: Snapshot) -> Counts:
     )
 
 
+def deleted_by(store: Store, snapshots: list[Snapshot]) -> list[ManifestEntry]:
+    pairs = list(reachable.deleted_by(store, snapshots, deltas(store.manifests, snapshots)))
+    ids = [snapshot.id for snapshot, _ in pairs]
+    assert ids == sorted(ids)
+    return [e for _, e in pairs]
+
+
+def records(store: Store, snapshots: list[Snapshot]) -> list[SnapshotRecord]:
+    read = many.read_both(store.manifests, snapshots)
+    return list(compaction_history._records_of(store, snapshots, *read, compaction_history.as_recorded))
+
+
 def test_sums_of_many_snapshots_are_those_of_each(tmp_path: Path, seeds: tuple[int, ...]):
     for seed in seeds:
         rng = Random(seed)
@@ -69,13 +81,13 @@ def test_sums_of_many_snapshots_are_those_of_each(tmp_path: Path, seeds: tuple[i
         entries = [store.manifests.delta_entries(s) for s in snapshots]
         assert [read.of(i) for i in range(len(snapshots))] == entries
         deleted = [e for s in snapshots for e in reachable.deleted_files(store, s)]
-        assert list(reachable.deleted_by(store, snapshots)) == deleted
+        assert deleted_by(store, snapshots) == deleted
         store.io.delete(store.paths.manifest(snapshots[2].delta_manifest_list))
         manifest_cache.LOCAL.clear()
         assert deltas(store.manifests, snapshots) is None
         others = [s for s in snapshots if s is not snapshots[2]]
         deleted = [e for s in others for e in reachable.deleted_files(store, s)]
-        assert list(reachable.deleted_by(store, snapshots)) == deleted
+        assert deleted_by(store, snapshots) == deleted
 
 
 def test_snapshots_with_too_many_entries_are_looked_at_alone(
@@ -83,14 +95,12 @@ def test_snapshots_with_too_many_entries_are_looked_at_alone(
 ):
     table = lived(tmp_path, Random(seeds[0]))
     store, snapshots = table.store, table.store.snapshots.all()
-    together = compaction_history._records_of(store, snapshots, compaction_history.as_recorded)
-    expected, deleted = list(together), list(reachable.deleted_by(store, snapshots))
+    expected, deleted = records(store, snapshots), deleted_by(store, snapshots)
     monkeypatch.setattr(many, "_MOST_ENTRIES", 3)
     assert deltas(store.manifests, snapshots) is None
     assert deltas(store.manifests, snapshots[-1:]) is not None
-    one_by_one = compaction_history._records_of(store, snapshots, compaction_history.as_recorded)
-    assert list(one_by_one) == expected
-    assert list(reachable.deleted_by(store, snapshots)) == deleted
+    assert records(store, snapshots) == expected
+    assert deleted_by(store, snapshots) == deleted
 
 
 def test_expiry_reads_snapshots_and_lists_once(tmp_path: Path, seeds: tuple[int, ...]):
@@ -108,5 +118,5 @@ def test_expiry_reads_snapshots_and_lists_once(tmp_path: Path, seeds: tuple[int,
         reads = Counter(line.split()[-1].rpartition("/")[2] for line in io.log if line.split()[0] == "read")
         assert {reads[f"snapshot-{i}"] for i in range(1, end)} == {1}
         assert max(n for name, n in reads.items() if name.startswith("manifest-list-")) == 1
-        assert max(n for name, n in reads.items() if name.startswith("manifest-")) <= 2  # history is apart
+        assert max(n for name, n in reads.items() if name.startswith("manifest-")) <= 2  # the sync is apart
         assert table.refresh().check() == []

@@ -81,7 +81,10 @@ def test_what_is_decoded_together_is_what_each_file_gives_alone(seeds: tuple[int
             )
         found = [manifest_columns.entries(t) for t in manifest_columns.decode(files)]
         assert found == [manifest.decode_entries(data, path) for path, data in files], seed
-        assert manifest_columns.decode_lists(lists) == [manifest.decode_list(d, p) for p, d in lists], seed
+        alone = [manifest.decode_list(d, p) for p, d in lists]
+        assert manifest_columns.decode_lists(lists) == alone, seed
+        named = {m.file_name: m.file_size for some in alone for m in some}
+        assert manifest_columns.listed_names(lists) == named, seed
 
 
 @pytest.mark.parametrize("change", [-1, 1])

@@ -284,6 +284,14 @@ def _sound(f: DataFileMeta, bucket: int, where: str, path: str) -> DataFileMeta:
     return f
 
 
+def listed_names(manifests: Iterable[ManifestFileMeta]) -> dict[str, int]:
+    """The files of these manifests with their bytes, 0 for those beside a manifest."""
+    names: dict[str, int] = {}
+    for m in manifests:
+        names |= {**dict.fromkeys(m.extra_files, 0), m.file_name: m.file_size}
+    return names
+
+
 def encode_list(manifests: Iterable[ManifestFileMeta], codec: str) -> bytes:
     """The bytes of a manifest list."""
     some = list(manifests)

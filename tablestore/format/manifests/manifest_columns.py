@@ -159,13 +159,9 @@ def started() -> bool:
 def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMeta]]:
     """The manifests of each (path, bytes) of a list; many or long ones are decoded by columns. Raises Corrupt
     naming the file."""
-    many, long = (_SOME_LISTS, _FEW_LISTED) if started() else (_MANY_LISTS, _LONG_LIST)
-    if len(files) < many and all(len(data) < long for _, data in files):
-        return [manifest.decode_list(data, path) for path, data in files]
     lists: list[list[ManifestFileMeta]] = [[] for _ in files]
-    for schema, members, own in _by_schema(files):
-        records = _joined(_pieces(schema, own)) if schema else None
-        if records is None or not _is_sound_list(records):
+    for members, own, records in _list_records(files):
+        if records is None:
             for i in members:
                 lists[i] = manifest.decode_list(files[i][1], files[i][0])
             continue
@@ -173,6 +169,34 @@ def decode_lists(files: Sequence[tuple[str, bytes]]) -> list[list[ManifestFileMe
         for i, file in zip(members, own, strict=True):
             lists[i] = list(islice(rows, file.rows))
     return lists
+
+
+def listed_names(files: Sequence[tuple[str, bytes]]) -> dict[str, int]:
+    """The files that the lists of these (path, bytes) name, with their bytes, 0 for those beside a manifest.
+    Raises Corrupt naming the list. No list of manifests is made, so that thousands of lists cost little."""
+    names: dict[str, int] = {}
+    for members, _, records in _list_records(files):
+        if records is None:
+            for i in members:
+                names |= manifest.listed_names(manifest.decode_list(files[i][1], files[i][0]))
+        else:
+            columns = (records.column(n).to_pylist() for n in _LISTED[:2])
+            names |= dict(zip(*columns, strict=True))
+    return names
+
+
+def _list_records(
+    files: Sequence[tuple[str, bytes]],
+) -> Iterator[tuple[Sequence[int], Sequence[_CompressedFile], pa.Table | None]]:
+    """(positions of lists, those lists, their rows) for each schema; no rows where each is to be decoded
+    alone."""
+    many, long = (_SOME_LISTS, _FEW_LISTED) if started() else (_MANY_LISTS, _LONG_LIST)
+    if len(files) < many and all(len(data) < long for _, data in files):
+        yield range(len(files)), (), None
+        return
+    for schema, members, own in _by_schema(files):
+        records = _joined(_pieces(schema, own)) if schema else None
+        yield members, own, records if records is not None and _is_sound_list(records) else None
 
 
 def _is_sound_list(records: pa.Table) -> bool:

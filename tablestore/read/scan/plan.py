@@ -92,14 +92,22 @@ class Plan:
 @dataclass
 class PlanCounts:
     """The files that the parts of a plan looked at, and those that they skip, by rule; counted as parts
-    come."""
+    come. Manifests are those of all branches: each part says how many its branch has."""
 
     files: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     partitions: int | None = None
+    manifests: int = 0
+    manifests_skipped: int = 0
+    _branches: set[str] = field(default_factory=set)
 
     def add(self, part: Plan) -> None:
         """Count the files of a part."""
+        for plan in part.branches:
+            if plan.store.paths.branch not in self._branches:
+                self._branches.add(plan.store.paths.branch)
+                self.manifests += plan.manifests
+                self.manifests_skipped += plan.manifests_skipped
         self.files += len(part.verdicts)
         self.skipped.update(v.rule for v in part.verdicts if not v.kept)
         self.partitions = part.partitions if self.partitions is None else self.partitions

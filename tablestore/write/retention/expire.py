@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from tablestore.core.errors import NotFound, TablestoreError, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import changelogs, compaction_history, consumers, expiry_rules, refs
+from tablestore.io.deletes import deletes
+from tablestore.meta import changelogs, compaction_history, consumers, deltas, expiry_rules, refs
 from tablestore.meta.compaction_history import Explain
 from tablestore.meta.expiry_rules import ExpirePolicy, Extent, moment
 from tablestore.meta.reused_ids import is_reused, reused_ids
@@ -105,16 +106,18 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
     ids = [snapshot.id for snapshot in expired]
     if not ids:
         raise NotFound(f"the snapshots below {extent.end} are gone: another process expired them")
-    gone = _unneeded(store, expired, extent.end, decoupled=policy.decoupled).measured(store)
+    history: list[str] | None = [] if store.options.keeps_history and not dry_run else None
+    gone = _unneeded(store, expired, extent.end, policy, history, request.explain_compactions)
     own = _sizes(store, (store.paths.snapshot(i) for i in ids))
     breaks, keeps = _readers(store, policy, ids, extent.end) if request.explain else ((), ())
     problems: tuple[str, ...] = ()
     if not dry_run:
         synced.keep_one(store, extent.end)
         copied = _keep_changelogs(store, ids) if policy.decoupled else len(ids)
-        problems = _keep_history(store, expired, request.explain_compactions)
-        for snapshot_id in ids[:copied]:
-            store.snapshots.delete(snapshot_id)
+        problems = _keep_history(store, history or (), ids)
+        with deletes(store.io) as delete:
+            for snapshot_id in ids[:copied]:
+                delete(store.paths.snapshot(snapshot_id))
         problems += _become_changelogs(store, ids[copied:])
         # Last: a stale hint is probed, an early one would hide the snapshots that are still there.
         store.snapshots.hint_earliest(extent.end)
@@ -242,31 +245,39 @@ def _readers(
     return tuple(breaks), tuple(keeps)
 
 
-def _unneeded(store: Store, expired: list[Snapshot], end: int, *, decoupled: bool) -> Files:
-    """The files that only the expired snapshots, those below `end`, need, and no changelog that outlives
-    them."""
+def _unneeded(
+    store: Store,
+    expired: list[Snapshot],
+    end: int,
+    policy: ExpirePolicy,
+    history: list[str] | None,
+    explain: Explain,
+) -> Files:
+    """The files, with their sizes, that only the expired snapshots, those below `end`, need, and no changelog
+    that outlives them. The lines of the snapshots are added to `history`, for which nothing is read again."""
     first = store.snapshots.get(end)
-    from_delta = decoupled and not reachable.has_changelog_files(store)
+    from_delta = policy.decoupled and not reachable.has_changelog_files(store)
     gone = Files()
-    for e in reachable.deleted_by(store, [*expired[1:], first]):
-        if not (from_delta and e.file.file_source in (None, APPEND_SOURCE)):
-            gone.data |= reachable.entry_paths(store, e)
-    changes = not decoupled and any(s.changelog_manifest_list is not None for s in expired)
-    for snapshot in store.manifests.prefetched(expired, bases=True, entries=changes):
-        gone.metadata |= reachable.lenient({}, reachable.index_files, store, snapshot)
+
+    def deleted(some: list[Snapshot], changed: deltas.Deltas | None) -> None:
+        for snapshot, e in reachable.deleted_by(store, some, changed):
+            stays = from_delta and e.file.file_source in (None, APPEND_SOURCE)
+            if snapshot is not expired[0] and not stays:
+                gone.data |= reachable.entry_paths(store, e)
+
+    for some in deltas.in_groups(expired):
+        read = deltas.read_both(store.manifests, some)
+        deleted(some, read[0])
+        if history is not None:
+            history += compaction_history.lines(store, some, read, explain)
+        for snapshot in some:
+            gone.metadata |= reachable.lenient({}, reachable.index_files, store, snapshot)
         if not from_delta:
-            gone.metadata |= _state_files(store, snapshot)
-        if not decoupled:
-            gone.add(reachable.lenient(Files(), reachable.changelog_files, store, snapshot))
-    return _not_needed(store, gone, first, changelogs.all_of(store))
-
-
-def _state_files(store: Store, snapshot: Snapshot) -> dict[str, int]:
-    """Base and delta list with their manifests; lists that are gone already are left out."""
-    files: dict[str, int] = {}
-    for named in reachable.state_lists(snapshot):
-        files |= reachable.lenient({}, reachable.list_files, store, *named)
-    return files
+            gone.metadata |= reachable.state_files(store, some)
+        if not policy.decoupled:
+            gone.add(reachable.changelogs_of(store, some, read[1]))
+    deleted([first], deltas.deltas(store.manifests, [first]))
+    return _not_needed(store, gone, first, changelogs.all_of(store)).measured(store)
 
 
 def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], oldest: int | None) -> Files:
@@ -279,7 +290,7 @@ def _unneeded_changelogs(store: Store, ids: Sequence[int], left: Sequence[int], 
             continue
         for e in reachable.lenient([], reachable.deleted_files, store, snapshot):
             gone.data |= reachable.entry_paths(store, e)
-        gone.metadata |= _state_files(store, snapshot)
+        gone.metadata |= reachable.state_files(store, [snapshot])
     first = None if oldest is None else store.snapshots.get(oldest)
     return _not_needed(store, gone, first, [changelogs.snapshot_or_changelog(store, i) for i in left])
 
@@ -336,17 +347,17 @@ def _become_changelogs(store: Store, ids: Sequence[int]) -> tuple[str, ...]:
     return (text,)
 
 
-def _keep_history(store: Store, expired: Sequence[Snapshot], explain: Explain) -> tuple[str, ...]:
-    """Append what the snapshots did to the history; the problems where there is no space, which stops no
+def _keep_history(store: Store, history: Sequence[str], ids: Sequence[int]) -> tuple[str, ...]:
+    """Write what the snapshots did to the history; the problems where there is no space, which stops no
     expiry."""
+    if not history:
+        return ()
     try:
-        compaction_history.keep(store, expired, explain)
+        compaction_history.keep(store, history, ids[0], ids[-1])
     except Unavailable as e:
         if not e.no_space:
             raise
-        text = (
-            f"no space left to keep what snapshots {ranged([s.id for s in expired])} did (tablestore/history)"
-        )
+        text = f"no space left to keep what snapshots {ranged(ids)} did (tablestore/history)"
         log.warning("%s: %s: %s", store.paths.root, text, e)
         return (text,)
     return ()
@@ -375,16 +386,18 @@ def remove(
 
 
 def _delete(store: Store, gone: Files, progress: ProgressCallback | None) -> None:
-    reported, failures = Progress(store.env, "expiry", len(gone.paths), progress), 0
-    for path in gone.paths:
-        try:
-            store.io.delete(path)
-        except Unavailable as e:
-            failures += 1
-            log.warning("not deleted, remove_orphans() finds it: %s", e)
-            if failures == _MAX_FAILURES:
-                return
-        reported.add(1, path.rpartition("/")[2])
+    paths, failures = gone.paths, 0
+    reported = Progress(store.env, "expiry", len(paths), progress)
+    with deletes(store.io) as delete:
+        for path in paths:
+            try:
+                delete(path)
+            except Unavailable as e:
+                failures += 1
+                log.warning("not deleted, remove_orphans() finds it: %s", e)
+                if failures == _MAX_FAILURES:
+                    return
+            reported.add(1, path.rpartition("/")[2])
     if not store.options.clean_empty_directories:
         return
     depth = len(store.schema.partition_keys)

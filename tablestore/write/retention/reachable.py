@@ -24,7 +24,8 @@ from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import inside
-from tablestore.meta import changelogs, deltas, refs
+from tablestore.meta import changelogs, refs
+from tablestore.meta.deltas import Deltas
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
@@ -159,6 +160,36 @@ def list_files(store: Store, name: str | None, size: int | None = None) -> dict[
     return {store.paths.manifest(name): size or 0, **files}
 
 
+def state_files(store: Store, snapshots: Iterable[Snapshot]) -> dict[str, int]:
+    """Base and delta lists of these snapshots with their manifests; lists that are gone already are left
+    out."""
+    return _all_list_files(store, [named for snapshot in snapshots for named in state_lists(snapshot)])
+
+
+def _all_list_files(store: Store, lists: Sequence[tuple[str, int | None]]) -> dict[str, int]:
+    """`list_files` of these (name, bytes), which are read together; those that are gone are left out."""
+    try:
+        files = store.manifests.listed_files([name for name, _ in lists])
+    except FileMissing:
+        return {p: n for named in lists for p, n in lenient({}, list_files, store, *named).items()}
+    return {store.paths.manifest(name): size or 0 for name, size in lists} | files
+
+
+def changelogs_of(store: Store, some: Sequence[Snapshot], logged: Deltas | None) -> Files:
+    """Changelog files of these snapshots, with their lists and manifests; those of a snapshot of which some
+    are gone are left out. `logged`: their entries, None where each snapshot is to be read alone."""
+    files = Files()
+    if logged is None:
+        for snapshot in some:
+            files.add(lenient(Files(), changelog_files, store, snapshot))
+        return files
+    named = [(s.changelog_manifest_list, s.changelog_manifest_list_size) for s in some]
+    files.metadata = _all_list_files(store, [(name, size) for name, size in named if name is not None])
+    files.data = _paths(store, (e for e in logged.entries if e.kind == ADD))
+    files.changelog = set(files.data)
+    return files
+
+
 def changelog_files(store: Store, snapshot: Snapshot) -> Files:
     """Changelog files of one snapshot, with their list and manifests."""
     entries = (e for e in store.manifests.changelog_entries(snapshot) if e.kind == ADD)
@@ -167,17 +198,18 @@ def changelog_files(store: Store, snapshot: Snapshot) -> Files:
     return Files(data, listed, set(data))
 
 
-def deleted_by(store: Store, snapshots: Iterable[Snapshot]) -> Iterator[ManifestEntry]:
-    """The entries of the files that these deltas delete and do not add again; deltas that are gone already
-    are left out."""
-    for some in deltas.in_groups(snapshots):
-        read = deltas.deltas(store.manifests, some)
-        if read is None:
-            for snapshot in some:
-                yield from lenient([], deleted_files, store, snapshot)
-            continue
-        for at in np.unique(read.owners[~read.adding]):
-            yield from _deleted(read.of(at))
+def deleted_by(
+    store: Store, some: Sequence[Snapshot], changed: Deltas | None
+) -> Iterator[tuple[Snapshot, ManifestEntry]]:
+    """The entries of the files that the deltas of these snapshots delete and do not add again, each with its
+    snapshot; deltas that are gone already are left out. `changed`: the deltas, None where each is to be read
+    alone."""
+    if changed is None:
+        for snapshot in some:
+            yield from ((snapshot, e) for e in lenient([], deleted_files, store, snapshot))
+        return
+    for at in np.unique(changed.owners[~changed.adding]).tolist():
+        yield from ((some[at], e) for e in _deleted(changed.of(at)))
 
 
 def deleted_files(store: Store, snapshot: Snapshot) -> list[ManifestEntry]:

@@ -14,8 +14,9 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidRequest, TablestoreError
 from tablestore.format import compaction_record
+from tablestore.format.snapshot import Snapshot
 from tablestore.insight.explain import foreign_compactions as foreign
-from tablestore.meta import compaction_history
+from tablestore.meta import compaction_history, deltas
 from tablestore.meta.store import Store
 from tablestore.write.retention.expire import ExpirePolicy, expire
 from tests.faults import FaultyIO, Killed, SimEnv
@@ -285,13 +286,17 @@ def test_of_two_processes_that_expire_a_snapshot_the_one_that_found_its_manifest
         table.write(pa.table({"k": pa.array([k], pa.int32())}))
     store, ids = table.store, range(1, 9)
     snapshots = [store.snapshots.get(i) for i in ids]
+
+    def keep(snapshot: Snapshot) -> None:
+        read = deltas.read_both(store.manifests, [snapshot])
+        lines = compaction_history.lines(store, [snapshot], read, foreign.explained)
+        compaction_history.keep(store, lines, snapshot.id, snapshot.id)
+
     for s in snapshots:
-        compaction_history.keep(store, [s], foreign.explained)
+        keep(s)
     for s in snapshots:
         store.io.delete(store.paths.manifest(s.delta_manifest_list))
-        compaction_history.keep(
-            store, [s], foreign.explained
-        )  # the names of its files sort before or after the others
+        keep(s)  # the names of its files sort before or after the others
     for i in ids:
         store.io.delete(store.paths.snapshot(i))
     kept = compaction_history.expired(Store.open(table.location))

@@ -20,7 +20,7 @@ from tablestore.format.types.arrow_types import BIGINT, INT, STRING
 from tablestore.meta import manifest_cache, manifests, partition_sweep
 from tablestore.meta.manifests import ManifestStore
 from tablestore.read.scan.fallback import BranchSplit
-from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.plan import Plan, PlanCounts
 from tablestore.write.commit.committer import CommitRequest, Committer
 
 PART = 20
@@ -169,6 +169,12 @@ def test_parts_of_two_branches_have_the_splits_of_the_plan(
             for plans in (parts, [whole])
         ]
         assert beside[0] == beside[1] != set()
+        for plans in (parts, [whole]):
+            counts = PlanCounts()
+            for part in plans:
+                counts.add(part)
+            each = [len(s.manifests.manifests(s.snapshots.latest())) for s in (t.store, t.branch("b").store)]
+            assert counts.manifests == sum(each), "those of each branch, once"
 
 
 def test_few_entries_are_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
