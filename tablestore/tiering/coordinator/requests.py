@@ -26,6 +26,7 @@ from tablestore.fluss.tables import TablePath, schema_json
 from tablestore.log.log import LogExpired
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
+from tablestore.tiering.coordinator.leftovers import Leftovers
 from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
 from tablestore.tiering.coordinator.served_writes import ServedWrites
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
@@ -56,6 +57,7 @@ class CoordinatorRequests:
         self._lock = threading.Lock()  # of the states and the epochs
         self._states = TableStates(epochs, coordinator_epoch=epochs.coordinator)
         self._lakes, self._writes = lakes, ServedWrites(epochs.coordinator)
+        self._leftovers = Leftovers(tables, epochs, lakes, env=env)
         self._began = False
         self._withheld: set[int] = set()  # of which a warning was logged
         self._calls: dict[int, tuple[Api, Callable[..., Any]]] = {
@@ -134,11 +136,12 @@ class CoordinatorRequests:
             self._states.tick(now)
 
     def tick_quietly(self) -> None:
-        """`tick`, whose errors are logged: the next one is soon."""
+        """`tick`, whose errors are logged: the next one is soon. Files of dropped tables go."""
         try:
             self.tick()
         except (TablestoreError, OSError) as e:
             log.warning("the tables of the lake were not looked at: %s", brief(e))
+        self._leftovers.remove()
 
     def _heartbeat(self, request: Any, client: str) -> Any:
         self.tick()
