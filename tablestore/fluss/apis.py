@@ -80,6 +80,9 @@ DROP_PARTITION = Api(1037, "DropPartition", idempotent=False)
 AUTHENTICATE = Api(1038, "Authenticate", idempotent=False, answer_bytes=SMALL)
 LAKE_TIERING_HEARTBEAT = Api(1042, "LakeTieringHeartbeat", idempotent=False)  # an answer may hand out a table
 PREPARE_LAKE_TABLE_SNAPSHOT = Api(1052, "PrepareLakeTableSnapshot")
+ACQUIRE_KV_SNAPSHOT_LEASE = Api(1056, "AcquireKvSnapshotLease")
+RELEASE_KV_SNAPSHOT_LEASE = Api(1057, "ReleaseKvSnapshotLease")
+DROP_KV_SNAPSHOT_LEASE = Api(1058, "DropKvSnapshotLease")
 
 APIS: dict[int, Api] = {
     api.key: api
@@ -89,7 +92,8 @@ APIS: dict[int, Api] = {
         *(METADATA, PRODUCE_LOG, FETCH_LOG, PUT_KV, LOOKUP, LIST_OFFSETS, GET_LATEST_KV_SNAPSHOTS),
         *(GET_KV_SNAPSHOT_METADATA, GET_FILE_SYSTEM_SECURITY_TOKEN, INIT_WRITER, COMMIT_LAKE_TABLE_SNAPSHOT),
         *(GET_LAKE_SNAPSHOT, LIMIT_SCAN, PREFIX_LOOKUP, GET_DATABASE_INFO, CREATE_PARTITION, DROP_PARTITION),
-        *(AUTHENTICATE, LAKE_TIERING_HEARTBEAT, PREPARE_LAKE_TABLE_SNAPSHOT),
+        *(AUTHENTICATE, LAKE_TIERING_HEARTBEAT, PREPARE_LAKE_TABLE_SNAPSHOT, ACQUIRE_KV_SNAPSHOT_LEASE),
+        *(RELEASE_KV_SNAPSHOT_LEASE, DROP_KV_SNAPSHOT_LEASE),
     )
 }
 """Every call that this package knows, by its key; the form up to 0.8 where there are two."""

@@ -206,10 +206,10 @@ class Appending:
 class JobProcess:
     """`./workbench tier` in a process of its own."""
 
-    def __init__(self, fluss: Fluss, lake: Path, table: FlussTable) -> None:
-        self._command = [sys.executable, "-P", "-m", "notebooks.cli", "tier", "--log-columns"]
-        self._command += ["--from", f"fluss://{fluss.address}", "--tables", str(table.path)]
-        self._command += ["--warehouse", str(lake), "--poll", "100ms"]
+    def __init__(self, fluss: Fluss, lake: Path, *tables: FlussTable, options: Sequence[str] = ()) -> None:
+        self._command = [sys.executable, "-P", "-m", "notebooks.cli", "tier", *options]
+        self._command += ["--from", f"fluss://{fluss.address}", "--warehouse", str(lake), "--poll", "100ms"]
+        self._command += [text for table in tables for text in ("--tables", str(table.path))]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -238,7 +238,7 @@ def test_kills_of_job_and_servers_leave_each_row_once(
     # read then: what is to be read to the last row stays on its disk.
     local = {**LAKE, "table.log.tiered.local-segments": "10000"}
     table = killed_fluss.table(COLUMNS, buckets=2, properties=local)
-    lake, job = ts.connect(tmp_path), JobProcess(killed_fluss, tmp_path, table)
+    lake, job = ts.connect(tmp_path), JobProcess(killed_fluss, tmp_path, table, options=["--log-columns"])
     kills = ["job", "tablet-0", "coordinator"] * (1 + len(seeds) // 3)
     rng = np.random.default_rng(seeds[0])
     job.start()
