@@ -32,7 +32,7 @@ def leased(cluster: Cluster, snapshots: Iterable[KvSnapshot]) -> Iterator[None]:
     Raises FlussError 41 where one is gone already: plan again.
     """
     wanted = list(snapshots)
-    served = cluster.coordinator().keys() if wanted else ()
+    served = cluster.coordinator().keys() if wanted else frozenset()
     if apis.ACQUIRE_KV_SNAPSHOT_LEASE.key not in served:
         yield
         return

@@ -81,7 +81,7 @@ class CoordinatorRequests:
                 (apis.GET_LATEST_KV_SNAPSHOTS, self._kv_snapshots),
                 (apis.ACQUIRE_KV_SNAPSHOT_LEASE, self._acquire_lease),
                 (apis.RELEASE_KV_SNAPSHOT_LEASE, self._release_lease),
-                (apis.DROP_KV_SNAPSHOT_LEASE, lambda _: pb.DropKvSnapshotLeaseResponse()),
+                (apis.DROP_KV_SNAPSHOT_LEASE, self._drop_lease),
                 (apis.GET_FILE_SYSTEM_SECURITY_TOKEN, self._security_token),
                 (apis.PREPARE_LAKE_TABLE_SNAPSHOT, self._prepare_lake_snapshot),
                 (apis.COMMIT_LAKE_TABLE_SNAPSHOT, self._commit_lake_snapshot),
@@ -319,6 +319,9 @@ class CoordinatorRequests:
         for asked in request.buckets:
             _keyed(self._tables.by_id(asked.table_id))
         return pb.ReleaseKvSnapshotLeaseResponse()
+
+    def _drop_lease(self, _: Any) -> Any:
+        return pb.DropKvSnapshotLeaseResponse()
 
     # rows that clients write
 

@@ -14,6 +14,7 @@ from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
 from tablestore.tiering.coordinator.leftovers import Leftovers
 from tablestore.tiering.coordinator.served_tables import ServedTables
 from tests.faults import FaultyIO, Killed, SimEnv
+from tests.tiering.waiting import until
 
 TIERED = {"log.system": "embedded", "bucket": 1, "bucket-key": "v", "tablestore.tiering.enabled": True}
 
@@ -129,7 +130,5 @@ def test_a_coordinator_removes_them(tmp_path: Path):
     there.start(LocalFileIO())
     there.add("gone")
     there.lake.drop_table("shop.gone")
-    with there.lake.coordinator() as coordinator:
-        for _ in range(3):
-            coordinator._requests.tick_quietly()
-        assert there.files() == set()
+    with there.lake.coordinator():
+        until(lambda: there.files() == set())
