@@ -410,8 +410,7 @@ class CoordinatorRequests:
                 served = self._tables.by_id(asked.table_id)
                 start, end = served.start(), served.end()
             except (TablestoreError, OSError) as e:
-                gone = isinstance(e, NotFound)
-                code = ErrorCode.UNKNOWN_TABLE_OR_BUCKET if gone else ErrorCode.LOG_STORAGE
+                code = ErrorCode.UNKNOWN_TABLE_OR_BUCKET if isinstance(e, NotFound) else ErrorCode.LOG_STORAGE
                 for bucket in asked.buckets:
                     table.buckets.add(bucket_id=bucket.bucket_id, error_code=code, error_message=str(e))
                 has_any = True
