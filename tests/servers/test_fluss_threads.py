@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from notebooks.bench.tier_scale import with_leaders
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, STRING
@@ -182,7 +181,7 @@ def test_a_table_that_is_dropped_and_made_again_is_filled_anew(newest: Fluss, la
             newest.admin.create_table(table.path, table.descriptor)
         assert e.value.code == ErrorCode.LAKE_TABLE_ALREADY_EXIST
         lake.rename_table(str(table.path), f"{table.path}_before")
-        again = with_leaders(newest.admin, table.path, table.descriptor)
+        again = newest.table(COLUMNS, name=table.path.table, properties=LAKE)
         TableWriter(newest.cluster, again).append(pa.table({"id": [2], "text": ["b"]}))
         until(lambda: is_tiered(newest, again), what="a round of the new table")
     assert read(lake, table.path) == [{"id": 2, "text": "b"}]

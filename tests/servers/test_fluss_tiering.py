@@ -19,6 +19,7 @@ import pytest
 import tablestore as ts
 from notebooks.bench.tier_scale import with_leaders
 from tablestore.core.errors import TablestoreError
+from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.tables import FlussTable
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING
@@ -62,7 +63,12 @@ def log_end(fluss: Fluss, table: FlussTable) -> dict[object, int]:
 
 def is_tiered(fluss: Fluss, table: FlussTable) -> bool:
     """Whether the cluster knows a lake snapshot with all that is in the log now."""
-    known = fluss.admin.lake_snapshot(table.path)
+    try:
+        known = fluss.admin.lake_snapshot(table.path)
+    except FlussError as e:
+        if e.code != ErrorCode.UNKNOWN_SERVER_ERROR:
+            raise
+        return False  # a 0.9 removes the file of the snapshot before while it reads it for an answer
     wanted = {bucket: at for bucket, at in log_end(fluss, table).items() if at}
     return known is not None and all(known.offsets.get(b) == at for b, at in wanted.items())
 
