@@ -68,8 +68,8 @@ GET_KV_SNAPSHOT_METADATA = Api(1024, "GetKvSnapshotMetadata")
 GET_FILE_SYSTEM_SECURITY_TOKEN = Api(1025, "GetFileSystemSecurityToken")
 INIT_WRITER = Api(1026, "InitWriter")
 COMMIT_LAKE_TABLE_SNAPSHOT = Api(1030, "CommitLakeTableSnapshot")  # keeps the last that it was sent
-COMMIT_LAKE_TABLE_SNAPSHOT_V9 = Api(
-    1030, "CommitLakeTableSnapshot", response_name="CommitLakeTableSnapshotResponseV9"
+COMMIT_LAKE_TABLE_SNAPSHOT_V9 = Api(  # sent twice, 0.9.1 removes the file of offsets that it keeps
+    1030, "CommitLakeTableSnapshot", idempotent=False, response_name="CommitLakeTableSnapshotResponseV9"
 )
 GET_LAKE_SNAPSHOT = Api(1032, "GetLakeSnapshot")
 LIMIT_SCAN = Api(1033, "LimitScan", answer_bytes=ROWS)
