@@ -68,8 +68,8 @@ GET_KV_SNAPSHOT_METADATA = Api(1024, "GetKvSnapshotMetadata")
 GET_FILE_SYSTEM_SECURITY_TOKEN = Api(1025, "GetFileSystemSecurityToken")
 INIT_WRITER = Api(1026, "InitWriter")
 COMMIT_LAKE_TABLE_SNAPSHOT = Api(1030, "CommitLakeTableSnapshot")  # keeps the last that it was sent
-COMMIT_LAKE_TABLE_SNAPSHOT_V9 = Api(
-    1030, "CommitLakeTableSnapshot", response_name="CommitLakeTableSnapshotResponseV9"
+COMMIT_LAKE_TABLE_SNAPSHOT_V9 = Api(  # sent twice, 0.9.1 removes the file of offsets that it keeps
+    1030, "CommitLakeTableSnapshot", idempotent=False, response_name="CommitLakeTableSnapshotResponseV9"
 )
 GET_LAKE_SNAPSHOT = Api(1032, "GetLakeSnapshot")
 LIMIT_SCAN = Api(1033, "LimitScan", answer_bytes=ROWS)
@@ -80,6 +80,9 @@ DROP_PARTITION = Api(1037, "DropPartition", idempotent=False)
 AUTHENTICATE = Api(1038, "Authenticate", idempotent=False, answer_bytes=SMALL)
 LAKE_TIERING_HEARTBEAT = Api(1042, "LakeTieringHeartbeat", idempotent=False)  # an answer may hand out a table
 PREPARE_LAKE_TABLE_SNAPSHOT = Api(1052, "PrepareLakeTableSnapshot")
+ACQUIRE_KV_SNAPSHOT_LEASE = Api(1056, "AcquireKvSnapshotLease")
+RELEASE_KV_SNAPSHOT_LEASE = Api(1057, "ReleaseKvSnapshotLease")
+DROP_KV_SNAPSHOT_LEASE = Api(1058, "DropKvSnapshotLease")
 
 APIS: dict[int, Api] = {
     api.key: api
@@ -89,7 +92,8 @@ APIS: dict[int, Api] = {
         *(METADATA, PRODUCE_LOG, FETCH_LOG, PUT_KV, LOOKUP, LIST_OFFSETS, GET_LATEST_KV_SNAPSHOTS),
         *(GET_KV_SNAPSHOT_METADATA, GET_FILE_SYSTEM_SECURITY_TOKEN, INIT_WRITER, COMMIT_LAKE_TABLE_SNAPSHOT),
         *(GET_LAKE_SNAPSHOT, LIMIT_SCAN, PREFIX_LOOKUP, GET_DATABASE_INFO, CREATE_PARTITION, DROP_PARTITION),
-        *(AUTHENTICATE, LAKE_TIERING_HEARTBEAT, PREPARE_LAKE_TABLE_SNAPSHOT),
+        *(AUTHENTICATE, LAKE_TIERING_HEARTBEAT, PREPARE_LAKE_TABLE_SNAPSHOT, ACQUIRE_KV_SNAPSHOT_LEASE),
+        *(RELEASE_KV_SNAPSHOT_LEASE, DROP_KV_SNAPSHOT_LEASE),
     )
 }
 """Every call that this package knows, by its key; the form up to 0.8 where there are two."""

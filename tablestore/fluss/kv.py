@@ -66,9 +66,9 @@ def snapshot_rows(
 
     Its files are copied to a directory of this machine, which goes with the last row. `columns`: those
     wanted, in this order. `io` reads the files; by default that of their place. Raises FlussError 41 where a
-    newer snapshot has taken its place, FileNotFoundError where its files go while they are read: plan again;
-    Corrupt for files that are none of RocksDB's or lie where no snapshot of the bucket does, Unavailable
-    where this machine has no room for them.
+    newer snapshot has taken its place, FileNotFoundError where its files go while they are read: plan again
+    (under a lease neither comes: `kv_leases.py`); Corrupt for files that are none of RocksDB's or lie where
+    no snapshot of the bucket does, Unavailable where this machine has no room for them.
     """
     require_compacted(table)
     files = Admin(cluster).kv_snapshot_files(snapshot) if isinstance(snapshot, KvSnapshot) else snapshot

@@ -7,6 +7,7 @@ table or partition that is gone, Unavailable for what may go better later.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -94,6 +95,12 @@ class TieringCluster(Protocol):
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
     ) -> Mapping[int, SplitSnapshot]:
         """The newest snapshot of keys of each bucket that has one."""
+
+    def snapshots_kept(
+        self, table: ClusterTable, splits: Sequence[TieringSplit]
+    ) -> AbstractContextManager[None]:
+        """A context in which the cluster, where it can, keeps the snapshots of keys that these splits read.
+        Raises NotFound where it has removed one already."""
 
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]

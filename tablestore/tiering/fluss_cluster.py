@@ -24,6 +24,7 @@ from tablestore.fluss.heartbeat import (
     TieringTable,
 )
 from tablestore.fluss.kv import snapshot_rows
+from tablestore.fluss.kv_leases import leased
 from tablestore.fluss.log_scan import LogScan, batches_before
 from tablestore.fluss.remote_files import lake_file
 from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
@@ -168,6 +169,13 @@ class FlussTieringCluster:
             for bucket, snapshot in snapshots.items()
         }
 
+    @contextmanager
+    def snapshots_kept(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[None]:
+        """A context in which a cluster of 0.9 keeps the snapshots of keys that these splits read."""
+        snapshots = [_snapshot(split) for split in splits if isinstance(split, TieringSnapshotSplit)]
+        with _not_found(), leased(self._client, snapshots):
+            yield
+
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]
     ) -> Mapping[TieredBucket, int]:
@@ -264,10 +272,8 @@ class FlussTieringCluster:
 
     def read_snapshot(self, table: ClusterTable, split: TieringSnapshotSplit) -> Iterator[pa.RecordBatch]:
         """The rows of a snapshot of keys; raises NotFound if a newer one has replaced it."""
-        bucket = FlussBucket(table.table_id, split.partition_id, split.bucket)
-        snapshot = KvSnapshot(bucket, split.snapshot_id, split.log_offset)
         with _not_found():
-            yield from snapshot_rows(self._client, self._known(table), snapshot)
+            yield from snapshot_rows(self._client, self._known(table), _snapshot(split))
 
 
 def opened(address: str, timeout: float = 30.0, stall_seconds: float = 60.0) -> FlussTieringCluster:
@@ -303,6 +309,11 @@ def _read_errors(table: ClusterTable) -> Iterator[None]:
 
 def _buckets(table: ClusterTable, offsets: Offsets) -> dict[FlussBucket, int]:
     return {FlussBucket(table.table_id, *place): offset for place, offset in offsets.items()}
+
+
+def _snapshot(split: TieringSnapshotSplit) -> KvSnapshot:
+    bucket = FlussBucket(split.table_id, split.partition_id, split.bucket)
+    return KvSnapshot(bucket, split.snapshot_id, split.log_offset)
 
 
 def _place(bucket: FlussBucket) -> TieredBucket:

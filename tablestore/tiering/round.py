@@ -150,7 +150,8 @@ class TieringRound:
         done = TaskResult((), ReadSeconds())
         if tasks:  # a table that was made again may have no row yet
             observe = partial(self._moved, progress)
-            done = parts.runner.run(tasks, observe=observe, stopped=self._given_up)
+            with parts.cluster.snapshots_kept(plan.table, plan.splits):
+                done = parts.runner.run(tasks, observe=observe, stopped=self._given_up)
         progress.took(fetch=done.seconds.fetch, write=done.seconds.write)
         self._tell_of_partitions(progress, plan, done.results)
         began = clock()

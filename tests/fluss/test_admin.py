@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tablestore.core.errors import Corrupt, InvalidRequest, Unsupported
+from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable, Unsupported
 from tablestore.fluss import apis
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
@@ -138,6 +138,21 @@ def test_a_lake_commit_to_0_9_has_two_steps_and_other_numbers(recorded) -> None:
     server.answers[1052] = bytes.fromhex("0a 05 08 07 12 01 78")
     with pytest.raises(FlussError, match="before a lake snapshot: Fluss error 7"):
         admin.prepare_lake_snapshot(TABLE, {FIRST: 100})
+
+
+def test_a_lake_commit_to_0_9_whose_answer_is_lost_is_not_sent_again(recorded) -> None:
+    server, admin = recorded(9, {})
+    answer = server.answer
+
+    def lose(request: Request) -> bytes | None:
+        if request.api_key == 1030:
+            raise ConnectionError("the answer is lost")
+        return answer(request)
+
+    server.answer = lose
+    with pytest.raises(Unavailable):
+        admin.commit_lake_snapshot(TABLE, 5, {FIRST: 100}, prepared="/offsets/1")
+    assert [request.api_key for request in server.requests].count(1030) == 1
 
 
 def test_before_0_9_nothing_comes_before_a_lake_commit(recorded) -> None:

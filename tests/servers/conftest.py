@@ -10,6 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from notebooks.demo.fluss import NEWEST
 from tests.peers import java_env
 from tests.servers import fluss as fluss_server
 from tests.servers import hive as hive_server
@@ -110,6 +111,13 @@ def fluss(shared_fluss: fluss_server.SharedFluss) -> Iterator[Fluss]:
     tables go with it, since a coordinator hands them out again and again."""
     yield shared_fluss.cluster()
     shared_fluss.drop_tables()
+
+
+@pytest.fixture(scope="session")
+def newest() -> Iterator[Fluss]:
+    """A cluster of the newest version, with the Paimon of its own plugin."""
+    with fluss_server.fluss_cluster(version=NEWEST) as found:
+        yield found
 
 
 @pytest.hookimpl(wrapper=True)

@@ -56,10 +56,13 @@ class Fluss:
         name: str = "",
         properties: Mapping[str, str] | None = None,
     ) -> FlussTable:
-        """A new table, of a name of its own unless one is given; columns of keys must not be nullable."""
+        """A new table, of a name of its own unless one is given; columns of keys must not be nullable. Of
+        `properties` those that begin with `paimon.` are options of the lake table."""
+        of_lake = {k: v for k, v in (properties or {}).items() if k.startswith("paimon.")}
+        of_fluss = {k: v for k, v in (properties or {}).items() if k not in of_lake}
         made = TableDescriptor(
             tuple(FlussColumn(column, t) for column, t in columns.items()),
-            *(tuple(key), tuple(partitions), tuple(bucket_keys), buckets, dict(properties or {})),
+            *(tuple(key), tuple(partitions), tuple(bucket_keys), buckets, of_fluss, of_lake),
         )
         path = TablePath(DATABASE, name or f"t_{uuid.uuid4().hex[:12]}")
         return self.admin.create_table(path, made) if partitions else with_leaders(self.admin, path, made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +97,11 @@ class MemoryCluster:
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
     ) -> Mapping[int, SplitSnapshot]:
         return {}
+
+    def snapshots_kept(
+        self, table: ClusterTable, splits: Sequence[TieringSplit]
+    ) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]

@@ -191,6 +191,23 @@ def test_of_fifty_tables_one_fails_for_ever_and_all_others_go_on(cluster: Memory
     assert tables.epochs[7] <= 6
 
 
+def test_idle_tables_cost_no_interval():
+    """It is an hour here; only the first heartbeat, which asks for no table, is followed by it."""
+    tables = ManyTables()
+    tables.waiting, tables.epochs = [number for number in range(30) if number != 7], {}
+    hourly = replace(QUICK, heartbeat_seconds=3600.0, poll_seconds=3600.0)
+    job = service(tables, MemoryLake(), hourly).start()
+
+    def first_is_given() -> bool:
+        job.resume()  # the next heartbeat comes at once
+        return bool(tables.epochs)
+
+    until(first_is_given)
+    until(lambda: len(tables.epochs) == 29)
+    assert job.stop()
+    assert {one.outcome for one in job.rounds()} == {"empty"}
+
+
 def test_how_far_the_lake_is_behind_is_known_between_rounds(cluster: MemoryCluster):
     lake = MemoryLake()
     job = service(cluster, lake).start()

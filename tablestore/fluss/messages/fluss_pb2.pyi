@@ -975,3 +975,69 @@ class AuthenticateResponse(_message.Message):
     CHALLENGE_FIELD_NUMBER: _ClassVar[int]
     challenge: bytes
     def __init__(self, challenge: _Optional[bytes] = ...) -> None: ...
+
+class LeasedSnapshot(_message.Message):
+    __slots__ = ("partition_id", "bucket_id", "snapshot_id")
+    PARTITION_ID_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    partition_id: int
+    bucket_id: int
+    snapshot_id: int
+    def __init__(self, partition_id: _Optional[int] = ..., bucket_id: _Optional[int] = ..., snapshot_id: _Optional[int] = ...) -> None: ...
+
+class LeasedSnapshots(_message.Message):
+    __slots__ = ("table_id", "buckets")
+    TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    BUCKETS_FIELD_NUMBER: _ClassVar[int]
+    table_id: int
+    buckets: _containers.RepeatedCompositeFieldContainer[LeasedSnapshot]
+    def __init__(self, table_id: _Optional[int] = ..., buckets: _Optional[_Iterable[_Union[LeasedSnapshot, _Mapping]]] = ...) -> None: ...
+
+class AcquireKvSnapshotLeaseRequest(_message.Message):
+    __slots__ = ("lease_id", "lease_duration_ms", "tables")
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    lease_id: str
+    lease_duration_ms: int
+    tables: _containers.RepeatedCompositeFieldContainer[LeasedSnapshots]
+    def __init__(self, lease_id: _Optional[str] = ..., lease_duration_ms: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[LeasedSnapshots, _Mapping]]] = ...) -> None: ...
+
+class AcquireKvSnapshotLeaseResponse(_message.Message):
+    __slots__ = ("unavailable",)
+    UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    unavailable: _containers.RepeatedCompositeFieldContainer[LeasedSnapshots]
+    def __init__(self, unavailable: _Optional[_Iterable[_Union[LeasedSnapshots, _Mapping]]] = ...) -> None: ...
+
+class LeasedBucket(_message.Message):
+    __slots__ = ("table_id", "partition_id", "bucket_id")
+    TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_ID_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_ID_FIELD_NUMBER: _ClassVar[int]
+    table_id: int
+    partition_id: int
+    bucket_id: int
+    def __init__(self, table_id: _Optional[int] = ..., partition_id: _Optional[int] = ..., bucket_id: _Optional[int] = ...) -> None: ...
+
+class ReleaseKvSnapshotLeaseRequest(_message.Message):
+    __slots__ = ("lease_id", "buckets")
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    BUCKETS_FIELD_NUMBER: _ClassVar[int]
+    lease_id: str
+    buckets: _containers.RepeatedCompositeFieldContainer[LeasedBucket]
+    def __init__(self, lease_id: _Optional[str] = ..., buckets: _Optional[_Iterable[_Union[LeasedBucket, _Mapping]]] = ...) -> None: ...
+
+class ReleaseKvSnapshotLeaseResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DropKvSnapshotLeaseRequest(_message.Message):
+    __slots__ = ("lease_id",)
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    lease_id: str
+    def __init__(self, lease_id: _Optional[str] = ...) -> None: ...
+
+class DropKvSnapshotLeaseResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -29,13 +29,19 @@ class FileEpochs:
 
     def next(self, table_id: int) -> int:
         """An epoch of a table greater than all that any coordinator gave out before."""
-        return self._claim(join(self._directory, "tables", str(table_id)))
+        return self._claim(self._place(table_id))
+
+    def table_ids(self) -> set[int]:
+        """The tables that have files."""
+        names = (entry.name for entry in self._io.list(join(self._directory, "tables")))
+        return {int(name) for name in names if name.isdecimal()}
 
     def drop(self, table_id: int) -> None:
-        """Forget a table that is gone for ever: its id never comes again."""
-        place = join(self._directory, "tables", str(table_id))
-        self._newest.pop(place, None)
-        self._io.delete_tree(place)
+        """Remove the files of a table that was dropped: its id never comes again."""
+        self._io.delete_tree(self._place(table_id))
+
+    def _place(self, table_id: int) -> str:
+        return join(self._directory, "tables", str(table_id))
 
     def _claim(self, place: str) -> int:
         """The next number of a place, made as a file that survives a loss of power."""

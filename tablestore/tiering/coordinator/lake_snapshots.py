@@ -18,7 +18,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tablestore.core.env import Env
@@ -116,6 +116,27 @@ class LakeSnapshots:
     def commit(self, table: ServedTable, snapshot_id: int, offsets: Mapping[int, int]) -> None:
         """Keep a snapshot as services up to 0.8 say it: with the offsets of some buckets."""
         self._keep(table, snapshot_id, {**self._offsets(table), **offsets}, None)
+
+    def table_ids(self) -> set[int]:
+        """The tables that have files."""
+        return {table_id for table_id, _ in self._folders()}
+
+    def drop(self, table_id: int) -> None:
+        """Remove the files of a table that was dropped: its id never comes again."""
+        for folder_id, folder in list(self._folders()):
+            if folder_id == table_id:
+                self._io.delete_tree(folder)
+        with self._lock:
+            self._registered.pop(table_id, None)
+
+    def _folders(self) -> Iterator[tuple[int, str]]:
+        """The folders of tables, with their ids; a table that was renamed has one by each of its names."""
+        lake = join(self._directory, "lake")
+        for database in self._io.list(lake):
+            for table in self._io.list(join(lake, database.name)):
+                table_id = table.name.rpartition("-")[2]
+                if table_id.isdecimal():
+                    yield int(table_id), join(lake, database.name, table.name)
 
     def _offsets(self, table: ServedTable) -> Mapping[int, int]:
         registered = self._known(table)

@@ -26,6 +26,7 @@ from tablestore.fluss.tables import TablePath, schema_json
 from tablestore.log.log import LogExpired
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
+from tablestore.tiering.coordinator.leftovers import Leftovers
 from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
 from tablestore.tiering.coordinator.served_writes import ServedWrites
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
@@ -56,6 +57,7 @@ class CoordinatorRequests:
         self._lock = threading.Lock()  # of the states and the epochs
         self._states = TableStates(epochs, coordinator_epoch=epochs.coordinator)
         self._lakes, self._writes = lakes, ServedWrites(epochs.coordinator)
+        self._leftovers = Leftovers(tables, epochs, lakes, env=env)
         self._began = False
         self._withheld: set[int] = set()  # of which a warning was logged
         self._calls: dict[int, tuple[Api, Callable[..., Any]]] = {
@@ -77,6 +79,9 @@ class CoordinatorRequests:
                 (apis.PUT_KV, self._put_kv),
                 (apis.LIST_OFFSETS, self._list_offsets),
                 (apis.GET_LATEST_KV_SNAPSHOTS, self._kv_snapshots),
+                (apis.ACQUIRE_KV_SNAPSHOT_LEASE, self._acquire_lease),
+                (apis.RELEASE_KV_SNAPSHOT_LEASE, self._release_lease),
+                (apis.DROP_KV_SNAPSHOT_LEASE, self._drop_lease),
                 (apis.GET_FILE_SYSTEM_SECURITY_TOKEN, self._security_token),
                 (apis.PREPARE_LAKE_TABLE_SNAPSHOT, self._prepare_lake_snapshot),
                 (apis.COMMIT_LAKE_TABLE_SNAPSHOT, self._commit_lake_snapshot),
@@ -134,11 +139,12 @@ class CoordinatorRequests:
             self._states.tick(now)
 
     def tick_quietly(self) -> None:
-        """`tick`, whose errors are logged: the next one is soon."""
+        """`tick`, whose errors are logged: the next one is soon. Files of dropped tables go."""
         try:
             self.tick()
         except (TablestoreError, OSError) as e:
             log.warning("the tables of the lake were not looked at: %s", brief(e))
+        self._leftovers.remove()
 
     def _heartbeat(self, request: Any, client: str) -> Any:
         self.tick()
@@ -299,11 +305,23 @@ class CoordinatorRequests:
         return answer
 
     def _kv_snapshots(self, request: Any) -> Any:
-        served = self._of(request.table_path)
-        if not served.keyed:
-            raise FlussError(ErrorCode.NON_PRIMARY_KEY_TABLE, f"{served.path} has no primary key")
+        served = _keyed(self._of(request.table_path))
         buckets = [pb.KvSnapshot(bucket_id=bucket) for bucket in range(served.buckets)]
         return pb.GetLatestKvSnapshotsResponse(table_id=served.table_id, snapshots=buckets)
+
+    def _acquire_lease(self, request: Any) -> Any:
+        """Every snapshot that is wanted is one that is not there: readers begin with the log here."""
+        for asked in request.tables:
+            _keyed(self._tables.by_id(asked.table_id))
+        return pb.AcquireKvSnapshotLeaseResponse(unavailable=request.tables)
+
+    def _release_lease(self, request: Any) -> Any:
+        for asked in request.buckets:
+            _keyed(self._tables.by_id(asked.table_id))
+        return pb.ReleaseKvSnapshotLeaseResponse()
+
+    def _drop_lease(self, _: Any) -> Any:
+        return pb.DropKvSnapshotLeaseResponse()
 
     # rows that clients write
 
@@ -392,8 +410,7 @@ class CoordinatorRequests:
                 served = self._tables.by_id(asked.table_id)
                 start, end = served.start(), served.end()
             except (TablestoreError, OSError) as e:
-                gone = isinstance(e, NotFound)
-                code = ErrorCode.UNKNOWN_TABLE_OR_BUCKET if gone else ErrorCode.LOG_STORAGE
+                code = ErrorCode.UNKNOWN_TABLE_OR_BUCKET if isinstance(e, NotFound) else ErrorCode.LOG_STORAGE
                 for bucket in asked.buckets:
                     table.buckets.add(bucket_id=bucket.bucket_id, error_code=code, error_message=str(e))
                 has_any = True
@@ -407,21 +424,24 @@ class CoordinatorRequests:
                     bucket_answer.records = b""
                     if room > 0:
                         bucket_answer.records = _records(served, bucket, bucket_answer, columns, room)
-                except FlussError as e:
-                    bucket_answer.error_code, bucket_answer.error_message = e.code, e.message
-                except LogExpired as e:
-                    bucket_answer.error_code, bucket_answer.error_message = (
-                        ErrorCode.LOG_OFFSET_OUT_OF_RANGE,
-                        str(e),
-                    )
                 except (TablestoreError, OSError) as e:
-                    bucket_answer.error_code, bucket_answer.error_message = ErrorCode.LOG_STORAGE, str(e)
+                    expired = isinstance(e, LogExpired)
+                    code = ErrorCode.LOG_OFFSET_OUT_OF_RANGE if expired else ErrorCode.LOG_STORAGE
+                    refusal = (e.code, e.message) if isinstance(e, FlussError) else (code, str(e))
+                    bucket_answer.error_code, bucket_answer.error_message = refusal
                 room -= len(bucket_answer.records)
                 has_any = has_any or bool(bucket_answer.records) or bucket_answer.HasField("error_code")
         return answer, has_any
 
     def _of(self, path: Any) -> ServedTable:
         return self._tables.by_path(f"{path.database_name}.{path.table_name}")
+
+
+def _keyed(served: ServedTable) -> ServedTable:
+    """The table; raises FlussError for one without a primary key."""
+    if not served.keyed:
+        raise FlussError(ErrorCode.NON_PRIMARY_KEY_TABLE, f"{served.path} has no primary key")
+    return served
 
 
 def _records(served: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:

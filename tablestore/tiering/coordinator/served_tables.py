@@ -198,6 +198,12 @@ class ServedTables:
         """Names of the databases that have such tables."""
         return sorted({TablePath.parse(path).database for path in self.all()})
 
+    def ids_in_lake(self) -> set[int]:
+        """The ids of all tables that the lake has now, tiered or not. Raises TablestoreError or OSError where
+        one cannot be read."""
+        uuids = (self._lake.table(path).store.schema.options.get(UUID) for path in self._lake.tables())
+        return {id_of(uuid) for uuid in uuids if uuid is not None}
+
     def by_path(self, path: str) -> ServedTable:
         """A table as it is now; raises NotFound for one that is not tiered, too."""
         table = self.all().get(path)

@@ -74,7 +74,8 @@ def _own_options(table: ClusterTable) -> dict[str, str]:
 
 
 def _fitted(in_lake: Table, table: ClusterTable) -> Table:
-    """The lake table with all columns of the cluster's; raises SchemaMismatch if it is another table."""
+    """The lake table with all columns of the cluster's; raises SchemaMismatch if it is another table. One
+    that has all of them may have more, which others added: rows of the cluster have NULL there."""
     schema = in_lake.store.schema
     named = {f.name: f for f in schema.fields}
     problems = [
@@ -83,7 +84,12 @@ def _fitted(in_lake: Table, table: ClusterTable) -> Table:
         if f.name in named and not _same_type(named[f.name], f)
     ]
     ours = {f.name for f in table.fields} | {BUCKET, OFFSET, TIMESTAMP}
-    problems += [f"the cluster's table has no column {name!r}" for name in named if name not in ours]
+    missing = [f for f in table.fields if f.name not in named]
+    problems += [
+        f"the cluster's table has no column {name!r}"
+        for name, field in named.items()
+        if name not in ours and (missing or not field.type.nullable)
+    ]
     for what, has, wants in (
         ("primary key", schema.primary_keys, table.primary_keys),
         ("partition columns", schema.partition_keys, table.partition_keys),
@@ -93,7 +99,6 @@ def _fitted(in_lake: Table, table: ClusterTable) -> Table:
     wanted = int(_bucket_options(table)["bucket"])
     if in_lake.store.options.bucket != wanted:
         problems.append(f"it has bucket = {in_lake.store.options.bucket}, the cluster's table {wanted}")
-    missing = [f for f in table.fields if f.name not in named]
     problems += [f"column {f.name!r} is missing and NOT NULL" for f in missing if not f.type.nullable]
     if problems:
         text = f"lake table {table.path} is not that of the cluster: {'; '.join(problems)}"

@@ -21,10 +21,11 @@ from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
+from tablestore.fluss.kv_leases import acquire_lease, drop_lease, release_lease
 from tablestore.fluss.log_records import decoded
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.messages import pb
-from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
+from tablestore.fluss.tables import FlussTable, KvSnapshot, TableBucket, TablePath
 from tablestore.fluss.types import engine_column
 from tablestore.format import rowkind
 from tablestore.table.lake import Lake
@@ -411,3 +412,20 @@ def test_a_cast_of_an_instant_keeps_it():
     """What rows of the log become in a batch: the instant, without its zone."""
     aware = pa.array([1_700_000_000_000], pa.timestamp("ms", "UTC"))
     assert aware.cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() == [1_700_000_000_000]
+
+
+def test_leases_of_snapshots_are_answered_and_there_is_none_to_lease(lake: Lake, cluster: Cluster):
+    log = lake.create_table("shop.t", schema={"v": ts.INT}, options=APPENDED)
+    keyed = lake.create_table("shop.k", schema={"v": ts.INT.not_null()}, primary_key=["v"], options=LOG)
+    first, second = (TableBucket(of(table, cluster).table_id, None, 0) for table in (keyed, log))
+    assert Admin(cluster).kv_snapshots(of(keyed, cluster)) == {}
+    assert acquire_lease(cluster, "mine", [KvSnapshot(first, 0, 0)]) == [first]
+    assert acquire_lease(cluster, "mine", []) == []  # it is renewed
+    release_lease(cluster, "mine", [first])
+    for _ in range(2):
+        drop_lease(cluster, "mine")
+    refused(ErrorCode.NON_PRIMARY_KEY_TABLE, lambda: acquire_lease(cluster, "x", [KvSnapshot(second, 0, 0)]))
+    refused(ErrorCode.NON_PRIMARY_KEY_TABLE, lambda: release_lease(cluster, "x", [second]))
+    nowhere = TableBucket(4711, None, 0)
+    refused(ErrorCode.TABLE_NOT_EXIST, lambda: acquire_lease(cluster, "x", [KvSnapshot(nowhere, 0, 0)]))
+    refused(ErrorCode.TABLE_NOT_EXIST, lambda: release_lease(cluster, "x", [nowhere]))

@@ -299,3 +299,22 @@ def test_a_lake_table_that_is_another_one_is_refused_and_new_columns_are_added(l
     more = (*FIELDS, DataField(3, "note", STRING))
     factory.prepare(ClusterTable("db.k", 4, more, 2, primary_keys=("id",), bucket_keys=("id",)))
     assert lake.table("db.k").schema.names == ["id", "day", "v", "note"]
+
+
+def test_columns_that_others_add_to_the_lake_table_are_null_in_rows_of_the_cluster(lake: ts.Lake):
+    factory = PaimonTieringFactory(lake)
+    factory.prepare(KEYED)
+    lake.table("db.k").alter(ts.add("score", INT))
+    factory.prepare(KEYED)
+    split = TieringLogSplit(table_path="db.k", table_id=4, bucket=0, start=0, stop=100)
+    writer = factory.create_writer(KEYED, split)
+    writer.write(RowBatch(keyed_rows(0), None, 0, 0))
+    committer = factory.create_committer(KEYED)
+    commit = LakeCommit(committer.state(), 4, {B0: 100}, {})
+    committer.commit(committer.to_committable([writer.complete()]), commit)
+    rows = lake.table("db.k").scan().to_arrow()
+    assert (rows["score"].null_count, rows.num_rows) == (rows.num_rows, keyed_rows(0).num_rows)
+    for name, columns in (("needed", {"id": BIGINT, "x": INT.not_null()}), ("other", {"x": INT})):
+        lake.create_table(f"db.{name}", schema=columns)
+        with pytest.raises(SchemaMismatch, match="the cluster's table has no column 'x'"):
+            factory.prepare(ClusterTable(f"db.{name}", 5, (DataField(0, "id", BIGINT),), 1))

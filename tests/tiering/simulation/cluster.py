@@ -11,6 +11,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -213,6 +214,11 @@ class SimCluster:
         found = self._same(table, partition_id)
         logs = {b: found.logs.get(TieredBucket(partition_id, b), SimLog()) for b in range(table.bucket_count)}
         return {bucket: SplitSnapshot(*log.snapshots[-1]) for bucket, log in logs.items() if log.snapshots}
+
+    def snapshots_kept(
+        self, table: ClusterTable, splits: Sequence[TieringSplit]
+    ) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]

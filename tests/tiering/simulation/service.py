@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -101,6 +102,11 @@ class RemoteCluster:
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
     ) -> Mapping[int, SplitSnapshot]:
         return self._call(lambda: self._cluster.kv_snapshots(table, partition_id, partition_name))
+
+    def snapshots_kept(
+        self, table: ClusterTable, splits: Sequence[TieringSplit]
+    ) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]
