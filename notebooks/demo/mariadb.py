@@ -61,7 +61,7 @@ class MariaDb(PrivateDatabase):
     one. Raises Unsupported, with what to install, where there is no MariaDB on the machine.
     """
 
-    program, scheme = "mariadbd", "mysql"
+    program, title, scheme = "mariadbd", "MariaDB", "mysql"
 
     def __init__(
         self, settings: Sequence[str] = DURABLE, *, memory: str = "64M", password: str | None = None
@@ -84,7 +84,7 @@ class MariaDb(PrivateDatabase):
         command = ["mariadbd", f"--defaults-file={self.folder / 'my.cnf'}", *_user()]
         self._launch(self.program, command, self._environment)
         answers = partial(listens, self.port)
-        self._await(self.program, answers, seconds=_START_SECONDS, name="MariaDB", pause=0.02)
+        self._await(self.program, answers, seconds=_START_SECONDS, name=self.title, pause=0.02)
 
     def output(self, server: str) -> str:
         """What it wrote to its log of errors."""

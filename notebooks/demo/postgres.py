@@ -54,7 +54,7 @@ class Postgres(PrivateDatabase):
     without a password. Raises Unsupported, with what to install, where there is none on the machine.
     """
 
-    program, scheme = "postgres", "postgresql"
+    program, title, scheme = "postgres", "PostgreSQL", "postgresql"
 
     def __init__(self, settings: Sequence[str] = (), *, memory: str = "64MB", trusting: bool = False) -> None:
         if absent := missing():
@@ -81,7 +81,7 @@ class Postgres(PrivateDatabase):
         """Start it where it was stopped or killed; returns when it answers."""
         command = [*_other_user(), f"{self._programs}/postgres", "-D", str(self.folder / "data")]
         self._launch(self.program, command, folder=self.folder)
-        self._await(self.program, self._answers, seconds=_START_SECONDS, name="PostgreSQL", pause=0.02)
+        self._await(self.program, self._answers, seconds=_START_SECONDS, name=self.title, pause=0.02)
 
     def stop(self) -> None:
         """An end with all that is written on disk, and without waiting for clients."""

@@ -1,5 +1,5 @@
-"""A private server of one database system, in a directory of its own. The password of the user who captures is
-in a file that only this user of the machine can read."""
+"""A private server of one database system, in a directory of its own. The password of the user who captures
+is in a file that only this user of the machine can read."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class PrivateDatabase(PrivateServers):
 
     program: ClassVar[str]
     """The name of its process."""
+    title: ClassVar[str]
+    """Its name for people."""
     scheme: ClassVar[str]
     """Of its addresses."""
     stop_seconds = 60.0
@@ -55,6 +57,10 @@ class PrivateDatabase(PrivateServers):
 
     def connect(self, *, database: str) -> Any:
         """A connection of the owner, each statement its own transaction unless it says otherwise."""
+        raise NotImplementedError
+
+    def run(self, *statements: str) -> object:
+        """Statements of the owner."""
         raise NotImplementedError
 
     def _write_secret(self, name: str, text: str) -> Path:

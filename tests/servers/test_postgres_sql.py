@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,15 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.postgres.server import parse_address
-from tablestore.cdc.postgres.slot import Slot
-from tablestore.cdc.postgres.stream import PostgresStream
 from tablestore.format import rowkind
 from tablestore.sql import Session
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.streaming.follow import follow
 from tablestore.sql.streaming.plan import planned
+from tests.cdc.databases.sources import PostgresSource
 from tests.cdc.mysql.test_sql import await_rows
-from tests.servers.postgres_database import Database, creation, database, write
 
-__all__ = ["database"]
 COLUMNS = "k INT, v BIGINT, s STRING, PRIMARY KEY (k) NOT ENFORCED"
 
 
@@ -34,7 +30,7 @@ def session(tmp_path: Path) -> Session:
     return session
 
 
-def filled(database: Database, rows: int) -> None:
+def filled(database: PostgresSource, rows: int) -> None:
     """Table t of the source, whose log has old rows."""
     database.run(
         "CREATE TABLE t (k int PRIMARY KEY, v bigint, s varchar(20))",
@@ -43,7 +39,9 @@ def filled(database: Database, rows: int) -> None:
     )
 
 
-def table(session: Session, database: Database, columns: str = COLUMNS, name: str = "t", **more: str) -> None:
+def table(
+    session: Session, database: PostgresSource, columns: str = COLUMNS, name: str = "t", **more: str
+) -> None:
     """A temporary table over table t of the source."""
     address = parse_address(database.url)
     given = {
@@ -71,7 +69,7 @@ def changes(session: Session, sql: str) -> Any:
         yield from zip(rowkind.texts(kinds).to_pylist(), *batch.to_pydict().values(), strict=True)
 
 
-def test_batch_mode_gives_the_rows_of_now(database: Database, session: Session) -> None:
+def test_batch_mode_gives_the_rows_of_now(database: PostgresSource, session: Session) -> None:
     filled(database, 100)
     database.run("ALTER TABLE t REPLICA IDENTITY DEFAULT")  # it is for streams
     table(session, database)
@@ -87,7 +85,7 @@ def test_batch_mode_gives_the_rows_of_now(database: Database, session: Session) 
     assert database.slots() == []
 
 
-def test_a_table_without_columns_has_those_of_the_source(database: Database, session: Session) -> None:
+def test_a_table_without_columns_has_those_of_the_source(database: PostgresSource, session: Session) -> None:
     database.run(
         "CREATE TABLE t (b varchar(9), a numeric(20) NOT NULL, at timestamp(3), PRIMARY KEY (a, b))",
         "INSERT INTO t VALUES ('x', 18446744073709551615, '2024-01-02 03:04:05.678')",
@@ -100,7 +98,7 @@ def test_a_table_without_columns_has_those_of_the_source(database: Database, ses
 
 
 def test_a_stream_has_the_rows_and_then_each_change_with_its_row_before(
-    database: Database, session: Session
+    database: PostgresSource, session: Session
 ) -> None:
     filled(database, 3)
     table(session, database)
@@ -127,67 +125,6 @@ def test_a_stream_has_the_rows_and_then_each_change_with_its_row_before(
         next(found)
 
 
-def test_each_change_comes_once_however_often_a_batch_is_read(
-    database: Database, seeds: tuple[int, ...]
-) -> None:
-    """Rows that an image takes back are there as the image says: a batch that missed a change, had one twice,
-    or whose second reading differed would be seen."""
-    for seed in seeds:
-        database.run("DROP TABLE IF EXISTS a, b", *creation("a"), *creation("b"))
-        database.run("ALTER TABLE a REPLICA IDENTITY FULL")
-        slot = Slot(f"slot_{seed}_{database.name}", "tablestore")
-        followed = Followed(PostgresStream.open(parse_address(database.url), "public", "a", slot))
-        stopping = threading.Event()
-        writers = [
-            threading.Thread(target=write, args=(database.url, seed * 10 + i, stopping)) for i in range(3)
-        ]
-        for writer in writers:
-            writer.start()
-        try:
-            while followed.images < 300:
-                followed.read_batch()
-        finally:
-            stopping.set()
-            for writer in writers:
-                writer.join()
-        while followed.read_batch():
-            pass
-        there = database.connection.execute("SELECT id, n, long FROM a").fetchall()
-        assert sorted(tuple(row.values()) for row in followed.state.values()) == sorted(there), seed
-        database.run(f"SELECT pg_drop_replication_slot('{slot.name}')")
-
-
-class Followed:
-    """The rows of a table by their key, as its stream has them."""
-
-    def __init__(self, source: PostgresStream) -> None:
-        self.source, self.offset = source, source.initial()
-        self.state: dict[int, dict[str, Any]] = {}
-        self.images = 0
-
-    def read_batch(self) -> bool:
-        """Whether there was something new."""
-        end = self.source.next(self.offset)
-        for piece in self.source.pieces(self.offset, end):
-            images, again = self.read(piece), self.read(piece)
-            assert sorted(map(str, images)) == sorted(map(str, again))
-            self.images += len(images)
-            for kind, row in images:
-                if kind in ("-U", "-D"):
-                    assert self.state.pop(row["id"]) == row
-                else:
-                    assert self.state.setdefault(row["id"], row) is row, "a key twice"
-        self.offset, before = end, self.offset
-        return end != before
-
-    def read(self, piece: Any) -> list[tuple[str, dict[str, Any]]]:
-        return [
-            (kind, row)
-            for batch, kinds in piece.read(self.source.schema.names)
-            for kind, row in zip(rowkind.texts(kinds).to_pylist(), batch.to_pylist(), strict=True)
-        ]
-
-
 REFUSED = [
     (COLUMNS, {"password": "typed"}, r"'password' is a secret: \$\{env:NAME\}, .*, not \*\*\*"),
     (COLUMNS, {"tablestore.password-file": "f", "password": "${env:X}"}, "password-file', not both"),
@@ -209,7 +146,7 @@ REFUSED = [
 """Columns and options that batch mode refuses, and what it says."""
 
 
-def test_what_does_not_fit_is_refused(database: Database, session: Session) -> None:
+def test_what_does_not_fit_is_refused(database: PostgresSource, session: Session) -> None:
     filled(database, 1)
     for place, (columns, options, says) in enumerate(REFUSED):
 
@@ -233,7 +170,7 @@ LACKS = [
 """Options, what is done in the source, and what a stream then says."""
 
 
-def test_what_a_stream_lacks_is_said_with_its_remedy(database: Database, session: Session) -> None:
+def test_what_a_stream_lacks_is_said_with_its_remedy(database: PostgresSource, session: Session) -> None:
     filled(database, 1)
     for place, (options, statement, says) in enumerate(LACKS):
         database.run(statement)
@@ -248,7 +185,7 @@ def test_what_a_stream_lacks_is_said_with_its_remedy(database: Database, session
 @pytest.mark.spark
 @pytest.mark.large
 def test_jobs_keep_tables_like_the_source_while_it_changes(
-    database: Database, session: Session, spark: Any
+    database: PostgresSource, session: Session, spark: Any
 ) -> None:
     """Rows and groups, each INSERT by a slot of its own."""
     filled(database, 500)

@@ -17,7 +17,9 @@ from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.streaming.follow import follow
 from tablestore.sql.streaming.plan import planned
-from tests.cdc.mysql.test_stream import Writers, made
+from tests.cdc.databases.sources import MariaDbSource
+from tests.cdc.databases.writers import TableWriters
+from tests.cdc.mysql.test_stream import made
 from tests.servers.mariadb import PASSWORD, MariaDb
 
 VARIABLE = "OUR_SOURCE_PASSWORD"
@@ -64,7 +66,7 @@ def changes(session: Session, sql: str) -> list[tuple[Any, ...]]:
 
 
 def test_batch_mode_gives_the_rows_of_now(mariadb: MariaDb, address: Address, session: Session) -> None:
-    made(mariadb, address, "INT", 100)
+    made(mariadb, address, 100)
     table(session, address)
     assert rows(session, "SELECT count(*), sum(v), max(s) FROM t WHERE k >= 100") == [(50, 7450, "x")]
     mariadb.run(f"DELETE FROM {address.database}.t WHERE k > 4", f"UPDATE {address.database}.t SET s = 'é'")
@@ -99,7 +101,7 @@ def test_a_table_without_columns_has_those_of_the_source(
 
 
 def test_the_rows_alone_are_a_stream_that_ends(mariadb: MariaDb, address: Address, session: Session) -> None:
-    made(mariadb, address, "INT", 10)
+    made(mariadb, address, 10)
     options = {"scan__startup__mode": "snapshot", "scan__incremental__snapshot__chunk__size": "3"}
     table(session, address, **options)
     assert sorted(changes(session, "SELECT k FROM t WHERE v > 14")) == [("+I", 16), ("+I", 18)]
@@ -118,7 +120,7 @@ def test_jobs_keep_tables_like_the_source_while_it_changes(
 ) -> None:
     """Rows, groups and what a lookup adds; a word of the password is in no file and no log."""
     caplog.set_level("DEBUG")
-    made(mariadb, address, "INT", 1_500)
+    made(mariadb, address, 1_500)
     table(session, address, scan__incremental__snapshot__chunk__size="200")
     session.sql(f"CREATE TABLE rows_now ({COLUMNS}) WITH ('bucket' = '1')")
     session.sql(
@@ -127,7 +129,9 @@ def test_jobs_keep_tables_like_the_source_while_it_changes(
     session.spark = spark
     session.settings.set("execution.runtime-mode", "streaming")
     session.settings.set("execution.checkpointing.interval", "50 ms")
-    with Writers(mariadb, address, "INT", 7, 3_000, pause_seconds=0.05) as writers:
+    with TableWriters(
+        MariaDbSource(mariadb, address, tmp_path), 7, 3_000, "t", pause_seconds=0.05
+    ) as writers:
         session.sql(
             "EXECUTE STATEMENT SET BEGIN INSERT INTO rows_now SELECT k, v, s FROM t; "
             "INSERT INTO groups SELECT k % 7, count(*), sum(v), max(v) FROM t GROUP BY k % 7; END"
@@ -185,7 +189,7 @@ def await_rows(session: Session, query: str, wanted: list[tuple[Any, ...]]) -> N
 def test_what_does_not_fit_is_refused(
     mariadb: MariaDb, address: Address, session: Session, columns: str, options: dict[str, str], says: str
 ) -> None:
-    made(mariadb, address, "INT", 1)
+    made(mariadb, address, 1)
 
     def tried() -> None:
         table(session, address, columns, **options)
@@ -199,7 +203,7 @@ def test_what_does_not_fit_is_refused(
 def test_a_password_in_a_file_and_none_at_all(
     mariadb: MariaDb, address: Address, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(mariadb, address, "INT", 1)
+    made(mariadb, address, 1)
     (tmp_path / "secret").write_text(PASSWORD + "\n")
     table(session, address, name="f", password="", tablestore__password_file=str(tmp_path / "secret"))
     table(session, address, name="e", password="")
@@ -214,7 +218,7 @@ def test_a_password_in_a_file_and_none_at_all(
 def test_changes_go_only_where_they_find_their_rows(
     mariadb: MariaDb, address: Address, session: Session
 ) -> None:
-    made(mariadb, address, "INT", 1)
+    made(mariadb, address, 1)
     table(session, address, "k INT, v BIGINT")
     session.sql("CREATE TABLE adds (k INT, v BIGINT)")
     session.sql("CREATE TABLE by_v (v BIGINT, PRIMARY KEY (v) NOT ENFORCED)")
@@ -237,7 +241,7 @@ METADATA = (
 def test_what_is_known_beside_the_row_are_columns_too(
     session: Session, address: Address, mariadb: MariaDb
 ) -> None:
-    made(mariadb, address, "INT", 3)
+    made(mariadb, address, 3)
     table(session, address, METADATA)
     found = rows(session, "SELECT src, table_name, k, CAST(at AS STRING) FROM t ORDER BY k")
     assert [row[:2] for row in found] == [(address.database, "t")] * 3
@@ -277,7 +281,7 @@ def test_columns_of_metadata_are_shown_and_taken_over(session: Session, address:
 def test_other_metadata_is_refused(
     session: Session, address: Address, mariadb: MariaDb, column: str, error: type, said: str
 ) -> None:
-    made(mariadb, address, "INT", 1)
+    made(mariadb, address, 1)
     table(session, address, f"k INT, {column}")
     with pytest.raises(error, match=said):
         session.sql("SELECT * FROM t").to_arrow()
@@ -289,7 +293,7 @@ def test_other_metadata_is_refused(
 def test_a_table_that_declares_metadata_alone_has_the_columns_of_the_source(
     session: Session, address: Address, mariadb: MariaDb
 ) -> None:
-    made(mariadb, address, "INT", 1)
+    made(mariadb, address, 1)
     table(session, address, "db STRING METADATA FROM 'database_name'")
     names = [row[0] for row in rows(session, "DESCRIBE t")]
     assert names == ["k", "v", "s", "db"]
