@@ -1,5 +1,5 @@
-"""A private PostgreSQL and TPC-H in it: nothing of it stays, nobody else gets in, and its rows are those of
-the generator; checksums of both sides name the keys that differ."""
+"""Captures of a PostgreSQL and the demo: checksums of both sides name the keys that differ, and what a
+capture left on the server is taken away."""
 
 from __future__ import annotations
 

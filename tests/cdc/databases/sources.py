@@ -46,8 +46,9 @@ class Source(ABC):
     time_type: ClassVar[str]
     """That of a time without a zone, to the microsecond."""
 
-    def __init__(self, server: PrivateDatabase, name: str, url: str, checkpoint: Path) -> None:
-        self.server, self.name, self.url, self.checkpoint = server, name, url, checkpoint
+    def __init__(self, server: PrivateDatabase, address: Address, url: str, checkpoint: Path) -> None:
+        self.server, self.address, self.url, self.checkpoint = server, address, url, checkpoint
+        self.name = address.database
 
     @property
     @abstractmethod
@@ -69,6 +70,19 @@ class Source(ABC):
     @abstractmethod
     def stream(self, table: str, **how: Any) -> Any:
         """One table as a stream, which begins with its rows."""
+
+    @abstractmethod
+    def let_stream(self, table: str) -> None:
+        """Have all that a stream needs in the log of a table."""
+
+    @abstractmethod
+    def stream_options(self, name: str) -> dict[str, str]:
+        """Options of a table of SQL, by its name, that is read as a stream."""
+
+    @property
+    @abstractmethod
+    def sql_options(self) -> dict[str, str]:
+        """Those of its tables in SQL that no other kind has."""
 
     @abstractmethod
     def chosen(self, capture: Any) -> set[str]:
@@ -146,9 +160,8 @@ class MariaDbSource(Source):
     time_type = "DATETIME(6)"
 
     def __init__(self, server: MariaDb, address: Address, checkpoint: Path) -> None:
-        super().__init__(server, address.database, f"{server.url}/{address.database}", checkpoint)
+        super().__init__(server, address, f"{server.url}/{address.database}", checkpoint)
         self.server: MariaDb = server
-        self.address = address
 
     @property
     def schema(self) -> str:
@@ -167,6 +180,16 @@ class MariaDbSource(Source):
 
     def stream(self, table: str, **how: Any) -> MysqlTable:
         return MysqlTable.open(self.address, table, **how)
+
+    def let_stream(self, table: str) -> None:
+        """It is there."""
+
+    def stream_options(self, name: str) -> dict[str, str]:
+        return {"scan__incremental__snapshot__chunk__size": "200"}
+
+    @property
+    def sql_options(self) -> dict[str, str]:
+        return {"connector": "mysql-cdc"}
 
     def chosen(self, capture: MysqlDatabase) -> set[str]:
         there = [row[0] for row in self.server.run(f"SHOW TABLES IN `{self.name}`")]
@@ -217,9 +240,9 @@ class PostgresSource(Source):
     time_type = "TIMESTAMP(6)"
 
     def __init__(self, server: Postgres, name: str, checkpoint: Path) -> None:
-        super().__init__(server, name, server.owner_url.rpartition("/")[0] + f"/{name}", checkpoint)
+        url = server.owner_url.rpartition("/")[0] + f"/{name}"
+        super().__init__(server, parse_address(url), url, checkpoint)
         self.server: Postgres = server
-        self.address = parse_address(self.url)
         self.connection = self.connect()
 
     @property
@@ -259,10 +282,20 @@ class PostgresSource(Source):
         return PostgresDatabase.open(self.address, patterns, slot, **{"chunk_rows": 100, "chunks": 3, **how})
 
     def stream(self, table: str, **how: Any) -> PostgresStream:
-        self.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
+        self.let_stream(table)
         slot = Slot(f"s{uuid.uuid4().hex[:12]}", "tablestore")
         how.pop("chunks", None), how.pop("chunk_rows", None)  # its rows are one chunk
         return PostgresStream.open(self.address, self.schema, table, slot, **how)
+
+    def let_stream(self, table: str) -> None:
+        self.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
+
+    def stream_options(self, name: str) -> dict[str, str]:
+        return {"slot__name": f"{name}_{self.name}"}
+
+    @property
+    def sql_options(self) -> dict[str, str]:
+        return {"connector": "postgres-cdc", "schema-name": self.schema, "slot.name": f"slot_{self.name}"}
 
     def chosen(self, capture: PostgresDatabase) -> set[str]:
         there = self.rows(
