@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from tablestore.cdc.opening import rules_of, source_address
-from tablestore.core.errors import NotFound, Unsupported
+from tablestore.cdc.postgres.server import Connection
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tests.cdc.databases.memory_lake import Lake
 from tests.cdc.databases.sources import PostgresSource
 
@@ -217,6 +218,20 @@ def test_the_position_moves_on_where_others_write_much(database: PostgresSource)
     end = source.next(lake.offset)
     assert end["position"] - lake.offset["position"] >= 2 << 20
     assert source.pieces(lake.offset, end) == source.events(lake.offset, end) == []
+
+
+def test_an_error_of_the_server_amid_rows_is_told(database: PostgresSource) -> None:
+    with Connection.open(database.address) as connection:
+        found: list[bytes] = []
+        with pytest.raises(InvalidRequest, match="division by zero"):
+            found.extend(connection.copied("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) i"))
+        assert connection.rows("SELECT 1") == [(1,)]
+        assert list(connection.copied("SELECT 1 WHERE false")) == []
+        assert len(list(connection.copied("SELECT generate_series(1, %s)", [70_000]))) == 70_000
+        begun = connection.copied("SELECT generate_series(1, 1000000)")
+        next(begun)
+        begun.close()
+        assert connection.rows("SELECT 2") == [(2,)]
 
 
 def test_a_server_that_was_set_back_is_an_error(database: PostgresSource) -> None:

@@ -133,7 +133,7 @@ class Source(ABC):
         """Tables with k, v and s, and so many rows of even numbers."""
         with self.connect() as connection, connection.cursor() as cursor:
             for table in tables:
-                key = self.key_types[table]
+                key = self.key_types.get(table, "INT")
                 cursor.execute(f"CREATE TABLE {table} (k {key} PRIMARY KEY, v INT, s VARCHAR(20))")
                 values = [(self.key(table, n), n, "x") for n in range(0, 2 * rows, 2)]
                 cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s, %s)", values)
