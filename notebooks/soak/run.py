@@ -147,8 +147,8 @@ class Soak:
             "a capture has not read the tables",
         )
         self._services.start(READER)
-        lags = {bank.service: partial(bank.lag, self.lake) for bank in self._banks}
-        lags |= {"tiering": self._shop_lag, "log": self._log_lag}
+        lags: dict[str, Callable[[], float]] = {"tiering": self._shop_lag, "log": self._log_lag}
+        lags |= {bank.service: partial(bank.lag, self.lake) for bank in self._banks}
         self.sampler = Sampler(self._services, self.lake, lags)
 
     def _opened(self, server: PrivateDatabase, service: str, into: str) -> CapturedBank:
