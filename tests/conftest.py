@@ -9,7 +9,9 @@ import pytest
 
 from tests import browsing
 from tests.servers import mariadb as mariadb_servers
+from tests.servers import postgres as postgres_servers
 from tests.servers.mariadb import MariaDb
+from tests.servers.postgres import Postgres
 from tests.suite import counterparts
 
 pytest_plugins = [
@@ -45,6 +47,13 @@ def rewrite(request: pytest.FixtureRequest) -> bool:
 def mariadb() -> Iterator[MariaDb]:
     """One server for all tests of a run; a test makes databases of its own in it."""
     with mariadb_servers.mariadb() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    """The same of PostgreSQL."""
+    with postgres_servers.postgres() as server:
         yield server
 
 

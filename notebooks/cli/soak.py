@@ -57,13 +57,13 @@ def _soak(options: argparse.Namespace, plan: SoakPlan, screen: Console) -> int:
     with tempfile.TemporaryDirectory(prefix="workbench-soak-lake-") as folder:
         tell(f"servers begin; --seed {plan.seed}")
         with Soak(plan, Path(folder), tell) as soak:
-            tell(f"MariaDB, {soak.cluster}, a table with a log: all is read, the faults begin")
+            tell(f"{soak.sources}, a table with a log: all is read, the faults begin")
             soak.run()
             tell("the sources end; comparing")
             soak.finish()
-            figures, outcome, cluster = soak.sampler.figures, soak.outcome, soak.cluster
+            figures, outcome, sources = soak.sampler.figures, soak.outcome, soak.sources
     verdicts = figures.verdicts()
-    title = f"soak of {plan.seconds:,.0f} s, {plan.rate:g} rows/s, seed {plan.seed}: MariaDB, {cluster}, log"
+    title = f"soak of {plan.seconds:,.0f} s, {plan.rate:g} rows/s, seed {plan.seed}: {sources}, log"
     options.to.write_text(as_page(title, outcome, figures, verdicts), encoding="utf-8")
     print(as_text(title, outcome, verdicts))
     print(f"page: {options.to}")

@@ -3,10 +3,11 @@
     PROGRAM soak --minutes 20
     PROGRAM soak --hours 24 --rate 500 --to soak.html
 
-A private MariaDB is captured, a Fluss tiered (where its jars are; else this engine's own coordinator), a
-table with a log written. Maintenance and a reader work beside. --seed says which of them is killed or frozen
-when. At the end each source is compared with the lake, row by row. The page shows memory, open files, files
-and freshness over time, and says of each whether it is flat or grows. All is removed, but the page.
+A private MariaDB is captured, a PostgreSQL too where there is one. A Fluss is tiered (where its jars are;
+else this engine's own coordinator), a table with a log written. Maintenance and a reader work beside. --seed
+says which of them is killed or frozen when. At the end each source is compared with the lake, row by row. The
+page shows memory, open files, files and freshness over time, and says of each whether it is flat or grows.
+All is removed, but the page.
 
 Exit codes: 0 equal and flat, 1 something differs, 2 refused, 5 equal, but something grows, 130 stopped.
 """

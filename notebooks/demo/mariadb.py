@@ -13,20 +13,18 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from notebooks.demo.ports import free_port, listens
-from notebooks.demo.private_servers import PrivateServers
+from notebooks.demo.private_database import HOST, READER, PrivateDatabase, give_to_nobody
 from tablestore.core.errors import Unavailable, Unsupported
 from tablestore.core.extras import required
 
 DURABLE = ("sync-binlog=1", "innodb-flush-log-at-trx-commit=1")  # where the binlog is ahead of the tables
 FAST = ("sync-binlog=0", "innodb-flush-log-at-trx-commit=2")
-READER = "reader"
 RIGHTS = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT, BINLOG MONITOR"
 """What change capture needs."""
-_OWNER, _HOST = "owner", "127.0.0.1"
+_OWNER = "owner"
 _PROGRAMS = ("mariadbd", "mariadb-install-db")
 _REMEDY = (
     "on Debian and Ubuntu: apt-get install --no-install-recommends mariadb-server-core mariadb-client-core;"
@@ -47,7 +45,7 @@ character-set-server=utf8mb4
 max-allowed-packet=1G
 performance-schema=OFF
 """
-_SERVER, _START_SECONDS = "mariadbd", 120
+_START_SECONDS = 120
 
 
 def missing() -> str:
@@ -56,15 +54,14 @@ def missing() -> str:
     return f"{' and '.join(absent)} not found; {_REMEDY}" if absent else ""
 
 
-class MariaDb(PrivateServers):
-    """A private server, running when made; `stop`, `kill` and `start` it as often as you like, `close` (or
-    the end of its `with` block) removes it with all it holds. Not thread-safe; its connections are yours.
+class MariaDb(PrivateDatabase):
+    """A private MariaDB.
 
     `settings` are lines of its option file; `password` is that of the user who captures, by default a random
     one. Raises Unsupported, with what to install, where there is no MariaDB on the machine.
     """
 
-    stop_seconds = 60.0
+    program, title, scheme = "mariadbd", "MariaDB", "mysql"
 
     def __init__(
         self, settings: Sequence[str] = DURABLE, *, memory: str = "64M", password: str | None = None
@@ -82,35 +79,12 @@ class MariaDb(PrivateServers):
             self.close()
             raise
 
-    @property
-    def url(self) -> str:
-        """Address of the user who may read everything and follow the binlog, and nothing else."""
-        return f"mysql://{READER}@{_HOST}:{self.port}"
-
-    @property
-    def password_file(self) -> Path:
-        """The file that holds the password of that user."""
-        return self.folder / "password"
-
-    @property
-    def process(self) -> subprocess.Popen[bytes]:
-        """The server that runs."""
-        return self._processes[_SERVER]
-
     def start(self) -> None:
         """Start it where it was stopped or killed; returns when it answers."""
         command = ["mariadbd", f"--defaults-file={self.folder / 'my.cnf'}", *_user()]
-        self._launch(_SERVER, command, self._environment)
+        self._launch(self.program, command, self._environment)
         answers = partial(listens, self.port)
-        self._await(_SERVER, answers, seconds=_START_SECONDS, name="MariaDB", pause=0.02)
-
-    def stop(self) -> None:
-        """An orderly end."""
-        self._stop(_SERVER)
-
-    def kill(self) -> None:
-        """The end by SIGKILL."""
-        self._kill(_SERVER)
+        self._await(self.program, answers, seconds=_START_SECONDS, name=self.title, pause=0.02)
 
     def output(self, server: str) -> str:
         """What it wrote to its log of errors."""
@@ -119,7 +93,7 @@ class MariaDb(PrivateServers):
     def connect(self, **options: Any) -> Any:
         """A connection of the owner, by PyMySQL; `options` are those of its `connect`."""
         pymysql = required("pymysql", by="a private MariaDB")
-        account = {"user": _OWNER, "password": self._owner_password, "host": _HOST, "port": self.port}
+        account = {"user": _OWNER, "password": self._owner_password, "host": HOST, "port": self.port}
         return pymysql.connect(
             **{**account, "charset": "utf8mb4", "autocommit": True, "local_infile": True, **options}
         )
@@ -133,10 +107,8 @@ class MariaDb(PrivateServers):
             return rows
 
     def _make_data(self, password: str) -> None:
-        if os.geteuid() == 0:
-            shutil.chown(self.folder, "nobody")
-        self.password_file.touch(mode=0o600)
-        self.password_file.write_text(password)
+        give_to_nobody(self.folder)
+        self._write_secret(self.password_file.name, password)
         users = self.folder / "users.sql"
         everything = f"GRANT ALL ON *.* TO {_user_of(_OWNER, self._owner_password)} WITH GRANT OPTION;\n"
         reading = f"GRANT {RIGHTS} ON *.* TO {_user_of(READER, password)};\n"
@@ -173,4 +145,4 @@ def _user() -> list[str]:
 def _user_of(name: str, password: str) -> str:
     """A user from this machine, with the hash of a password (mysql_native_password)."""
     twice = hashlib.sha1(hashlib.sha1(password.encode()).digest()).hexdigest().upper()
-    return f"'{name}'@'{_HOST}' IDENTIFIED BY PASSWORD '*{twice}'"
+    return f"'{name}'@'{HOST}' IDENTIFIED BY PASSWORD '*{twice}'"

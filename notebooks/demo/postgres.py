@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from notebooks.demo.ports import free_port, listens
-from notebooks.demo.private_servers import PrivateServers
+from notebooks.demo.private_database import HOST, READER, PrivateDatabase, give_to_nobody
 from tablestore.core.errors import Unavailable, Unsupported
 from tablestore.core.extras import required
 
 FAST = ("fsync=off",)
-READER, OWNER = "reader", "postgres"
-_HOST, _SERVER, _START_SECONDS = "127.0.0.1", "postgres", 120
+OWNER = "postgres"
+_START_SECONDS = 120
 _SETTINGS = {
-    "listen_addresses": _HOST,
+    "listen_addresses": HOST,
     "unix_socket_directories": "",  # its path is limited to 107 characters
     "wal_level": "logical",
     "max_replication_slots": "40",
@@ -47,15 +47,14 @@ def missing() -> str:
     return ""
 
 
-class Postgres(PrivateServers):
-    """A private server, running when made; `stop`, `kill` and `start` it as often as you like, `close` (or
-    the end of its `with` block) removes it with all it holds. Not thread-safe; its connections are yours.
+class Postgres(PrivateDatabase):
+    """A private PostgreSQL.
 
     `settings` are lines of its configuration. With `trusting` everybody on this machine may be its owner,
     without a password. Raises Unsupported, with what to install, where there is none on the machine.
     """
 
-    stop_seconds = 60.0
+    program, title, scheme = "postgres", "PostgreSQL", "postgresql"
 
     def __init__(self, settings: Sequence[str] = (), *, memory: str = "64MB", trusting: bool = False) -> None:
         if absent := missing():
@@ -76,34 +75,18 @@ class Postgres(PrivateServers):
     @property
     def owner_url(self) -> str:
         """Address of the user who may do everything, and database `postgres`."""
-        return f"postgresql://{OWNER}@{_HOST}:{self.port}/postgres"
-
-    @property
-    def url(self) -> str:
-        """Address of the user who may read everything and follow the log, and nothing else; a database is
-        to be added to it."""
-        return f"postgresql://{READER}@{_HOST}:{self.port}"
-
-    @property
-    def password_file(self) -> Path:
-        """The file that holds the password of that user."""
-        return self.folder / "password"
-
-    @property
-    def process(self) -> subprocess.Popen[bytes]:
-        """The server that runs."""
-        return self._processes[_SERVER]
+        return f"postgresql://{OWNER}@{HOST}:{self.port}/postgres"
 
     def start(self) -> None:
         """Start it where it was stopped or killed; returns when it answers."""
         command = [*_other_user(), f"{self._programs}/postgres", "-D", str(self.folder / "data")]
-        self._launch(_SERVER, command, folder=self.folder)
-        self._await(_SERVER, self._answers, seconds=_START_SECONDS, name="PostgreSQL", pause=0.02)
+        self._launch(self.program, command, folder=self.folder)
+        self._await(self.program, self._answers, seconds=_START_SECONDS, name=self.title, pause=0.02)
 
     def stop(self) -> None:
         """An end with all that is written on disk, and without waiting for clients."""
         self.process.send_signal(signal.SIGINT)
-        self._stop(_SERVER)
+        self._stop(self.program)
 
     def kill(self) -> None:
         """The end by SIGKILL, for it and all of its processes."""
@@ -112,11 +95,11 @@ class Postgres(PrivateServers):
         for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
-        self._kill(_SERVER)
+        self._kill(self.program)
 
     def close(self) -> None:
         """End it and remove its directory."""
-        if _SERVER in self._processes:
+        if self.program in self._processes:
             self.process.send_signal(signal.SIGQUIT)  # at once: it lets go of the memory of its processes
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(self.stop_seconds)
@@ -126,7 +109,7 @@ class Postgres(PrivateServers):
         """A connection of the owner, by psycopg, each statement its own transaction unless it says
         otherwise."""
         psycopg = required("psycopg", by="a private PostgreSQL")
-        account = {"user": OWNER, "password": self._password or None, "host": _HOST, "port": self.port}
+        account = {"user": OWNER, "password": self._password or None, "host": HOST, "port": self.port}
         return psycopg.connect(**account, dbname=database, autocommit=True)
 
     def publish(self, database: str) -> None:
@@ -148,17 +131,13 @@ class Postgres(PrivateServers):
                 connection.execute(statement)
 
     def _make_data(self, settings: Sequence[str]) -> None:
-        if os.geteuid() == 0:
-            shutil.chown(self.folder, "nobody")
+        give_to_nobody(self.folder)
         command = [*_other_user(), f"{self._programs}/initdb", "-D", str(self.folder / "data"), "-U", OWNER]
         command += ["-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
         command += ["-A", "scram-sha-256" if self._password else "trust"]
         if self._password:
-            secret = self.folder / "owner"
-            secret.touch(mode=0o600)
-            secret.write_text(self._password)
-            if os.geteuid() == 0:
-                shutil.chown(secret, "nobody")
+            secret = self._write_secret("owner", self._password)
+            give_to_nobody(secret)
             command.append(f"--pwfile={secret}")
         done = subprocess.run(command, capture_output=True, cwd=self.folder)
         (self.folder / "owner").unlink(missing_ok=True)
@@ -172,8 +151,7 @@ class Postgres(PrivateServers):
 
     def _add_reader(self) -> None:
         password = secrets.token_urlsafe(24)
-        self.password_file.touch(mode=0o600)
-        self.password_file.write_text(password)
+        self._write_secret(self.password_file.name, password)
         self.run(
             f"CREATE ROLE {READER} LOGIN REPLICATION PASSWORD '{password}'",
             f"GRANT pg_read_all_data, pg_read_all_stats TO {READER}",
@@ -181,7 +159,7 @@ class Postgres(PrivateServers):
 
     def _answers(self) -> bool:
         """Whether connections are taken: the port is open before that."""
-        command = [f"{self._programs}/pg_isready", "-q", "-h", _HOST, "-p", str(self.port)]
+        command = [f"{self._programs}/pg_isready", "-q", "-h", HOST, "-p", str(self.port)]
         return listens(self.port) and subprocess.run(command, check=False).returncode == 0
 
 

@@ -5,6 +5,9 @@ about.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -14,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from notebooks.demo.guard import Guard
+from notebooks.demo.resources import tree
 from tablestore.core.errors import Unavailable
 
 _SHOWN = 1500  # characters of what a server that does not start has said
@@ -52,6 +56,12 @@ class PrivateServers:
     def signal(self, server: str, number: int) -> None:
         """Send a signal to a server that runs."""
         self._processes[server].send_signal(number)
+
+    def freeze(self, server: str, *, on: bool) -> None:
+        """Stop a server and its children as a machine without a free processor does, or let them go on."""
+        for process in sorted(tree(self._processes[server].pid)):
+            with contextlib.suppress(ProcessLookupError):  # ended meanwhile
+                os.kill(process, signal.SIGSTOP if on else signal.SIGCONT)
 
     def _launch(
         self,

@@ -25,7 +25,7 @@ import tablestore as ts
 from notebooks.soak.database import ACCOUNTS, CENTS
 from tablestore.cli.exit_codes import ExitCode
 
-EVENTS, ACCOUNTS_TABLE = "logs.events", "ods.accounts"
+EVENTS = "logs.events"
 KEYS = 2_000
 WRITTEN, READ = "written", "read.jsonl"
 _WRITE_EVERY, _READ_EVERY = 0.5, 0.5
@@ -76,12 +76,12 @@ def event_problem(rows: pa.Table) -> str:
     return "" if notes.equals(rows["note"]) else f"{EVENTS}: the notes of some rows are others'"
 
 
-def account_problem(rows: pa.Table) -> str:
-    """What is wrong with the accounts."""
+def account_problem(name: str, rows: pa.Table) -> str:
+    """What is wrong with the accounts, a table of this name."""
     total = pc.sum(rows["cents"]).as_py()
     if rows.num_rows == ACCOUNTS and total == ACCOUNTS * CENTS:
         return ""
-    return f"{ACCOUNTS_TABLE}: {rows.num_rows} accounts with {total} cents, {ACCOUNTS * CENTS} expected"
+    return f"{name}: {rows.num_rows} accounts with {total} cents, {ACCOUNTS * CENTS} expected"
 
 
 def write(warehouse: str, folder: Path, rows: int, turns: Iterator[None]) -> None:
@@ -99,10 +99,13 @@ def write(warehouse: str, folder: Path, rows: int, turns: Iterator[None]) -> Non
 def read(warehouse: str, folder: Path, turns: Iterator[None]) -> None:
     """Read the tables, merged and with the log, and write down how long it took and what was wrong."""
     lake = ts.connect(warehouse)
+    accounts = [name for name in lake.tables() if name.endswith(".accounts")]
     with (folder / READ).open("a") as out:
         for _ in turns:
-            began = time.perf_counter()
-            wrong = account_problem(lake.table(ACCOUNTS_TABLE).scan(columns=["id", "cents"]).to_arrow())
+            began, wrong = time.perf_counter(), ""
+            for name in accounts:
+                rows = lake.table(name).scan(columns=["id", "cents"]).to_arrow()
+                wrong = wrong or account_problem(name, rows)
             for log in (False, True):
                 wrong = wrong or event_problem(lake.table(EVENTS).scan(log=log).to_arrow())
             line = {"seconds": time.perf_counter() - began, "wrong": wrong}

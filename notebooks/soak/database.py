@@ -1,4 +1,4 @@
-"""A bank in a private MariaDB that never rests: transfers, orders that come and go, a beat each time.
+"""A bank in a private database that never rests: transfers, orders that come and go, a beat each time.
 
 The sum over `accounts` is the same after every transaction, so each snapshot of a lake that holds whole
 transactions has it, too. `orders` keeps about `KEPT` rows however long it goes on.
@@ -13,18 +13,21 @@ from collections import deque
 from decimal import Decimal
 from typing import Any
 
-from notebooks.demo.mariadb import MariaDb
+from notebooks.demo.postgres import Postgres
+from notebooks.demo.private_database import PrivateDatabase
 from tablestore.core.extras import required
 
 DATABASE, ACCOUNTS, CENTS, KEPT = "bank", 500, 100_000, 5_000
 TABLES = ("accounts", "beat", "orders")
 _DEFINITIONS = (
-    f"CREATE DATABASE {DATABASE}",
-    f"CREATE TABLE {DATABASE}.accounts (id INT PRIMARY KEY, cents BIGINT NOT NULL, note VARCHAR(40))",
-    f"CREATE TABLE {DATABASE}.beat (id INT PRIMARY KEY, n BIGINT NOT NULL)",
-    f"CREATE TABLE {DATABASE}.orders (id BIGINT PRIMARY KEY, account INT, amount DECIMAL(12,2), "
-    "note VARCHAR(60), changed DATETIME(6))",
+    "CREATE TABLE accounts (id INT PRIMARY KEY, cents BIGINT NOT NULL, note VARCHAR(40))",
+    "CREATE TABLE beat (id INT PRIMARY KEY, n BIGINT NOT NULL)",
+    "CREATE TABLE orders (id BIGINT PRIMARY KEY, account INT, amount DECIMAL(12,2), "
+    "note VARCHAR(60), changed {time}(6))",
+    f"INSERT INTO accounts VALUES {','.join(f'({n}, {CENTS}, NULL)' for n in range(ACCOUNTS))}",
+    "INSERT INTO beat VALUES (1, 0)",
 )
+_NOW = "CURRENT_TIMESTAMP(6)"
 _EVERY = 0.25
 _AGAIN_SECONDS = 0.5
 _MOST_MARKS = 100_000
@@ -55,18 +58,18 @@ class Bank:
     """Writes `rate` rows a second in transactions, in a thread from `open` to `shut`. Where the server is
     away it comes back to it, and goes on from what the server has."""
 
-    def __init__(self, server: MariaDb, seed: int, *, rate: float) -> None:
+    def __init__(self, server: PrivateDatabase, seed: int, *, rate: float) -> None:
         self._server, self._draw = server, random.Random(seed)
         self._rows = max(round(rate * _EVERY), 4)
         self.progress, self.reconnects = Progress(), 0
         self._shut, self._error = threading.Event(), list[BaseException]()
         self._thread = threading.Thread(target=self._work, name="bank", daemon=True)
-        accounts = ",".join(f"({n}, {CENTS}, NULL)" for n in range(ACCOUNTS))
-        server.run(
-            *_DEFINITIONS,
-            f"INSERT INTO {DATABASE}.accounts VALUES {accounts}",
-            f"INSERT INTO {DATABASE}.beat VALUES (1, 0)",
-        )
+        in_postgres = isinstance(server, Postgres)
+        self._driver = required("psycopg" if in_postgres else "pymysql", by="a soak")
+        server.run(f"CREATE DATABASE {DATABASE}")
+        with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+            for definition in _DEFINITIONS:
+                cursor.execute(definition.format(time="TIMESTAMP" if in_postgres else "DATETIME"))
 
     def open(self) -> None:
         """Begin to write."""
@@ -81,12 +84,11 @@ class Bank:
             raise error
 
     def _work(self) -> None:
-        errors = required("pymysql", by="a soak").err
-        away = (errors.OperationalError, errors.InterfaceError, OSError)
+        away = (self._driver.OperationalError, self._driver.InterfaceError, OSError)
         try:
             while not self._shut.is_set():
                 try:
-                    with self._server.connect(database=DATABASE, autocommit=False) as connection:
+                    with self._server.connect(database=DATABASE) as connection:
                         self._follow(connection)
                 except away:
                     self.reconnects += 1  # killed or frozen: what it has is asked when it is back
@@ -101,22 +103,23 @@ class Bank:
             order = _number(cursor, "SELECT COALESCE(MAX(id), -1) FROM orders") + 1
             self.progress.note(beat)
             while not self._shut.wait(_EVERY):
+                cursor.execute("BEGIN")
                 beat, order = beat + 1, self._transaction(cursor, order, beat + 1)
-                connection.commit()
+                cursor.execute("COMMIT")
                 self.progress.note(beat)
 
     def _transaction(self, cursor: Any, first: int, beat: int) -> int:
         """Half of the rows are new orders, as many go; a quarter changes, a quarter are transfers."""
         draw, new = self._draw, max(self._rows // 2, 1)
         rows = [(n, draw.randrange(ACCOUNTS), _amount(draw), _note(draw)) for n in range(first, first + new)]
-        cursor.executemany("INSERT INTO orders VALUES (%s, %s, %s, %s, NOW(6))", rows)
+        cursor.executemany(f"INSERT INTO orders VALUES (%s, %s, %s, %s, {_NOW})", rows)
         cursor.execute("DELETE FROM orders WHERE id < %s", (first + new - KEPT,))
         changed = [
             (_amount(draw), _note(draw), draw.randrange(max(first + new - KEPT, 0), first + new))
             for _ in range(max(self._rows // 4, 1))
         ]
         for row in changed:
-            cursor.execute("UPDATE orders SET amount = %s, note = %s, changed = NOW(6) WHERE id = %s", row)
+            cursor.execute(f"UPDATE orders SET amount = %s, note = %s, changed = {_NOW} WHERE id = %s", row)
         for _ in range(max(self._rows // 8, 1)):
             giver, taker = draw.sample(range(ACCOUNTS), 2)
             cents = draw.randrange(1, 1_000)

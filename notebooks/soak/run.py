@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 import tablestore as ts
+from notebooks.demo import postgres
 from notebooks.demo.mariadb import MariaDb
+from notebooks.demo.postgres import Postgres
+from notebooks.demo.private_database import PrivateDatabase
 from notebooks.demo.shop_stream import CUSTOMERS, ORDERS, PEOPLE, Shop, streams
-from notebooks.demo.source_checksums import compare
+from notebooks.demo.source_checksums import TableComparison, compare, compare_postgres
 from notebooks.soak import beside
 from notebooks.soak.database import DATABASE, TABLES, Bank, Progress
 from notebooks.soak.figures import Sampler, readings, stored_rows
@@ -22,9 +26,10 @@ from notebooks.soak.schedule import FREEZE, Fault, faults
 from notebooks.soak.services import Services
 from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.postgres.server import parse_address
 from tablestore.cli.exit_codes import ExitCode
 
-CDC, TIER, MAINTAIN, READER, WRITER, SERVER = "cdc", "tier", "maintain", "reader", "log writer", "MariaDB"
+TIER, MAINTAIN, READER, WRITER = "tier", "maintain", "reader", "log writer"
 _CLI = "tablestore.cli"
 _LOOK_SECONDS, _SHOP_EVERY, _MOST_LOOKS = 1.0, 0.5, 2_000
 _SETTLE_SECONDS, _BEGIN_SECONDS = 600.0, 300.0
@@ -53,13 +58,56 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class CapturedBank:
+    """A bank, and the capture of its database: the service of that name writes into database `into`."""
+
+    server: PrivateDatabase
+    bank: Bank
+    service: str
+    into: str
+    checkpoint: str
+
+    @classmethod
+    def open(
+        cls, server: PrivateDatabase, service: str, into: str, plan: SoakPlan, folder: Path
+    ) -> CapturedBank:
+        """The bank of a server, which nobody writes yet."""
+        bank = Bank(server, plan.seed, rate=plan.rate)
+        if isinstance(server, Postgres):
+            server.publish(DATABASE)
+        return cls(server, bank, service, into, str(folder / f"checkpoint-{service}"))
+
+    @property
+    def source(self) -> list[str]:
+        """Where it is, as options of the capture."""
+        return [f"{self.server.url}/{DATABASE}", "--password-file", str(self.server.password_file)]
+
+    def lag(self, lake: ts.Lake) -> float:
+        """Seconds that the lake is late."""
+        beats = lake.table(f"{self.into}.beat").scan(columns=["n"]).to_arrow()["n"].to_pylist()
+        return self.bank.progress.lag(max(beats, default=-1))
+
+    def is_loaded(self) -> bool:
+        """Whether all of the first reading, and what changed meanwhile, is in the lake."""
+        newest = CaptureJournal(self.checkpoint).reports(1)
+        return bool(newest) and not newest[-1].snapshotting and not newest[-1].chunks
+
+    def compare(self, name: str, lake: ts.Lake) -> TableComparison:
+        """A table on both sides."""
+        url, _, secret = self.source
+        target = lake.table(f"{self.into}.{name}")
+        if isinstance(self.server, Postgres):
+            return compare_postgres(parse_address(url, password_file=secret), "public", name, target)
+        return compare(Address.parse(url, password_file=secret), name, target)
+
+
 class Soak:
     """Everything that runs, in a `with` block at whose end it is gone."""
 
     def __init__(self, plan: SoakPlan, folder: Path, tell: Tell) -> None:
         self.plan, self._folder, self._tell = plan, folder, tell
         self.outcome, self._stack = Outcome(), ExitStack()
-        self._checkpoint = str(folder / "checkpoint")
         self._written, self._sold = Progress(), Progress()
 
     def __enter__(self) -> Soak:
@@ -75,35 +123,55 @@ class Soak:
 
     def _begin(self) -> None:
         """Servers and sources, then the services, then the reader once all rows are there."""
-        self._server = self._stack.enter_context(MariaDb())
+        self._banks = [self._opened(MariaDb(), "cdc", "ods")]
+        if not postgres.missing():
+            self._banks.append(self._opened(Postgres(), "postgres-cdc", "postgres"))
         source, self.cluster = streams(self.plan.cluster, self._folder / "cluster")
         self._stack.callback(source.close)
         warehouse = str(self._folder / "lake")
         self.lake = ts.connect(warehouse)
         beside.create_events(self.lake)
-        self._bank = Bank(self._server, self.plan.seed, rate=self.plan.rate)
         self._shop = Shop(source, rows=max(round(self.plan.rate * _SHOP_EVERY), 1), every=_SHOP_EVERY)
         self._services = self._stack.enter_context(Services(trusted=source.address.rpartition("@")[2]))
         self._add_services(warehouse, source.address)
-        self._bank.open()
         self._shop.open()
         self._stack.callback(self._shop.shut)
-        self._stack.callback(self._bank.shut)
-        for name in (CDC, TIER, MAINTAIN, WRITER):
+        for bank in self._banks:
+            bank.bank.open()
+            self._stack.callback(bank.bank.shut)
+        for name in (*self._captures, TIER, MAINTAIN, WRITER):
             self._services.start(name)
-        self._until(self._is_loaded, _BEGIN_SECONDS, "the capture has not read the tables")
+        self._until(
+            lambda: all(bank.is_loaded() for bank in self._banks),
+            _BEGIN_SECONDS,
+            "a capture has not read the tables",
+        )
         self._services.start(READER)
-        lags = {"capture": self._bank_lag, "tiering": self._shop_lag, "log": self._log_lag}
+        lags: dict[str, Callable[[], float]] = {"tiering": self._shop_lag, "log": self._log_lag}
+        lags |= {bank.service: partial(bank.lag, self.lake) for bank in self._banks}
         self.sampler = Sampler(self._services, self.lake, lags)
+
+    def _opened(self, server: PrivateDatabase, service: str, into: str) -> CapturedBank:
+        self._stack.enter_context(server)
+        return CapturedBank.open(server, service, into, self.plan, self._folder)
+
+    @property
+    def sources(self) -> str:
+        """What is captured and tiered, in words."""
+        return ", ".join([*(bank.server.title for bank in self._banks), self.cluster])
+
+    @property
+    def _captures(self) -> list[str]:
+        return [bank.service for bank in self._banks]
 
     def _add_services(self, warehouse: str, address: str) -> None:
         options = [f"--table-option={key}={str(value).lower()}" for key, value in beside.BOUNDED.items()]
-        source = [f"{self._server.url}/{DATABASE}", "--password-file", str(self._server.password_file)]
         how = ["--warehouse", warehouse, *options]
         local = ["--engine", "local", "--cores", "1", "--table-option=bucket=2"]
         add = self._services.add
-        local += ["--checkpoint", self._checkpoint]
-        add(CDC, _CLI, "cdc", "--from", *source, "--into", "ods", *local, *how)
+        for bank in self._banks:
+            into = ["--into", bank.into, "--checkpoint", bank.checkpoint]
+            add(bank.service, _CLI, "cdc", "--from", *bank.source, *into, *local, *how)
         add(TIER, _CLI, "tier", "--from", f"fluss://{address}", "--tables", "shop.*", *how)
         add(MAINTAIN, _CLI, "maintain", "--warehouse", warehouse, "--runs", "4", "--poll", "1 s")
         place, rows = str(self._services.folder), max(round(self.plan.rate * 0.5), 1)
@@ -111,15 +179,6 @@ class Soak:
         add(READER, "notebooks.soak.beside", "read", warehouse, place, metrics=False)
 
     # ---- how far the lake is
-
-    def _is_loaded(self) -> bool:
-        """Whether all of the first reading, and what changed meanwhile, is in the lake."""
-        newest = CaptureJournal(self._checkpoint).reports(1)
-        return bool(newest) and not newest[-1].snapshotting and not newest[-1].chunks
-
-    def _bank_lag(self) -> float:
-        beats = self.lake.table("ods.beat").scan(columns=["n"]).to_arrow()["n"].to_pylist()
-        return self._bank.progress.lag(max(beats, default=-1))
 
     def _shop_lag(self) -> float:
         self._note_written()
@@ -141,7 +200,7 @@ class Soak:
     def run(self) -> None:
         """Keep it going for the time of the plan, with the faults of its seed."""
         began, every = time.monotonic(), max(_LOOK_SECONDS, self.plan.seconds / _MOST_LOOKS)
-        targets = (CDC, TIER, MAINTAIN, READER, WRITER, SERVER)
+        targets = (*self._captures, TIER, MAINTAIN, READER, WRITER, *self._servers)
         steps = _steps(faults(self.plan.seed, self.plan.seconds, targets))
         look = began
         while (now := time.monotonic()) < began + self.plan.seconds or steps:
@@ -161,15 +220,19 @@ class Soak:
         if begins:
             self._tell(str(fault))
             self.outcome.faults.append(fault)
-        if fault.target == SERVER:
+        if (server := self._servers.get(fault.target)) is not None:
             if fault.kind == FREEZE:
-                self._server.signal("mariadbd", signal.SIGSTOP if begins else signal.SIGCONT)
+                server.freeze(server.program, on=begins)
             else:
-                (self._server.kill if begins else self._server.start)()
+                (server.kill if begins else server.start)()
         elif fault.kind == FREEZE:
             self._services.freeze(fault.target, on=begins)
         else:
             (self._services.kill if begins else self._services.start)(fault.target)
+
+    @property
+    def _servers(self) -> dict[str, PrivateDatabase]:
+        return {bank.server.title: bank.server for bank in self._banks}
 
     def _restart_ended(self) -> None:
         """Start again what has ended by itself, as a supervisor does, and note it."""
@@ -194,7 +257,8 @@ class Soak:
 
     def finish(self) -> None:
         """End the sources, let the services come to an end, stop them, compare everything."""
-        self._bank.shut()
+        for bank in self._banks:
+            bank.bank.shut()
         sold = self._shop.shut()
         self._stop(WRITER)
         wrong = self.outcome.problems
@@ -204,10 +268,10 @@ class Soak:
             wrong.append(str(e))
         wrong += [
             f"{name} is not well at the end: {self._services.illness(name)}"
-            for name in (CDC, TIER, MAINTAIN)
+            for name in (*self._captures, TIER, MAINTAIN)
             if self._services.illness(name)
         ]
-        for name in (READER, CDC, TIER, MAINTAIN):
+        for name in (READER, *self._captures, TIER, MAINTAIN):
             self._stop(name)
         wrong += self._open_differences(sold, compared=self.outcome.compared)
         wrong += self._log_differences()
@@ -230,15 +294,12 @@ class Soak:
     def _open_differences(self, sold: int, *, compared: list[str] | None = None) -> list[str]:
         """What differs between a source and the lake, row by row; `compared` gets a line of each that is
         equal. The costly comparisons come once the cheap one says that all is there."""
-        if compared is None and (self._bank_lag() or self._shop_lag()):
+        if compared is None and (self._shop_lag() or any(bank.lag(self.lake) for bank in self._banks)):
             return ["the lake is behind"]
-        address = Address.parse(
-            f"{self._server.url}/{DATABASE}", password_file=str(self._server.password_file)
-        )
         wrong: list[str] = []
         lines = []
-        for name in TABLES:
-            comparison = compare(address, name, self.lake.table(f"ods.{name}"))
+        for bank, name in product(self._banks, TABLES):
+            comparison = bank.compare(name, self.lake)
             wrong += comparison.differences
             lines.append(f"{comparison.source} = {comparison.target}: {comparison.rows:,} rows")
         wrong += shop_differences(self.lake, sold)

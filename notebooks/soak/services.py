@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import urllib.error
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from notebooks.cli.places import ROOT
 from notebooks.demo.ports import free_port
 from notebooks.demo.private_servers import PrivateServers
-from notebooks.demo.resources import tree, tree_bytes, tree_handles
+from notebooks.demo.resources import tree_bytes, tree_handles
 
 _STOP_SECONDS = 300.0
 _HEALTH_SECONDS = 5.0
@@ -54,14 +53,6 @@ class Services(PrivateServers):
     def kill(self, name: str) -> None:
         """End it by SIGKILL."""
         self._kill(name)
-
-    def freeze(self, name: str, *, on: bool) -> None:
-        """Stop it and its children as a machine without a free processor does, or let them go on."""
-        for process in sorted(tree(self._processes[name].pid)):
-            try:
-                os.kill(process, signal.SIGSTOP if on else signal.SIGCONT)
-            except ProcessLookupError:  # ended meanwhile
-                continue
 
     def stop(self, name: str) -> int | str:
         """Ask it to end; its exit code, or words where it does not end."""

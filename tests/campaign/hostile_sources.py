@@ -17,7 +17,8 @@ from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import NotFound, TablestoreError
 from tests.campaign.outcome import Outcome
-from tests.cdc.mysql.memory_lake import Lake, Source
+from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.sources import MariaDbSource
 from tests.servers import mariadb
 from tests.suite import counterparts
 
@@ -27,7 +28,7 @@ TURNS = 14
 """Of a life."""
 
 
-def see_definitions(source: Source) -> None:
+def see_definitions(source: MariaDbSource) -> None:
     """Let the reader see what triggers and views do, as `./workbench cdc --plan` asks for."""
     source.run("GRANT TRIGGER, SHOW VIEW ON *.* TO reader@'127.0.0.1'", "CREATE OR REPLACE DATABASE o")
 
@@ -35,7 +36,7 @@ def see_definitions(source: Source) -> None:
 class HostileLife:
     """A source, the lake that captures it, and what a seed does to both."""
 
-    def __init__(self, source: Source, seed: int) -> None:
+    def __init__(self, source: MariaDbSource, seed: int) -> None:
         self.r, self.source, self.done = random.Random(seed), source, list[str]()
         self.how: dict[str, Any] = {"chunk_rows": self.r.choice([10, 50]), "chunks": self.r.choice([1, 3])}
         source.run(f"DROP DATABASE {source.name}", f"CREATE DATABASE {source.name}")
@@ -64,7 +65,7 @@ class HostileLife:
 
     def settle(self) -> None:
         self.lake.catch_up()
-        self.lake.equals(self.source.server, self.source.name)
+        self.lake.equals(self.source)
 
     def run(self, *statements: str) -> None:
         """Statements one by one; one that the server does not like is passed over."""
@@ -157,7 +158,7 @@ class HostileLife:
         self.lake.source = self.opened(again=self.r.choice(["", "", "a"]))
 
 
-def live(source: Source, seed: int) -> Counter[str]:
+def live(source: MariaDbSource, seed: int) -> Counter[str]:
     """A life of `TURNS` turns; what was done, by its first word. Raises what broke, with the statements."""
     life = HostileLife(source, seed)
     try:
@@ -178,7 +179,7 @@ def run(seed: int, folder: Path) -> Outcome:
     with mariadb.mariadb() as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv(PASSWORD_VARIABLE, mariadb.PASSWORD)
         server.run(f"CREATE DATABASE {DATABASE}")
-        source = Source(server, Address.parse(f"{server.url}/{DATABASE}"), folder)
+        source = MariaDbSource(server, Address.parse(f"{server.url}/{DATABASE}"), folder)
         see_definitions(source)
         try:
             counts = live(source, seed)

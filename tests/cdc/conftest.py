@@ -1,4 +1,4 @@
-"""A lake for each test of this folder."""
+"""A lake for each test of this folder, and a SQL session."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
+from tablestore.sql import Session
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> ts.Lake:
     return ts.connect(str(tmp_path / "lake"))
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    session = ts.sql_session(ts.connect(tmp_path / "lake"))
+    session.sql("CREATE DATABASE shop")
+    session.sql("USE shop")
+    return session

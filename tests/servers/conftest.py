@@ -11,11 +11,11 @@ import pyspark
 import pytest
 
 from notebooks.demo.fluss import NEWEST
+from tests.cdc.databases.sources import PostgresSource, postgres_source
 from tests.peers import java_env
 from tests.servers import fluss as fluss_server
 from tests.servers import hive as hive_server
 from tests.servers import kafka as kafka_server
-from tests.servers import postgres as postgres_servers
 from tests.servers import s3 as s3_servers
 from tests.servers.fluss import Fluss
 from tests.servers.java_catalog import JavaCatalog
@@ -44,14 +44,14 @@ def s3(request: pytest.FixtureRequest) -> S3Server:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Postgres]:
-    with postgres_servers.postgres() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
 def postgres(postgres_server: Postgres) -> str:
     return postgres_server.owner_url
+
+
+@pytest.fixture
+def database(postgres_server: Postgres, tmp_path: Path) -> Iterator[PostgresSource]:
+    with postgres_source(postgres_server, tmp_path) as source:
+        yield source
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -12,8 +12,8 @@ __all__ = ["Postgres", "postgres"]
 
 
 @contextlib.contextmanager
-def postgres() -> Iterator[Postgres]:
+def postgres(*settings: str) -> Iterator[Postgres]:
     """A server of which everybody is the owner, and which ends with the block."""
     counterparts.need("PostgreSQL")
-    with Postgres(FAST, trusting=True) as server:
+    with Postgres([*FAST, *settings], trusting=True) as server:
         yield server

@@ -14,12 +14,10 @@ import tablestore as ts
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.opening import rules_of, source_address
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tests.servers.postgres_database import Database, database
-
-__all__ = ["database"]
+from tests.cdc.databases.sources import PostgresSource
 
 
-def captured(database: Database, path: Path, **how: Any) -> Any:
+def captured(database: PostgresSource, path: Path, **how: Any) -> Any:
     """The job of a capture that reads all there is, and ends."""
     how = {"into": "ods", "options": {"bucket": 1}, "interval": "10ms", **how}
     checkpoint = str(path / "checkpoint")
@@ -33,30 +31,6 @@ def captured(database: Database, path: Path, **how: Any) -> Any:
 def rows_of(job: Any, name: str, key: str = "id") -> list[dict[str, Any]]:
     found = job.lake.table(f"ods.{name}").scan().to_arrow().sort_by(key)
     return found.to_pylist()
-
-
-def test_rows_then_changes_arrive_by_value(database: Database, tmp_path: Path) -> None:
-    database.run(
-        "CREATE TABLE t (id int PRIMARY KEY, name text, price numeric(12,2), at timestamptz, day date)",
-        "INSERT INTO t SELECT i, 'n' || i, i * 1.5, '2024-01-01'::timestamptz + i * interval '1 hour', "
-        "'2024-01-01'::date + i FROM generate_series(1, 1000) i",
-    )
-    job = captured(database, tmp_path, chunk_rows=137)
-    same = "SELECT id, name, price, at, day FROM t"
-    assert [tuple(row.values()) for row in rows_of(job, "t")] == sorted(
-        database.connection.execute(same).fetchall()
-    )
-    database.run(
-        "UPDATE t SET price = -price, name = NULL WHERE id % 7 = 0",
-        "DELETE FROM t WHERE id % 5 = 0",
-        "UPDATE t SET id = id + 5000 WHERE id % 11 = 0",
-        "INSERT INTO t VALUES (0, E'a\\tb\\\\N', 0.01, '1999-12-31 23:59:59.123456+05', '0001-01-01')",
-    )
-    job = captured(database, tmp_path, chunk_rows=137)
-    assert [tuple(row.values()) for row in rows_of(job, "t")] == sorted(
-        database.connection.execute(same).fetchall()
-    )
-    assert job.lake.table("ods.t").check() == []
 
 
 KINDS = {
@@ -86,7 +60,9 @@ KINDS = {
 }
 
 
-def test_all_kinds_of_values_are_alike_in_chunks_and_in_the_log(database: Database, tmp_path: Path) -> None:
+def test_all_kinds_of_values_are_alike_in_chunks_and_in_the_log(
+    database: PostgresSource, tmp_path: Path
+) -> None:
     """Snapshot and log give the same value, and it is that of the server."""
     database.run("CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE DOMAIN even AS int CHECK (VALUE % 2 = 0)")
     columns = ", ".join(KINDS)
@@ -124,7 +100,7 @@ def test_all_kinds_of_values_are_alike_in_chunks_and_in_the_log(database: Databa
     assert str(early[0]["s"]) == "-1234.56"
 
 
-def test_a_value_that_no_type_here_has_is_a_dead_letter(database: Database, tmp_path: Path) -> None:
+def test_a_value_that_no_type_here_has_is_a_dead_letter(database: PostgresSource, tmp_path: Path) -> None:
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY, day date)", "INSERT INTO t VALUES (1, 'infinity'), (2, NULL)"
     )
@@ -140,7 +116,7 @@ def test_a_value_that_no_type_here_has_is_a_dead_letter(database: Database, tmp_
 
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
 def test_long_values_that_an_update_leaves_alone_stay(
-    database: Database, tmp_path: Path, identity: str
+    database: PostgresSource, tmp_path: Path, identity: str
 ) -> None:
     """TOAST: also where the key moves, and where the row is changed again or deleted before it is read."""
     database.run(
@@ -163,7 +139,7 @@ def test_long_values_that_an_update_leaves_alone_stay(
     assert [tuple(row.values()) for row in rows_of(job, "t")] == wanted
 
 
-def test_tables_that_are_altered_truncated_made_and_dropped(database: Database, tmp_path: Path) -> None:
+def test_tables_that_are_altered_truncated_made_and_dropped(database: PostgresSource, tmp_path: Path) -> None:
     database.run(
         "CREATE TABLE a (id int PRIMARY KEY, x int)",
         "INSERT INTO a VALUES (1, 1), (2, 2)",
@@ -207,7 +183,7 @@ def test_tables_that_are_altered_truncated_made_and_dropped(database: Database, 
 
 
 def test_commits_that_did_not_wait_for_the_disk_are_in_a_batch_that_is_planned_behind_them(
-    database: Database, tmp_path: Path
+    database: PostgresSource, tmp_path: Path
 ) -> None:
     """What others see is read, and never lies across the end of a batch."""
     database.run("CREATE TABLE t (id int PRIMARY KEY)", "SET synchronous_commit = off")
@@ -226,7 +202,7 @@ def test_commits_that_did_not_wait_for_the_disk_are_in_a_batch_that_is_planned_b
 
 
 def test_a_slot_that_is_lost_or_moved_is_an_error_and_reading_again_mends_it(
-    database: Database, tmp_path: Path
+    database: PostgresSource, tmp_path: Path
 ) -> None:
     database.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     captured(database, tmp_path)
@@ -245,7 +221,7 @@ def test_a_slot_that_is_lost_or_moved_is_an_error_and_reading_again_mends_it(
 
 
 def test_the_plan_says_which_tables_are_left_out_and_changes_nothing(
-    database: Database, tmp_path: Path
+    database: PostgresSource, tmp_path: Path
 ) -> None:
     database.run(
         "CREATE TABLE long (id int PRIMARY KEY, x text)",
@@ -275,7 +251,7 @@ def test_the_plan_says_which_tables_are_left_out_and_changes_nothing(
     assert database.slots() == []
 
 
-def test_what_a_server_must_be_set_to_is_said_at_once(database: Database, tmp_path: Path) -> None:
+def test_what_a_server_must_be_set_to_is_said_at_once(database: PostgresSource, tmp_path: Path) -> None:
     database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE keyless (id int)")
     with pytest.raises(InvalidRequest, match='CREATE PUBLICATION "mine"'):
         captured(database, tmp_path, publication="mine")
@@ -291,7 +267,7 @@ def test_what_a_server_must_be_set_to_is_said_at_once(database: Database, tmp_pa
         ts.connect(str(tmp_path)).ingest("postgresql://me:secret@localhost/x")
 
 
-def test_the_command_says_its_plan_and_captures(database: Database, tmp_path: Path) -> None:
+def test_the_command_says_its_plan_and_captures(database: PostgresSource, tmp_path: Path) -> None:
     database.run("CREATE TABLE t (id int PRIMARY KEY, x text)", "INSERT INTO t VALUES (1, 'a')")
     command = [sys.executable, "-P", "-m", "notebooks.cli", "cdc", "--from", database.url]
     command += ["--slot", database.name, "--into", "ods", "--warehouse", str(tmp_path / "lake")]

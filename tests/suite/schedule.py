@@ -30,9 +30,12 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "JupyterLab": ("lab/",),
     "MariaDB": (
         "cdc/mysql/",
+        "cdc/databases/test_capture",
+        "cdc/databases/test_streams",
+        "cdc/databases/test_tls",
         "cli/test_cdc_verb",
         "demo/test_demo_database",
-        "demo/test_mariadb",
+        "demo/test_private_databases",
         "demo/test_source_checksums",
         "demo/test_tpch_database",
     ),

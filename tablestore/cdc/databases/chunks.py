@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.databases.table_states import READING, SETTLING
 
+_LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
+
 
 class ReadProgress(Protocol):
     """How far a table is: rows up to `key` are read. It has `bounds`, too: the ends of a batch's chunks."""
@@ -40,12 +42,16 @@ def bounds_above(key: Any, most: float, next_bound: Callable[[Any], Any]) -> tup
     return tuple(bounds), False
 
 
+def share_of(rows: float, chunk_rows: int) -> float:
+    """What the last chunk of a table with about so many rows counts as."""
+    return min(1.0, max(_LEAST_SHARE, rows / max(1, chunk_rows)))
+
+
 def chunk_plan(
     tables: Mapping[SourceName, P],
     chunks: int,
     next_bound: Callable[[P, Any], Any],
-    *,
-    share: Callable[[SourceName], float] = lambda _: 1.0,
+    share: Callable[[SourceName], float],
 ) -> dict[SourceName, P]:
     """The tables whose next rows a batch reads, as they are behind it: up to so many chunks in all, of which
     the last of a table counts as its `share`. `next_bound` gives the end of a table's range above a key."""

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from tablestore.cdc.capture.metadata import METADATA_TYPES, metadata_values
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.databases.address import Address
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError
 from tablestore.format.types import cast_text, casts
 from tablestore.format.types.arrow_types import to_arrow
@@ -51,6 +52,12 @@ class TableInSource(Protocol):
 
     @property
     def columns(self) -> Sequence[ColumnInSource]: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def primary_key(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,38 @@ class DeclaredColumns:
         if not arrays:
             return rows.select([])
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([fields[n].arrow for n in names]))
+
+
+class DeclaredStream:
+    """A stream of a table of a source, with the columns that somebody declares; None: all of its own."""
+
+    address: Address
+    table: TableInSource
+    columns: DeclaredColumns | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema if self.columns is None else self.columns.schema()
+
+    @property
+    def variables(self) -> list[str]:
+        """The environment variables that hold its secrets."""
+        return self.address.variables
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns of the source's key; empty where not all of them are columns here."""
+        key = self.table.primary_key
+        return key if {*key} <= {*self.schema.names} else ()
+
+    def shown(
+        self, batch: pa.RecordBatch, names: Sequence[str], seconds: pa.Array | None = None
+    ) -> pa.RecordBatch:
+        """Columns of rows of the source as they are declared; `seconds` after 1970 they were committed (None:
+        of a snapshot)."""
+        if self.columns is None:
+            return batch.select(list(names))
+        return self.columns.of(batch, self.table, names, seconds)
 
 
 def fits(source: DataType, declared: DataType) -> bool:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.chunks import chunk_plan
+from tablestore.cdc.databases.chunks import chunk_plan, share_of
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.table_states import READING
@@ -46,7 +46,6 @@ from tablestore.format.rowkind import DELETE, INSERT, UPDATE_BEFORE
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-_LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
 _SPLIT_BYTES = 4 << 20  # less of a table's log is not worth a second reading
 
 
@@ -302,10 +301,10 @@ def next_chunks(
         return next_range(connection, table, low, chunk_rows).high
 
     def share(name: SourceName) -> float:
-        return min(1.0, max(_LEAST_SHARE, (counts.get(name) or 0) / max(1, chunk_rows)))
+        return share_of(counts.get(name, 0), chunk_rows)
 
     try:
-        return chunk_plan(here.tables, chunks, next_bound, share=share), None
+        return chunk_plan(here.tables, chunks, next_bound, share), None
     except (NotFound, InvalidRequest) as e:  # it was altered: the log says so
         return {}, e
 

@@ -30,7 +30,7 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import TableRows
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
-from tablestore.cdc.databases.declared import DeclaredColumns
+from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceTable
@@ -160,7 +160,7 @@ class _TableOffset:
 
 
 @dataclass(frozen=True)
-class MysqlTable:
+class MysqlTable(DeclaredStream):
     """A keyed table of a source; `chunk_rows` to a chunk, up to `chunks` of them in a batch. `columns`: as
     somebody declares them; None: as the source has them. `ancestry`: where changes of it come from that
     its log does not have, and which end the stream."""
@@ -199,21 +199,6 @@ class MysqlTable:
             table = table.only(columns.of_table)
         table.require_captured()
         return cls(address, table, columns=columns, ancestry=ancestry, **how)
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.table.schema if self.columns is None else self.columns.schema()
-
-    @property
-    def variables(self) -> list[str]:
-        """The environment variables that hold its secrets."""
-        return self.address.variables
-
-    @property
-    def primary_key(self) -> tuple[str, ...]:
-        """The columns of the source's key; empty where not all of them are columns here."""
-        key = self.table.primary_key
-        return key if {*key} <= {*self.schema.names} else ()
 
     @property
     def explained(self) -> str:
@@ -316,15 +301,6 @@ class MysqlTable:
         """The table with those of its columns that these ones are made of, and its key."""
         declared = self.columns
         return self.table.only(names if declared is None else [n for n in names if n in declared.of_table])
-
-    def shown(
-        self, batch: pa.RecordBatch, names: Sequence[str], seconds: pa.Array | None = None
-    ) -> pa.RecordBatch:
-        """Columns of rows of the source as they are declared; `seconds` after 1970 they were committed (None:
-        of a snapshot)."""
-        if self.columns is None:
-            return batch.select(list(names))
-        return self.columns.of(batch, self.table, names, seconds)
 
     def done(self, end: Offset) -> None:
         """The server keeps its binlog as long as it is set to."""

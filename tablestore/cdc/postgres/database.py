@@ -32,7 +32,7 @@ from tablestore.cdc.capture.source import (
     TableEvent,
 )
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges
+from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges, share_of
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
@@ -40,7 +40,7 @@ from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELA
 from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, range_of
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_ready, server_of
-from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, quoted, tables_now
+from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, quoted, row_counts, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.flow.source import Offset
@@ -300,7 +300,10 @@ class PostgresDatabase:
             assert progress.table is not None, "a table that is read has a definition"
             return _next_bound(connection, progress.table, low, self.chunk_rows)
 
-        return chunk_plan(here.tables, self.chunks, next_bound)
+        reading = (p.table for p in here.tables.values() if p.state == READING and p.table is not None)
+        counts = row_counts(connection, {table.number: table.source for table in reading})
+        share = lambda name: share_of(counts.get(name, 0), self.chunk_rows)  # noqa: E731  it is short
+        return chunk_plan(here.tables, self.chunks, next_bound, share)
 
     def _with_events(
         self,

@@ -44,6 +44,7 @@ _SESSION = {
 _LOG_END = """
     SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8,
         (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8"""
+_HEADER_BYTES, _TRAILER_BYTES = 19, 2  # of a COPY in binary format
 WRITING = (
     *("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock"),
     *("ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"),
@@ -145,12 +146,22 @@ class Connection:
         with own_errors(self.address), self.raw.cursor() as cursor:
             statement = f"COPY ({query}) TO STDOUT (FORMAT binary)"
             with cursor.copy(statement, tuple(values)) as copy:
-                header = 19
-                for block in copy:
-                    row = bytes(block[header:])
-                    header = 0
-                    if len(row) > 2:
-                        yield row
+                row = copy.read()[_HEADER_BYTES:]
+                while len(row) > _TRAILER_BYTES:
+                    yield bytes(row)
+                    size, row = self.raw.pgconn.get_copy_data(1)  # what is here costs no wait
+                    if size < 0:
+                        raise self._end_of_copy()
+                    row = row if size else copy.read()
+                copy.read()  # the end
+
+    def _end_of_copy(self) -> Exception:
+        """The error of the server that ended a COPY before its last row."""
+        errors = required("psycopg", by="a PostgreSQL source").errors
+        error: Exception = errors.error_from_result(self.raw.pgconn.get_result())
+        while self.raw.pgconn.get_result() is not None:
+            continue
+        return error
 
     def log_end(self) -> int:
         """The end of the log, as bytes from its beginning: all that others see is before it, and on disk.

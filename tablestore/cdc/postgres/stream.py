@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.declared import DeclaredColumns
+from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.slices import Slices
@@ -69,7 +69,7 @@ class _StreamOffset:
 
 
 @dataclass(frozen=True)
-class PostgresStream:
+class PostgresStream(DeclaredStream):
     """A keyed table with REPLICA IDENTITY FULL and the slot that it is followed by, which nothing else may
     read. `columns`: as somebody declares them; None: as the source has them. A batch has about `log_bytes`
     of the log."""
@@ -98,21 +98,6 @@ class PostgresStream:
         if source.columns is not None:
             source.columns.require(source.table)
         return source
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.table.schema if self.columns is None else self.columns.schema()
-
-    @property
-    def variables(self) -> list[str]:
-        """The environment variables that hold its secrets."""
-        return self.address.variables
-
-    @property
-    def primary_key(self) -> tuple[str, ...]:
-        """The columns of the source's key; empty where not all of them are columns here."""
-        key = self.table.primary_key
-        return key if {*key} <= {*self.schema.names} else ()
 
     @property
     def explained(self) -> str:
@@ -165,15 +150,6 @@ class PostgresStream:
 
     def done(self, end: Offset) -> None:
         """The slot stays until the next batch is planned: what is committed is not noted yet."""
-
-    def shown(
-        self, batch: pa.RecordBatch, names: Sequence[str], seconds: pa.Array | None = None
-    ) -> pa.RecordBatch:
-        """Columns of rows of the source as they are declared; `seconds` after 1970 they were committed (None:
-        of the rows that the stream begins with)."""
-        if self.columns is None:
-            return batch.select(list(names))
-        return self.columns.of(batch, self.table, names, seconds)
 
     def needed(self, table: PostgresTable, names: Sequence[str]) -> PostgresTable:
         """The table with those of its columns that these ones are made of, and its key."""

@@ -258,6 +258,24 @@ _PUBLISHED = """
     WHERE p.pubname = %s AND c.oid = ANY(%s::oid[])
     AND (p.puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL)"""
 
+_ROW_COUNTS = """
+    WITH RECURSIVE whole(root, number) AS (SELECT n, n FROM unnest(%s::oid[]) n
+        UNION ALL SELECT w.root, i.inhrelid FROM whole w JOIN pg_inherits i ON i.inhparent = w.number),
+    sized AS (
+        SELECT w.root, c.reltuples, c.relpages, pg_relation_size(c.oid) AS bytes
+        FROM whole w JOIN pg_class c ON c.oid = w.number WHERE c.relkind = 'r')
+    SELECT root::int8, sum(CASE WHEN reltuples >= 0 AND relpages > 0
+        THEN reltuples * bytes / (relpages * current_setting('block_size')::float8)
+        ELSE bytes / 28 END)::float8 FROM sized GROUP BY root"""
+
+
+def row_counts(connection: Connection, names: Mapping[int, SourceName]) -> dict[SourceName, float]:
+    """About how many rows the tables of these numbers have: as densely as when they were last analysed, else
+    as many as their bytes may hold."""
+    if not names:
+        return {}
+    return {names[number]: rows for number, rows in connection.rows(_ROW_COUNTS, [*names])}
+
 
 def tables_now(
     connection: Connection,

@@ -24,7 +24,7 @@ def planned(
         high = int(low or 0) + rows
         return high if high < size_of[progress.digest] else None
 
-    return chunk_plan(tables, chunks, next_bound, share=lambda _: share)
+    return chunk_plan(tables, chunks, next_bound, lambda _: share)
 
 
 def test_all_keys_are_read_once_and_in_order(seeds: tuple[int, ...]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.server import Connection
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource, mariadb_source
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import MariaDb
 
@@ -21,24 +20,22 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def database(mariadb: MariaDb) -> Iterator[str]:
-    name = f"d{uuid.uuid4().hex[:12]}"
-    mariadb.run(f"CREATE DATABASE {name}")
-    yield name
-    mariadb.run(f"DROP DATABASE {name}")
+def source(mariadb: MariaDb, tmp_path: Path) -> Iterator[MariaDbSource]:
+    with mariadb_source(mariadb, tmp_path) as source:
+        yield source
 
 
 @pytest.fixture
-def address(mariadb: MariaDb, database: str) -> Address:
-    return Address.parse(f"{mariadb.url}/{database}")
+def database(source: MariaDbSource) -> str:
+    return source.name
+
+
+@pytest.fixture
+def address(source: MariaDbSource) -> Address:
+    return source.address
 
 
 @pytest.fixture
 def connection(address: Address) -> Iterator[Connection]:
     with Connection.open(address) as opened:
         yield opened
-
-
-@pytest.fixture
-def source(mariadb: MariaDb, address: Address, tmp_path: Path) -> Source:
-    return Source(mariadb, address, tmp_path)

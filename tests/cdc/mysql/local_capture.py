@@ -4,7 +4,6 @@ checkpoint is in files, so that another process may go on with it."""
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +18,10 @@ from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import POOL_BYTES, CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import TableEvent
-from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
+from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import Unavailable
 from tablestore.flow.source import Offset
-from tests.servers.mariadb import PASSWORD
 
 USER = "job"
 PATIENCE_SECONDS = 120
@@ -157,12 +155,3 @@ class LocalCapture:
         path = self.checkpoint / folder / str(number)
         path.with_suffix(".new").write_text(text)
         path.with_suffix(".new").rename(path)
-
-
-def run(path: Path, url: str, database: str, how: dict[str, Any], options: dict[str, Any]) -> None:
-    """Go on with a capture until this process is killed. What forks it may be older than the password."""
-    os.environ[PASSWORD_VARIABLE] = PASSWORD
-    capture = LocalCapture(path, url, database, how, options)
-    while True:
-        if not capture.step():
-            time.sleep(0.01)

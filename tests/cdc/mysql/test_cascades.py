@@ -16,7 +16,7 @@ from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import PAUSED
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.core.errors import Unsupported
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 SILENT = "ON DELETE CASCADE ON UPDATE CASCADE"
 VERSIONED = (
@@ -134,7 +134,7 @@ WAYS: dict[str, tuple[list[str], list[str]]] = {
 
 
 @pytest.fixture
-def beside(source: Source) -> Iterator[Source]:
+def beside(source: MariaDbSource) -> Iterator[MariaDbSource]:
     """A source with a database o beside it, that is not captured."""
     source.run("CREATE OR REPLACE DATABASE o")
     yield source
@@ -142,18 +142,18 @@ def beside(source: Source) -> Iterator[Source]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.sample(2)
-def test_what_a_foreign_key_changes_is_read_again(beside: Source, way: str) -> None:
+@pytest.mark.sample(5)
+def test_what_a_foreign_key_changes_is_read_again(beside: MariaDbSource, way: str) -> None:
     before, changes = WAYS[way]
     beside.run(*before, "CREATE TABLE z (k INT PRIMARY KEY)")
     primary_keys = {f"{beside.name}.a": ["k"]} if way == "without a key" else {}
     lake = beside.lake(primary_keys=primary_keys)
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     begin, rows = len(lake.events), dict(lake.rows["a"])
     beside.run(*changes)
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert lake.rows["a"] != rows
     assert {table for _, table in lake.kinds(begin)} == {"a"}
     reasons = {event.reason for event in lake.events[begin:]}
@@ -173,7 +173,7 @@ QUIET: dict[str, tuple[str, list[str]]] = {
 
 @pytest.mark.parametrize("way", QUIET)
 @pytest.mark.sample(2)
-def test_what_changes_no_child_has_nothing_read_again(beside: Source, way: str) -> None:
+def test_what_changes_no_child_has_nothing_read_again(beside: MariaDbSource, way: str) -> None:
     parent, changes = QUIET[way]
     beside.run(parent, OF_O.format("ON DELETE CASCADE" if way == "a past" else SILENT), *ROWS)
     beside.run("CREATE TABLE b (k INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES a (k))")
@@ -185,12 +185,12 @@ def test_what_changes_no_child_has_nothing_read_again(beside: Source, way: str) 
     beside.run("INSERT INTO b VALUES (1, 1)")
     lake.catch_up()
     beside.run("REVOKE TRIGGER, SHOW VIEW ON *.* FROM reader@'127.0.0.1'")
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert lake.kinds(begin) == []
     assert len(lake.rows["b"]) == 1
 
 
-def test_a_plan_and_the_first_event_say_what_is_read_again(beside: Source) -> None:
+def test_a_plan_and_the_first_event_say_what_is_read_again(beside: MariaDbSource) -> None:
     beside.run(
         "CREATE TABLE o.g (k INT PRIMARY KEY)",
         "CREATE TABLE o.p (k INT PRIMARY KEY, FOREIGN KEY (k) REFERENCES o.g (k) ON DELETE CASCADE)",
@@ -215,8 +215,7 @@ def test_a_plan_and_the_first_event_say_what_is_read_again(beside: Source) -> No
 
 
 @pytest.mark.parametrize("text", ["DELETE FROM o.p WHERE k = 2", "CALL o.c()"])
-@pytest.mark.sample(1)
-def test_a_parent_that_a_statement_changes(beside: Source, text: str) -> None:
+def test_a_parent_that_a_statement_changes(beside: MariaDbSource, text: str) -> None:
     beside.run("GRANT TRIGGER, SHOW VIEW ON *.* TO reader@'127.0.0.1'")
     beside.run(OUTSIDE, OF_O.format(SILENT), *ROWS, "CREATE TABLE z (k INT PRIMARY KEY)")
     beside.run("CREATE PROCEDURE o.c() DELETE FROM o.p WHERE k = 2")
@@ -225,13 +224,13 @@ def test_a_parent_that_a_statement_changes(beside: Source, text: str) -> None:
     begin = len(lake.events)
     beside.run("SET SESSION binlog_format = STATEMENT", text)
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert {table for _, table in lake.kinds(begin)} == {"a"}
     assert len(lake.rows["a"]) == 2
     beside.run("REVOKE TRIGGER, SHOW VIEW ON *.* FROM reader@'127.0.0.1'")
 
 
-def test_a_parent_in_a_prepared_transaction_pauses_its_children(beside: Source) -> None:
+def test_a_parent_in_a_prepared_transaction_pauses_its_children(beside: MariaDbSource) -> None:
     beside.run(OUTSIDE, OF_O.format(SILENT), *ROWS, "CREATE TABLE z (k INT PRIMARY KEY)")
     lake = beside.lake()
     lake.catch_up()
@@ -243,7 +242,7 @@ def test_a_parent_in_a_prepared_transaction_pauses_its_children(beside: Source) 
         cursor.execute("XA COMMIT 'x'")
     lake.source = beside.opened(read_again=lake.source.choice.patterns)
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert len(lake.rows["a"]) == 2
 
 
@@ -290,8 +289,8 @@ LATER: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("followed", ["at once", "step by step"])
 @pytest.mark.parametrize("way", LATER)
-@pytest.mark.sample(2)
-def test_keys_that_statements_of_the_log_make(beside: Source, way: str, followed: str) -> None:
+@pytest.mark.sample(5)
+def test_keys_that_statements_of_the_log_make(beside: MariaDbSource, way: str, followed: str) -> None:
     beside.run(OUTSIDE, "CREATE TABLE o.g (k INT PRIMARY KEY)", "INSERT INTO o.g VALUES (1), (2), (3)")
     beside.run("CREATE TABLE a (k INT PRIMARY KEY, p INT)", *ROWS)
     lake = beside.lake()
@@ -302,22 +301,22 @@ def test_keys_that_statements_of_the_log_make(beside: Source, way: str, followed
         beside.run(text)
         lake.catch_up()
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert 2 not in {row["p"] for rows in lake.rows.values() for row in rows.values() if "p" in row}
 
 
-def test_a_key_that_is_gone_has_nothing_read_again(beside: Source) -> None:
+def test_a_key_that_is_gone_has_nothing_read_again(beside: MariaDbSource) -> None:
     beside.run(OUTSIDE, "CREATE TABLE a (k INT PRIMARY KEY, p INT)", ADD, *ROWS)
     lake = beside.lake()
     lake.catch_up()
     beside.run("ALTER TABLE a DROP FOREIGN KEY up", "DELETE FROM o.p WHERE k = 2")
     begin = len(lake.events)
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert lake.kinds(begin) == []
 
 
-def test_an_offset_of_an_earlier_release_learns_its_parents(beside: Source) -> None:
+def test_an_offset_of_an_earlier_release_learns_its_parents(beside: MariaDbSource) -> None:
     beside.run(OUTSIDE, OF_O.format(SILENT), *ROWS)
     lake = beside.lake()
     lake.catch_up()
@@ -325,24 +324,24 @@ def test_an_offset_of_an_earlier_release_learns_its_parents(beside: Source) -> N
         del lake.offset[name]
     beside.run("DELETE FROM o.p WHERE k = 2")
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert len(lake.rows["a"]) == 2
     assert not lake.batch()
 
 
-def test_a_bounded_run_ends_once_the_table_is_read_again(beside: Source) -> None:
+def test_a_bounded_run_ends_once_the_table_is_read_again(beside: MariaDbSource) -> None:
     beside.run(OUTSIDE, OF_O.format(SILENT), *ROWS)
     lake = beside.lake(bounded=True)
     lake.catch_up()
     lake.source = beside.opened(bounded=True)
     beside.run("DELETE FROM o.p WHERE k = 2")
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert len(lake.rows["a"]) == 2
     assert lake.source.ended(lake.offset)
 
 
-def test_rows_that_change_while_the_table_is_read(beside: Source, seeds: tuple[int, ...]) -> None:
+def test_rows_that_change_while_the_table_is_read(beside: MariaDbSource, seeds: tuple[int, ...]) -> None:
     r = random.Random(seeds[0])
     beside.run(OUTSIDE, OF_O.format(SILENT))
     keys = ", ".join(f"({k}, {k})" for k in range(100))
@@ -359,7 +358,7 @@ def test_rows_that_change_while_the_table_is_read(beside: Source, seeds: tuple[i
         assert lake.batches < 500
         change()
     lake.catch_up()
-    lake.equals(beside.server, beside.name)
+    lake.equals(beside)
     assert len(lake.rows["a"]) == 100 - 12
 
 
@@ -390,7 +389,9 @@ def pointing(r: random.Random, to: str) -> str:
     return f"(k INT PRIMARY KEY, p INT, FOREIGN KEY ({column}) REFERENCES {to} (k) {rule})"
 
 
-def test_changes_at_random_of_tables_that_point_to_each_other(beside: Source, seeds: tuple[int, ...]) -> None:
+def test_changes_at_random_of_tables_that_point_to_each_other(
+    beside: MariaDbSource, seeds: tuple[int, ...]
+) -> None:
     for seed in seeds:
         r = random.Random(seed)
         names = (beside.name, "o")
@@ -413,11 +414,13 @@ def test_changes_at_random_of_tables_that_point_to_each_other(beside: Source, se
                 if r.random() < 0.1:
                     lake.batch(repeat=r.random() < 0.3)
         lake.catch_up()
-        lake.equals(beside.server, beside.name)
+        lake.equals(beside)
 
 
 @pytest.mark.parametrize("phase", ["snapshot", "log"])
-def test_a_stream_of_one_table_ends_where_rows_are_missing_in_its_log(beside: Source, phase: str) -> None:
+def test_a_stream_of_one_table_ends_where_rows_are_missing_in_its_log(
+    beside: MariaDbSource, phase: str
+) -> None:
     beside.run(OUTSIDE, OF_O.format(SILENT), *ROWS)
     table = MysqlTable.open(beside.address, "a")
     start = table.next(table.initial()) if phase == "log" else table.initial()

@@ -2,69 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import random
-from collections.abc import Callable, Iterator
-
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import CAPTURED
 from tablestore.cdc.mysql.pieces import log_pieces
-from tests.cdc.mysql.memory_lake import Lake, Source, Writers
+from tests.cdc.databases.sources import MariaDbSource
 
 
-def test_what_a_database_gives_equals_it(source: Source, seeds: tuple[int, ...]) -> None:
-    """A snapshot of three tables a seed while four writers change them, and the log behind it; batches are
-    repeated, and the log goes on in new files, is compressed for a while, and is purged up to where the
-    capture is."""
-    source.made(400)
-    for seed in seeds:
-        lake = captured_amid_writers(source, random.Random(seed))
-        lake.catch_up()
-        lake.equals(source.server, source.name)
-        assert lake.kinds() == [(CAPTURED, "a"), (CAPTURED, "b"), (CAPTURED, "c")]
-
-
-def captured_amid_writers(source: Source, r: random.Random) -> Lake:
-    """All rows, and some batches behind them."""
-    lake = source.lake(chunk_rows=r.choice([70, 200]), chunks=r.choice([1, 4]))
-    more = 3
-    with Writers(source, r.randrange(1 << 30), 800) as writers, altered_log(source, r) as alter_log:
-
-        def meanwhile() -> None:
-            writers.await_more()
-            alter_log(lake)
-
-        while more:
-            reading = lake.offset["position"] is None or lake.progress("snapshot", "settling")
-            assert lake.batch(repeat=r.random() < 0.3, meanwhile=meanwhile)
-            more -= not reading
-    return lake
-
-
-@contextlib.contextmanager
-def altered_log(source: Source, r: random.Random) -> Iterator[Callable[[Lake], None]]:
-    """A function that may do something to the log of the server: begin a file, remove those that a capture
-    has read, compress what comes or stop that."""
-
-    def alter(lake: Lake) -> None:
-        action = r.randrange(8)
-        if action == 0:
-            source.run("FLUSH BINARY LOGS")
-        elif action == 1 and lake.offset["position"] is not None:
-            source.run(f"PURGE BINARY LOGS TO '{lake.offset['position'][0]}'")
-        elif action == 2:
-            source.run(f"SET GLOBAL log_bin_compress = {r.choice(['ON', 'OFF'])}")
-
-    names = ("log_bin_compress", "log_bin_compress_min_len")
-    before = [source.server.run(f"SELECT @@global.{name}")[0][0] for name in names]
-    source.run("SET GLOBAL log_bin_compress_min_len = 10")
-    try:
-        yield alter
-    finally:
-        source.run(*(f"SET GLOBAL {name} = {value}" for name, value in zip(names, before, strict=True)))
-
-
-def test_the_log_is_followed_over_files_and_in_bounded_batches(source: Source) -> None:
+def test_the_log_is_followed_over_files_and_in_bounded_batches(source: MariaDbSource) -> None:
     source.made(20)
     lake = source.lake(log_bytes=20_000)
     lake.catch_up()
@@ -83,7 +27,7 @@ def test_the_log_is_followed_over_files_and_in_bounded_batches(source: Source) -
         behind.append(facts.bytes_behind)
         commits += sum(n for _, n in facts.commits)
         assert facts.snapshotting == ()
-    lake.equals(source.server, source.name)
+    lake.equals(source)
     assert lake.batches - begin > 3
     assert max(sizes) < 26_000
     assert commits == 80
@@ -91,7 +35,7 @@ def test_the_log_is_followed_over_files_and_in_bounded_batches(source: Source) -
     assert behind[-1] == 0
 
 
-def test_what_concerns_others_makes_no_batches(source: Source) -> None:
+def test_what_concerns_others_makes_no_batches(source: MariaDbSource) -> None:
     source.made(20, "ab")
     lake = source.lake("a")
     lake.catch_up()
@@ -104,23 +48,6 @@ def test_what_concerns_others_makes_no_batches(source: Source) -> None:
     lake.catch_up()
     assert {row["v"] for row in lake.rows["a"].values()} == {4}
     assert lake.kinds() == [(CAPTURED, "a")]
-
-
-def test_a_bounded_capture_ends_and_another_run_goes_on(source: Source) -> None:
-    source.made(50)
-    lake = source.lake(bounded=True)
-    for run in range(2):
-        if run == 1:
-            lake.source = source.opened(bounded=True)
-            assert not lake.source.ended(lake.offset)
-            source.run(
-                "UPDATE a SET v = -5", "CREATE TABLE d (k INT PRIMARY KEY)", "INSERT INTO d VALUES (1)"
-            )
-        while not lake.source.ended(lake.offset):
-            assert lake.batch()
-            assert lake.batches < 30
-        assert not lake.batch()
-        lake.equals(source.server, source.name)
 
 
 def test_the_log_of_tables_is_divided_among_tasks() -> None:
@@ -146,7 +73,7 @@ def test_the_log_of_tables_is_divided_among_tasks() -> None:
                 assert len({name for name, _ in piece}) == len(piece)
 
 
-def test_a_hot_table_is_read_in_parts(source: Source) -> None:
+def test_a_hot_table_is_read_in_parts(source: MariaDbSource) -> None:
     source.run("CREATE TABLE a (k INT PRIMARY KEY, v INT, s VARCHAR(400))")
     lake = source.lake(tasks=3)
     lake.catch_up()
@@ -157,4 +84,4 @@ def test_a_hot_table_is_read_in_parts(source: Source) -> None:
     assert [len(piece.parts) for piece in pieces] == [1, 1, 1]
     while lake.batch(repeat=True):
         pass
-    lake.equals(source.server, source.name)
+    lake.equals(source)

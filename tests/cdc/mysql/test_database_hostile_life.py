@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 
 from tests.campaign.hostile_sources import live, see_definitions
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 
 @pytest.fixture
-def seen(source: Source) -> Iterator[Source]:
+def seen(source: MariaDbSource) -> Iterator[MariaDbSource]:
     see_definitions(source)
     yield source
     source.run("REVOKE TRIGGER, SHOW VIEW ON *.* FROM reader@'127.0.0.1'", "DROP DATABASE IF EXISTS o")
 
 
 @pytest.mark.large
-def test_a_capture_outlives_what_stands_against_it(seen: Source, seeds: tuple[int, ...]) -> None:
+def test_a_capture_outlives_what_stands_against_it(seen: MariaDbSource, seeds: tuple[int, ...]) -> None:
     for seed in seeds[::3]:
         assert live(seen, seed)

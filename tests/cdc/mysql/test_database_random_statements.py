@@ -7,13 +7,13 @@ import random
 import pymysql
 import pytest
 
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 
 class Alterations:
     """Statements at random about the tables of a database, whatever they are by then."""
 
-    def __init__(self, source: Source, r: random.Random) -> None:
+    def __init__(self, source: MariaDbSource, r: random.Random) -> None:
         self._source, self._r, self._number = source, r, 0
 
     def one(self) -> str | None:
@@ -73,7 +73,7 @@ class Alterations:
 
 
 @pytest.mark.large
-def test_statements_at_random_moments_are_followed(source: Source, seeds: tuple[int, ...]) -> None:
+def test_statements_at_random_moments_are_followed(source: MariaDbSource, seeds: tuple[int, ...]) -> None:
     """Statements and changes while rows are read, in the log, one or several between two batches."""
     for seed in seeds[::3]:
         r = random.Random(seed)
@@ -93,7 +93,7 @@ def test_statements_at_random_moments_are_followed(source: Source, seeds: tuple[
                     alterations.write()
         try:
             lake.catch_up()
-            lake.equals(source.server, source.name)
+            lake.equals(source)
         except Exception as e:
             e.add_note(f"seed {seed}: {done}")
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, DROPPED, EMPTIED, RENAMED
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 CAPTURE_ALL = [(CAPTURED, "a"), (CAPTURED, "b"), (CAPTURED, "c")]
 ADDED = "INSERT INTO a (k, v, s) VALUES (1001, 1, 'n')"
@@ -146,7 +146,7 @@ STATEMENTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_statements_are_followed_in_the_log(source: Source, name: str) -> None:
+def test_statements_are_followed_in_the_log(source: MariaDbSource, name: str) -> None:
     """Statements between two batches; the batches with their events are repeated."""
     statements, wanted = STATEMENTS[name]
     source.made(20)
@@ -157,12 +157,12 @@ def test_statements_are_followed_in_the_log(source: Source, name: str) -> None:
     while lake.batch(repeat=True):
         pass
     assert lake.kinds(3) == wanted
-    lake.equals(source.server, source.name)
+    lake.equals(source)
 
 
 @pytest.mark.sample(1, all=18)
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_statements_are_followed_while_rows_are_read(source: Source, name: str) -> None:
+def test_statements_are_followed_while_rows_are_read(source: MariaDbSource, name: str) -> None:
     """Statements when some chunks are read, and between the planning of chunks and their reading."""
     statements, _ = STATEMENTS[name]
     source.made(20)
@@ -177,4 +177,4 @@ def test_statements_are_followed_while_rows_are_read(source: Source, name: str) 
         lake.apply(piece)
     lake.offset = end
     lake.catch_up()
-    lake.equals(source.server, source.name)
+    lake.equals(source)

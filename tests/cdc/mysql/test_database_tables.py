@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import tablestore as ts
 from tablestore.cdc.capture.names import Patterns
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import CAPTURED, DROPPED, SKIPPED
@@ -17,11 +18,12 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.errors import NotFound, Unsupported
-from tests.cdc.mysql.memory_lake import Lake, Source
+from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.sources import MariaDbSource
 from tests.servers.mariadb import MariaDb
 
 
-def test_tables_that_cannot_be_captured_are_skipped_with_the_reason(source: Source) -> None:
+def test_tables_that_cannot_be_captured_are_skipped_with_the_reason(source: MariaDbSource) -> None:
     source.made(3, "a")
     source.run(
         "CREATE TABLE n (x INT, y VARCHAR(9))",
@@ -51,7 +53,7 @@ def test_tables_that_cannot_be_captured_are_skipped_with_the_reason(source: Sour
         source.lake("a,nowhere")
 
 
-def test_a_key_may_be_named_by_others(source: Source) -> None:
+def test_a_key_may_be_named_by_others(source: MariaDbSource) -> None:
     source.run("CREATE TABLE n (x INT, y VARCHAR(9))")
     source.run("INSERT INTO n SELECT seq, 'a' FROM seq_1_to_30", "INSERT INTO n VALUES (NULL, 'z')")
     lake = source.lake(chunk_rows=10, primary_keys={f"{source.name}.n": ["x"]})
@@ -90,7 +92,7 @@ def test_a_table_whose_foreign_key_changes_rows_unlogged_says_so(
     assert "foreign key 'up' (ON DELETE CASCADE)" in reasons["child"]
 
 
-def test_a_name_that_no_table_of_the_lake_can_have_is_skipped_by_name(source: Source) -> None:
+def test_a_name_that_no_table_of_the_lake_can_have_is_skipped_by_name(source: MariaDbSource) -> None:
     source.made(2, "ab")
     source.run("CREATE TABLE `b.c` (k INT PRIMARY KEY)", "CREATE TABLE `c$d` (k INT PRIMARY KEY)")
     rules = CaptureRules.of("*", database=source.name, into="ods")
@@ -107,7 +109,7 @@ def test_a_name_that_no_table_of_the_lake_can_have_is_skipped_by_name(source: So
 
 
 def test_a_plan_asks_the_schema_of_the_server_in_one_go(
-    source: Source, monkeypatch: pytest.MonkeyPatch
+    source: MariaDbSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     rows = Connection.rows
@@ -126,3 +128,14 @@ def test_a_plan_asks_the_schema_of_the_server_in_one_go(
         times.append(sum("information_schema" in statement for statement in asked))
     assert len(captured.events(captured.initial(), end)) == 12
     assert times[0] == times[1] > 0
+
+
+def test_one_table_of_an_address_ends_when_all_is_read(lake: ts.Lake, source: MariaDbSource) -> None:
+    source.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, d DATE)", "INSERT INTO t VALUES (1, '2024-02-03'), (2, NULL)"
+    )
+    more: dict[str, Any] = {"computed": {"y": "year(d)"}, "follow": False, "engine": "local"}
+    job = lake.ingest(f"{source.url}.t", into="mine", interval="50ms", **more)
+    assert job.wait(300)
+    rows = lake.table("default.mine").scan().to_arrow().sort_by("id").to_pylist()
+    assert [(row["id"], row["y"]) for row in rows] == [(1, 2024), (2, None)]

@@ -12,7 +12,7 @@ from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.snapshot import read_range, read_view
 from tablestore.core.errors import Corrupt
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 HOSTILE = {
     "sql_select_limit": "7",
@@ -31,7 +31,7 @@ HOSTILE = {
 
 
 @pytest.fixture
-def hostile(source: Source) -> Iterator[None]:
+def hostile(source: MariaDbSource) -> Iterator[None]:
     before = {name: source.server.run(f"SELECT @@global.{name}")[0][0] for name in HOSTILE}
     with source.server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_select_limit = DEFAULT, max_statement_time = 0")
@@ -46,7 +46,7 @@ def hostile(source: Source) -> Iterator[None]:
 
 
 def test_settings_of_the_server_change_nothing_of_what_is_read(
-    source: Source, request: pytest.FixtureRequest
+    source: MariaDbSource, request: pytest.FixtureRequest
 ) -> None:
     source.run(
         "CREATE TABLE t (k INT PRIMARY KEY, s VARCHAR(9), c CHAR(5), at TIMESTAMP NULL, j TEXT)",
@@ -66,7 +66,7 @@ def test_settings_of_the_server_change_nothing_of_what_is_read(
 
 
 @pytest.mark.usefixtures("hostile")
-def test_a_transaction_beside_a_snapshot_is_not_in_it(source: Source) -> None:
+def test_a_transaction_beside_a_snapshot_is_not_in_it(source: MariaDbSource) -> None:
     with source.server.connect(database=source.name) as writer, writer.cursor() as cursor:
         cursor.execute("SET max_statement_time = 0")
         cursor.execute("CREATE TABLE a (k INT PRIMARY KEY, v INT)")
@@ -79,7 +79,7 @@ def test_a_transaction_beside_a_snapshot_is_not_in_it(source: Source) -> None:
     assert batch["k"].to_pylist() == [1]
 
 
-def test_rows_that_do_not_come_are_counted(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_do_not_come_are_counted(source: MariaDbSource, monkeypatch: pytest.MonkeyPatch) -> None:
     """As behind a proxy that gives a limit to whoever connects."""
     source.made(30, "a")
     monkeypatch.setattr(server, "_SESSION", server._SESSION.replace("18446744073709551615", "7"))

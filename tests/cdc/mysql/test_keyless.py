@@ -22,8 +22,8 @@ from tablestore.cdc.capture.source import (
 )
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import Unsupported
-from tests.cdc.mysql.four_writers import FourWriters
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
+from tests.cdc.databases.writers import FourWriters
 
 COLUMNS = "(n INT, f FLOAT, d DECIMAL(12, 3), s VARCHAR(9), b VARBINARY(6), at DATETIME(3))"
 
@@ -71,7 +71,7 @@ class Rows:
         return +self.rows
 
 
-def there(source: Source, table: str) -> Counter[str]:
+def there(source: MariaDbSource, table: str) -> Counter[str]:
     """The rows as a capture that begins now reads them."""
     return Rows(source.opened(table, keyless=APPEND), table).catch_up()
 
@@ -94,7 +94,7 @@ class Writers(FourWriters):
 
 
 def test_rows_of_a_table_without_a_key_come_once_while_it_is_written(
-    source: Source, seeds: tuple[int, ...]
+    source: MariaDbSource, seeds: tuple[int, ...]
 ) -> None:
     for seed in seeds[::5]:
         source.run(f"CREATE OR REPLACE TABLE t {COLUMNS}")
@@ -102,7 +102,7 @@ def test_rows_of_a_table_without_a_key_come_once_while_it_is_written(
         rows = Rows(source.opened("t", keyless=APPEND), "t")
         assert rows.batch()
         source.run("INSERT INTO t (n) VALUES (1)", "DELETE FROM t WHERE n = 2 LIMIT 1")
-        with Writers(source.server, source.name, seed) as writers:
+        with Writers(source, seed) as writers:
             for _ in range(8):
                 rows.batch()
         assert writers.written > 5
@@ -111,7 +111,7 @@ def test_rows_of_a_table_without_a_key_come_once_while_it_is_written(
         assert [event.kind for event in rows.events] == [CAPTURED]
 
 
-def test_a_chunk_has_the_rows_of_its_position_whenever_it_is_read(source: Source) -> None:
+def test_a_chunk_has_the_rows_of_its_position_whenever_it_is_read(source: MariaDbSource) -> None:
     source.run(f"CREATE TABLE t {COLUMNS}", "INSERT INTO t (n, s) VALUES (1, 'a '), (1, 'a '), (2, NULL)")
     before = there(source, "t")
     rows = Rows(source.opened("t", keyless=APPEND), "t")
@@ -128,7 +128,7 @@ def test_a_chunk_has_the_rows_of_its_position_whenever_it_is_read(source: Source
     assert rows.rows.total() == 4
 
 
-def test_a_table_without_a_key_is_emptied_before_its_rows_are_read_again(source: Source) -> None:
+def test_a_table_without_a_key_is_emptied_before_its_rows_are_read_again(source: MariaDbSource) -> None:
     source.run("CREATE TABLE t (n INT, s VARCHAR(5))", "INSERT INTO t VALUES (1, 'a'), (1, 'a'), (2, NULL)")
     rows = Rows(source.opened("*", keyless=APPEND), "t")
     assert rows.batch()
@@ -146,7 +146,7 @@ def test_a_table_without_a_key_is_emptied_before_its_rows_are_read_again(source:
             assert rows.events[at + 1].kind == EMPTIED
 
 
-def test_a_key_that_goes_is_noticed_where_rows_follow(source: Source) -> None:
+def test_a_key_that_goes_is_noticed_where_rows_follow(source: MariaDbSource) -> None:
     """And one that comes back."""
     source.run("CREATE TABLE t (n INT PRIMARY KEY, s VARCHAR(5))", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
     rows = Rows(source.opened("*", keyless=APPEND), "t")
@@ -164,7 +164,9 @@ def test_a_key_that_goes_is_noticed_where_rows_follow(source: Source) -> None:
     assert rows.events[3].shape.primary_key == ("n",)
 
 
-def test_without_its_checkpoint_a_table_without_a_key_begins_empty(source: Source, tmp_path: Any) -> None:
+def test_without_its_checkpoint_a_table_without_a_key_begins_empty(
+    source: MariaDbSource, tmp_path: Any
+) -> None:
     source.run("CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (1)")
     rows = Rows(source.opened("t", keyless=APPEND), "t")
     rows.catch_up()
@@ -174,7 +176,7 @@ def test_without_its_checkpoint_a_table_without_a_key_begins_empty(source: Sourc
     assert [event.kind for event in rows.events] == [CAPTURED, ALTERED, EMPTIED]
 
 
-def test_by_default_it_is_refused(source: Source) -> None:
+def test_by_default_it_is_refused(source: MariaDbSource) -> None:
     source.run("CREATE TABLE t (n INT)")
     rows = Rows(source.opened(), "t")
     rows.batch()

@@ -9,12 +9,12 @@ import pytest
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.core.errors import NotFound
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 ANOTHER = r"the binlog is another one than that of .*start with a new snapshot"
 
 
-def write(source: Source, transactions: int) -> None:
+def write(source: MariaDbSource, transactions: int) -> None:
     """A log of this length, about 200 bytes a transaction."""
     source.run(*(f"REPLACE INTO a VALUES ({1000 + n}, {n}, 'new')" for n in range(transactions)))
 
@@ -22,7 +22,7 @@ def write(source: Source, transactions: int) -> None:
 @pytest.mark.parametrize("length", [0, 1, 40], ids=["empty", "shorter", "longer"])
 @pytest.mark.parametrize("phase", ["reading", "log"])
 @pytest.mark.sample(2)
-def test_a_log_that_was_begun_anew_is_noticed(source: Source, phase: str, length: int) -> None:
+def test_a_log_that_was_begun_anew_is_noticed(source: MariaDbSource, phase: str, length: int) -> None:
     """Also by readers of a batch that was planned before."""
     source.run("RESET MASTER")
     source.made(30, "a")
@@ -46,7 +46,7 @@ def test_a_log_that_was_begun_anew_is_noticed(source: Source, phase: str, length
 
 
 @pytest.mark.parametrize("moment", ["the same position", "the same position and second"])
-def test_a_position_that_both_logs_have_is_told_apart(source: Source, moment: str) -> None:
+def test_a_position_that_both_logs_have_is_told_apart(source: MariaDbSource, moment: str) -> None:
     """By the second in which the file was begun, or by the transaction that ends there."""
     source.run("RESET MASTER")
     source.made(3, "a")
@@ -63,11 +63,11 @@ def test_a_position_that_both_logs_have_is_told_apart(source: Source, moment: st
     lake.offset["position"] = [file, offset, gtid]  # of a checkpoint that does not know the second
     write(source, 1)
     lake.catch_up()
-    lake.equals(source.server, source.name)
+    lake.equals(source)
     assert LogPosition.from_json(lake.offset["position"]).created == created
 
 
-def test_a_server_without_a_transaction_of_the_old_one_is_no_replica_of_it(source: Source) -> None:
+def test_a_server_without_a_transaction_of_the_old_one_is_no_replica_of_it(source: MariaDbSource) -> None:
     source.made(3, "a")
     lake = source.lake()
     lake.catch_up()
@@ -81,7 +81,7 @@ def test_a_server_without_a_transaction_of_the_old_one_is_no_replica_of_it(sourc
 
 
 @pytest.mark.parametrize("phase", ["snapshot", "binlog"])
-def test_a_stream_of_one_table_notices_it(source: Source, phase: str) -> None:
+def test_a_stream_of_one_table_notices_it(source: MariaDbSource, phase: str) -> None:
     source.run("RESET MASTER")
     source.made(30, "a")
     stream = MysqlTable.open(source.address, "a", chunk_rows=10, chunks=1)
@@ -95,7 +95,9 @@ def test_a_stream_of_one_table_notices_it(source: Source, phase: str) -> None:
             stream.next(offset)
 
 
-def test_a_bounded_capture_ends_though_it_is_past_where_the_last_run_was_to_end(source: Source) -> None:
+def test_a_bounded_capture_ends_though_it_is_past_where_the_last_run_was_to_end(
+    source: MariaDbSource,
+) -> None:
     source.made(3, "a")
     lake = source.lake(bounded=True)
     lake.catch_up()
@@ -107,4 +109,4 @@ def test_a_bounded_capture_ends_though_it_is_past_where_the_last_run_was_to_end(
     lake.source = source.opened(bounded=True)
     lake.catch_up()
     assert lake.offset["ended"] == lake.source.run
-    lake.equals(source.server, source.name)
+    lake.equals(source)

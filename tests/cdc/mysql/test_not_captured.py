@@ -12,7 +12,7 @@ from tablestore.cdc.capture.source import CAPTURED, SKIPPED
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.core.errors import Unsupported
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 REASONS = {
     "z_versioned": ("(k INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING", "DROP SYSTEM VERSIONING"),
@@ -25,7 +25,7 @@ REASONS = {
 }
 
 
-def test_they_are_named_by_a_plan_and_skipped_while_others_go_on(source: Source) -> None:
+def test_they_are_named_by_a_plan_and_skipped_while_others_go_on(source: MariaDbSource) -> None:
     source.made(3, "a")
     source.run(*(f"CREATE TABLE {name} {columns}" for name, (columns, _) in REASONS.items()))
     rules = CaptureRules.of("*", database=source.name, into="ods")
@@ -54,7 +54,7 @@ def test_they_are_named_by_a_plan_and_skipped_while_others_go_on(source: Source)
     assert lake.rows["z_big5"] == {(1,): {"k": 1}}
 
 
-def test_a_table_that_becomes_one_of_them_is_skipped_and_others_go_on(source: Source) -> None:
+def test_a_table_that_becomes_one_of_them_is_skipped_and_others_go_on(source: MariaDbSource) -> None:
     source.made(3)
     lake = source.lake()
     lake.catch_up()

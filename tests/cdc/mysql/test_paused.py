@@ -11,8 +11,8 @@ import pytest
 from tablestore.cdc.capture.names import Patterns
 from tablestore.cdc.capture.source import CAPTURED, EMPTIED, PAUSED, SKIPPED
 from tablestore.core.errors import SchemaMismatch
+from tests.cdc.databases.sources import MariaDbSource
 from tests.cdc.mysql.local_capture import LocalCapture
-from tests.cdc.mysql.memory_lake import Source
 
 ZERO = "SET sql_mode = 'ALLOW_INVALID_DATES'"
 CAUSES = {
@@ -24,7 +24,9 @@ CAUSES = {
 }
 
 
-def begun(source: Source, tmp_path: Path, tables: str = "ab", options: dict[str, Any] | None = None) -> Any:
+def begun(
+    source: MariaDbSource, tmp_path: Path, tables: str = "ab", options: dict[str, Any] | None = None
+) -> Any:
     for table in tables:
         source.run(
             f"CREATE TABLE {table} (k INT, v INT, d DATE DEFAULT '2024-02-02', PRIMARY KEY (k, d))",
@@ -40,7 +42,7 @@ def rows(capture: LocalCapture, table: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
-def in_source(source: Source, table: str) -> list[tuple[Any, ...]]:
+def in_source(source: MariaDbSource, table: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in source.server.run(f"SELECT * FROM {source.name}.{table}"))
 
 
@@ -52,7 +54,7 @@ def kinds(capture: LocalCapture) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("cause", list(CAUSES))
 @pytest.mark.sample(2)
 def test_a_table_that_cannot_follow_is_paused_until_it_is_read_again(
-    source: Source, tmp_path: Path, cause: str, options: dict[str, Any]
+    source: MariaDbSource, tmp_path: Path, cause: str, options: dict[str, Any]
 ) -> None:
     capture = begun(source, tmp_path, options=options)
     before, count = rows(capture, "a"), len(capture.events)
@@ -95,7 +97,7 @@ def test_a_table_that_cannot_follow_is_paused_until_it_is_read_again(
 
 
 def test_what_the_lake_still_cannot_follow_is_paused_again_and_can_be_left_out(
-    source: Source, tmp_path: Path
+    source: MariaDbSource, tmp_path: Path
 ) -> None:
     capture = begun(source, tmp_path)
     source.run(*CAUSES["retype"][0])
@@ -117,7 +119,7 @@ def test_what_the_lake_still_cannot_follow_is_paused_again_and_can_be_left_out(
 @pytest.mark.parametrize("moment", ["paused", "to be paused", "before"])
 @pytest.mark.sample(1)
 def test_a_paused_table_can_be_excluded_on_the_same_checkpoint(
-    source: Source, tmp_path: Path, moment: str
+    source: MariaDbSource, tmp_path: Path, moment: str
 ) -> None:
     capture = begun(source, tmp_path)
     before = rows(capture, "a")
@@ -147,7 +149,9 @@ def test_a_paused_table_can_be_excluded_on_the_same_checkpoint(
 
 @pytest.mark.parametrize("cause", list(CAUSES))
 @pytest.mark.sample(1)
-def test_a_capture_of_one_table_fails_as_nothing_is_left(source: Source, tmp_path: Path, cause: str) -> None:
+def test_a_capture_of_one_table_fails_as_nothing_is_left(
+    source: MariaDbSource, tmp_path: Path, cause: str
+) -> None:
     capture = begun(source, tmp_path, "a")
     source.run(*CAUSES[cause][0])
     with pytest.raises(SchemaMismatch):

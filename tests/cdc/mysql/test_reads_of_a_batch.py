@@ -15,8 +15,8 @@ from tablestore.cdc.mysql import pieces as piece_module
 from tablestore.cdc.mysql.dump import Dump
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.stream import MysqlTable
+from tests.cdc.databases.sources import MariaDbSource
 from tests.cdc.mysql.local_capture import LocalCapture
-from tests.cdc.mysql.memory_lake import Source
 from tests.servers.mariadb import MariaDb
 
 
@@ -83,7 +83,7 @@ def rows_of(pieces: list[Any]) -> list[tuple[str, list[Any], list[int], list[Any
 
 
 def test_what_was_recorded_gives_the_same_as_the_log_itself(
-    source: Source, reads: Reads, seeds: tuple[int, ...]
+    source: MariaDbSource, reads: Reads, seeds: tuple[int, ...]
 ):
     """In new files of the log, too, and with compressed events; another process has no recording."""
     source.made(50)
@@ -107,7 +107,9 @@ def test_what_was_recorded_gives_the_same_as_the_log_itself(
         lake.offset = end
 
 
-def test_a_log_that_several_tasks_read_is_not_sent_to_them(source: Source, monkeypatch: pytest.MonkeyPatch):
+def test_a_log_that_several_tasks_read_is_not_sent_to_them(
+    source: MariaDbSource, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(piece_module, "_SPLIT_BYTES", 1)
     source.made(50)
     lake = source.lake(tasks=3)
@@ -119,7 +121,7 @@ def test_a_log_that_several_tasks_read_is_not_sent_to_them(source: Source, monke
     assert all(len(pickle.dumps(piece)) < 4_000 for piece in pieces)
 
 
-def test_a_large_log_is_read_again(source: Source, reads: Reads, monkeypatch: pytest.MonkeyPatch):
+def test_a_large_log_is_read_again(source: MariaDbSource, reads: Reads, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dump, "_MOST_RECORDED", 2_000)
     source.made(50)
     lake = source.lake()
@@ -131,7 +133,7 @@ def test_a_large_log_is_read_again(source: Source, reads: Reads, monkeypatch: py
     assert reads.taken() == {"connections": 2, "logs": 1}
 
 
-def test_a_batch_of_one_table_reads_its_log_once(source: Source, reads: Reads):
+def test_a_batch_of_one_table_reads_its_log_once(source: MariaDbSource, reads: Reads):
     """To plan it takes the beginning of the file that the log ends in, and of that where it began."""
     source.made(20, "a")
     table = MysqlTable.open(source.address, "a", chunk_rows=100)

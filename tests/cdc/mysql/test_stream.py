@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-import random
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,99 +17,16 @@ from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField
 from tablestore.format.types.type_text import parse_type
-from tests.cdc.mysql.four_writers import FourWriters
-from tests.servers.mariadb import PASSWORD, MariaDb
-
-KEY_KINDS = {
-    "INT": lambda n: n,
-    "BIGINT UNSIGNED": lambda n: (1 << 63) + n,
-    "VARCHAR(20)": lambda n: f"{'aBcD'[n % 4]}{n}",
-}
+from tests.cdc.databases.stream_sink import StreamSink, changes_of
+from tests.servers.mariadb import MariaDb
 
 
-class Sink:
-    """Keeps rows by key; what a change takes away is there, and what it adds is not."""
-
-    def __init__(self, source: MysqlTable) -> None:
-        self.source, self.rows, self.offset = source, dict[Any, Any](), source.initial()
-
-    def batch(
-        self,
-        *,
-        target: Offset | None = None,
-        repeat: bool = False,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> bool:
-        """One batch, with its offsets as JSON and its pieces pickled; False where there is nothing new.
-        `meanwhile` is done between its planning and its reading."""
-        end = json.loads(json.dumps(self.source.next(self.offset, target)))
-        if end == self.offset:
-            return False
-        meanwhile()
-        pieces = self.source.pieces(self.offset, end)
-        random.Random(len(self.rows)).shuffle(pieces)  # no key is in two of them
-        changes = [change for piece in pieces for change in changes_of(piece, self.source)]
-        for kind, row in changes:
-            self.apply(kind, row)
-        if repeat:
-            again = [change for piece in pieces for change in changes_of(piece, self.source)]
-            assert sorted(again, key=repr) == sorted(changes, key=repr)
-        self.offset = end
-        return True
-
-    def apply(self, kind: int, row: dict[str, Any]) -> None:
-        if kind in (1, 3):
-            assert self.rows.pop(row["k"]) == row
-        else:
-            assert row["k"] not in self.rows
-            self.rows[row["k"]] = row
-
-    def catch_up(self) -> None:
-        target = self.source.latest()
-        while self.batch(target=target):
-            pass
-
-
-def changes_of(piece: Any, source: MysqlTable) -> list[tuple[int, dict[str, Any]]]:
-    """(row kind, row) of a piece, which is sent to a task."""
-    sent = pickle.dumps(piece)
-    assert PASSWORD.encode() not in sent
-    return [
-        pair
-        for batch, kinds in pickle.loads(sent).read(source.schema.names)
-        for pair in zip(kinds.to_pylist(), batch.to_pylist(), strict=True)
-    ]
-
-
-class Writers(FourWriters):
-    """Four of them: inserts, updates, deletes and moves of keys, in transactions of several rows."""
-
-    def __init__(
-        self, server: MariaDb, address: Address, kind: str, seed: int, keys: int, **pause: float
-    ) -> None:
-        self._keys, self._key = keys, KEY_KINDS[kind]
-        super().__init__(server, address.database, seed, **pause)
-
-    def _change(self, cursor: Any, r: random.Random) -> None:
-        one, other = (self._key(r.randrange(self._keys)) for _ in range(2))
-        action = r.randrange(4)
-        if action == 0:
-            cursor.execute(
-                "REPLACE INTO t VALUES (%s, %s, %s)", (one, r.randrange(1000), "é" * r.randrange(9))
-            )
-        elif action == 1:
-            cursor.execute("UPDATE t SET v = v + 1 WHERE k = %s", (one,))
-        elif action == 2:
-            cursor.execute("DELETE FROM t WHERE k = %s", (one,))
-        else:
-            cursor.execute("UPDATE t SET k = %s WHERE k = %s", (other, one))
-
-
-def made(server: MariaDb, address: Address, kind: str, rows: int) -> None:
-    with server.connect(database=address.database) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE t (k {kind} PRIMARY KEY, v INT, s VARCHAR(20))")
-        values = [(KEY_KINDS[kind](n), n, "x") for n in range(0, 2 * rows, 2)]
-        cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", values)
+def made(server: MariaDb, address: Address, rows: int) -> None:
+    server.run(
+        f"USE {address.database}",
+        "CREATE TABLE t (k INT PRIMARY KEY, v INT, s VARCHAR(20))",
+        f"INSERT INTO t SELECT seq, seq, 'x' FROM seq_0_to_{2 * rows - 1} WHERE seq % 2 = 0",
+    )
 
 
 def source_rows(server: MariaDb, address: Address) -> dict[Any, Any]:
@@ -124,27 +37,8 @@ def source_rows(server: MariaDb, address: Address) -> dict[Any, Any]:
 
 @pytest.fixture
 def table(mariadb: MariaDb, address: Address) -> Iterator[MysqlTable]:
-    made(mariadb, address, "INT", 100)
+    made(mariadb, address, 100)
     return MysqlTable.open(address, "t", chunk_rows=10, chunks=3)
-
-
-@pytest.mark.parametrize("kind", KEY_KINDS)
-@pytest.mark.sample(1)
-def test_what_a_stream_gives_equals_its_source(
-    mariadb: MariaDb, address: Address, kind: str, seeds: tuple[int, ...]
-) -> None:
-    """Four writers during the snapshot and after it; batches are read twice, as after a failure."""
-    made(mariadb, address, kind, 1_500)
-    for seed in seeds[::5]:
-        r = random.Random(seed)
-        sink = Sink(MysqlTable.open(address, "t", chunk_rows=r.choice([100, 300]), chunks=r.choice([1, 4])))
-        with Writers(mariadb, address, kind, seed, 3_000) as writers:
-            while sink.offset["phase"] == "snapshot":
-                assert sink.batch(repeat=r.random() < 0.3, meanwhile=writers.await_more)
-            for _ in range(3):
-                assert sink.batch(repeat=r.random() < 0.3, meanwhile=writers.await_more)
-        sink.catch_up()
-        assert sink.rows == source_rows(mariadb, address)
 
 
 def test_each_row_is_read_once_where_nothing_is_written(mariadb: MariaDb, table: MysqlTable) -> None:
@@ -159,48 +53,14 @@ def test_each_row_is_read_once_where_nothing_is_written(mariadb: MariaDb, table:
     assert offset["phase"] == "binlog"
 
 
-def test_a_key_that_moves_is_deleted_and_inserted(mariadb: MariaDb, table: MysqlTable) -> None:
-    sink = Sink(table)
-    sink.catch_up()
-    mariadb.run(
-        f"USE {table.address.database}",
-        "UPDATE t SET k = 1001 WHERE k = 0",
-        "UPDATE t SET v = -1 WHERE k = 2",
-    )
-    end = table.next(sink.offset)
-    (piece,) = table.pieces(sink.offset, end)
-    found = [
-        (kind, key)
-        for batch, kinds in piece.read(["k"])
-        for kind, key in zip(kinds.to_pylist(), batch["k"].to_pylist(), strict=True)
-    ]
-    assert found == [(3, 0), (0, 1001), (1, 2), (2, 2)]
-    target = end
-    mariadb.run(f"DELETE FROM {table.address.database}.t")
-    assert table.next(sink.offset, target)["position"] == target["position"]
-
-
-def test_a_table_that_is_altered_ends_the_stream_with_words(mariadb: MariaDb, table: MysqlTable) -> None:
-    sink = Sink(table)
-    sink.catch_up()
-    mariadb.run(
-        f"USE {table.address.database}", "CREATE INDEX i ON t (v)", "INSERT INTO t VALUES (-1, 1, '')"
-    )
-    sink.catch_up()
-    assert -1 in sink.rows
-    mariadb.run(f"TRUNCATE {table.address.database}.t")
-    with pytest.raises(Unsupported, match=r"TRUNCATE.* which alters .*\.t \(start with a new snapshot\)"):
-        sink.catch_up()
-
-
 def test_columns_that_nobody_asked_for_may_change(mariadb: MariaDb, address: Address) -> None:
     """In the middle of a snapshot, too: what is undone may have other columns."""
-    made(mariadb, address, "INT", 100)
+    made(mariadb, address, 100)
     wanted = DeclaredColumns(tuple(DataField(0, n, parse_type("BIGINT")) for n in "vk"))
     table = MysqlTable.open(address, "t", columns=wanted, chunk_rows=40, chunks=1)
     assert table.schema.names == ["v", "k"]
     assert table.primary_key == ("k",)
-    sink = Sink(table)
+    sink = StreamSink(table)
     for statement in (
         "ALTER TABLE t ADD note TEXT DEFAULT 'x', DROP COLUMN s, ADD INDEX (v)",
         "ALTER TABLE t CHANGE note word VARCHAR(9), ADD s INT FIRST",
@@ -263,7 +123,7 @@ def test_a_stream_begins_where_its_start_says(mariadb: MariaDb, table: MysqlTabl
 
 
 def test_a_log_that_is_gone_ends_the_stream_with_words(mariadb: MariaDb, table: MysqlTable) -> None:
-    sink = Sink(table)
+    sink = StreamSink(table)
     sink.catch_up()
     mariadb.run("FLUSH BINARY LOGS", f"INSERT INTO {table.address.database}.t VALUES (-1, 1, '')")
     mariadb.run(f"PURGE BINARY LOGS TO '{table.latest()['position'][0]}'")
@@ -273,7 +133,7 @@ def test_a_log_that_is_gone_ends_the_stream_with_words(mariadb: MariaDb, table: 
 
 def test_another_server_of_a_replication_is_followed_by_gtid(mariadb: MariaDb, table: MysqlTable) -> None:
     """An offset of another server, whose files and offsets mean nothing here."""
-    sink = Sink(table)
+    sink = StreamSink(table)
     sink.catch_up()
     gtid = sink.offset["position"][2]
     sink.offset |= {"position": ["its-own.000077", 5, gtid], "server": 4712}
@@ -284,24 +144,6 @@ def test_another_server_of_a_replication_is_followed_by_gtid(mariadb: MariaDb, t
     begun = table.next(table.initial()) | {"server": 4712}
     with pytest.raises(InvalidRequest, match="is another server than that on which the snapshot"):
         list(table.pieces(table.initial(), begun)[0].read(["k"]))
-
-
-def test_a_server_that_is_killed_loses_nothing(mariadb: MariaDb, address: Address) -> None:
-    made(mariadb, address, "INT", 100)
-    sink = Sink(MysqlTable.open(address, "t", chunk_rows=20, chunks=2, patience_seconds=120))
-    for key in (-1, 500, 501):  # in the snapshot, at its end and in the log
-        sink.batch()
-        mariadb.run(
-            f"USE {address.database}", f"INSERT INTO t VALUES ({key}, 0, 'new')", "UPDATE t SET v = v + 1"
-        )
-        mariadb.kill()
-        later = threading.Timer(0.2, mariadb.start)
-        later.start()
-        sink.batch()
-        later.join()
-    sink.catch_up()
-    assert sink.rows == source_rows(mariadb, address)
-    assert len(sink.rows) == 103
 
 
 def test_what_cannot_be_a_stream_is_refused(mariadb: MariaDb, address: Address) -> None:

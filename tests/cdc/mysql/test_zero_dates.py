@@ -9,13 +9,13 @@ import pytest
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.core.errors import SchemaMismatch
-from tests.cdc.mysql.memory_lake import Source
+from tests.cdc.databases.sources import MariaDbSource
 
 
 @pytest.mark.parametrize("kind", ["DATE", "DATETIME(3)", "TIMESTAMP"])
 @pytest.mark.parametrize("phase", ["snapshot", "log"])
 @pytest.mark.sample(2)
-def test_zero_dates_are_refused_where_that_is_asked_for(source: Source, kind: str, phase: str) -> None:
+def test_zero_dates_are_refused_where_that_is_asked_for(source: MariaDbSource, kind: str, phase: str) -> None:
     source.run(f"CREATE TABLE t (k INT PRIMARY KEY, d {kind} NULL)", "INSERT INTO t VALUES (1, NULL)")
     source.run("INSERT INTO t VALUES (2, '2024-02-29')")
     zero = ("SET sql_mode = 'ALLOW_INVALID_DATES'", "INSERT INTO t VALUES (3, '0000-00-00')")
@@ -37,7 +37,7 @@ def test_zero_dates_are_refused_where_that_is_asked_for(source: Source, kind: st
     assert isinstance(lake.rows["t"][2,]["d"], datetime.date)
 
 
-def test_dates_that_are_known_before_are_in_the_plan(source: Source) -> None:
+def test_dates_that_are_known_before_are_in_the_plan(source: MariaDbSource) -> None:
     source.run(
         "SET sql_mode = 'ALLOW_INVALID_DATES'",
         "CREATE TABLE a (k INT PRIMARY KEY, d DATE NOT NULL, e DATETIME, f TIMESTAMP NULL, g DATE)",

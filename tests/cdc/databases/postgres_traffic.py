@@ -1,4 +1,4 @@
-"""Databases of PostgreSQL, captures of them in processes that may be killed, and those who write."""
+"""Traffic on a database of PostgreSQL: who writes tables a and b, and who alters them."""
 
 from __future__ import annotations
 
@@ -7,82 +7,33 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import psycopg
-import pytest
 
-import tablestore as ts
-from tests.servers.postgres import Postgres
-
-USER = "job"
-KEYS = 400
+TABLES = ("a", "b")
+KEYS, WRITERS = 400, 6
 
 
-class Database:
-    """A database of its own, with a publication of all its tables."""
-
-    def __init__(self, server: Postgres, name: str) -> None:
-        self.server, self.name = server, name
-        self.url = server.owner_url.rpartition("/")[0] + f"/{name}"
-        self.connect()
-
-    def connect(self) -> None:
-        self.connection: Any = psycopg.connect(self.url, autocommit=True)
-        self.connection.execute("SET synchronous_commit = on")
-
-    def restart(self, pause_seconds: float) -> None:
-        """Kill the server, and start it again in a moment."""
-        self.server.kill()
-        try:
-            time.sleep(pause_seconds)
-        finally:
-            self.server.start()
-        self.connect()
-
-    def run(self, *statements: str) -> None:
-        for statement in statements:
-            self.connection.execute(statement)
-
-    def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        return sorted(self.connection.execute(statement).fetchall(), key=repr)
-
-    def slots(self) -> list[str]:
-        found = self.rows(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{self.name}'")
-        return [name for (name,) in found]
-
-
-@pytest.fixture
-def database(postgres_server: Postgres) -> Iterator[Database]:
-    name = f"capture_{random.SystemRandom().randrange(1 << 40):x}"
-    with psycopg.connect(postgres_server.owner_url, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-    found = Database(postgres_server, name)
+@contextlib.contextmanager
+def traffic(url: str, seed: int, *, altered: bool, pause_seconds: float) -> Iterator[None]:
+    """Six who write, and maybe one who alters tables, while the block runs."""
+    stopping = threading.Event()
+    pause = pause_seconds + altered * 0.02
+    threads = [
+        threading.Thread(target=write, args=(url, seed * 9 + i, stopping, pause)) for i in range(WRITERS)
+    ]
+    threads += [threading.Thread(target=alter, args=(url, seed, stopping))] * altered
+    for thread in threads:
+        thread.start()
     try:
-        found.run("CREATE PUBLICATION tablestore FOR ALL TABLES")
-        yield found
+        yield
     finally:
-        with psycopg.connect(postgres_server.owner_url, autocommit=True) as admin:
-            for slot in found.slots():
-                admin.execute(f"SELECT pg_drop_replication_slot('{slot}')")
-            found.connection.close()
-            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        stopping.set()
+        for thread in threads:
+            thread.join()
 
 
-def started(path: Path, url: str, **how: Any) -> Any:
-    how = {"into": "ods", "name": USER, "interval": "10ms", "chunk_rows": 40, "chunks": 2, **how}
-    lake, options = ts.connect(str(path / "lake")), {"bucket": 1}
-    checkpoint = str(path / "checkpoint")
-    return lake.ingest(url, engine="local", processes=2, checkpoint=checkpoint, options=options, **how)
-
-
-def run(path: Path, url: str) -> None:
-    """Capture until this process is killed."""
-    started(path, url).wait()
-
-
-def write(url: str, seed: int, stopping: threading.Event, pause_seconds: float = 0.002) -> None:
+def write(url: str, seed: int, stopping: threading.Event, pause_seconds: float) -> None:
     """Transactions of a few statements: rows that come, change, move to another key and go; some roll
     back. It goes on after the server was away."""
     r = random.Random(seed)
@@ -162,11 +113,3 @@ def creation(table: str) -> list[str]:
         f"ALTER TABLE {table} ALTER long SET STORAGE EXTERNAL",
         f"INSERT INTO {table} SELECT i, 0, repeat(i || '*', 1200) FROM generate_series(1, {KEYS}, 2) i",
     ]
-
-
-def restore(database: Database) -> None:
-    """Have both tables, whatever was at work when it ended."""
-    for table in ("a", "b"):
-        if database.rows(f"SELECT to_regclass('{table}') IS NULL") == [(True,)]:
-            renamed = database.rows("SELECT to_regclass('other') IS NOT NULL") == [(True,)]
-            database.run(*([f"ALTER TABLE other RENAME TO {table}"] if renamed else creation(table)))
