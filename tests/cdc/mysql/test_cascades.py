@@ -142,7 +142,7 @@ def beside(source: MariaDbSource) -> Iterator[MariaDbSource]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 def test_what_a_foreign_key_changes_is_read_again(beside: MariaDbSource, way: str) -> None:
     before, changes = WAYS[way]
     beside.run(*before, "CREATE TABLE z (k INT PRIMARY KEY)")
@@ -215,6 +215,7 @@ def test_a_plan_and_the_first_event_say_what_is_read_again(beside: MariaDbSource
 
 
 @pytest.mark.parametrize("text", ["DELETE FROM o.p WHERE k = 2", "CALL o.c()"])
+@pytest.mark.sample(1)
 def test_a_parent_that_a_statement_changes(beside: MariaDbSource, text: str) -> None:
     beside.run("GRANT TRIGGER, SHOW VIEW ON *.* TO reader@'127.0.0.1'")
     beside.run(OUTSIDE, OF_O.format(SILENT), *ROWS, "CREATE TABLE z (k INT PRIMARY KEY)")
@@ -289,7 +290,7 @@ LATER: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("followed", ["at once", "step by step"])
 @pytest.mark.parametrize("way", LATER)
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 def test_keys_that_statements_of_the_log_make(beside: MariaDbSource, way: str, followed: str) -> None:
     beside.run(OUTSIDE, "CREATE TABLE o.g (k INT PRIMARY KEY)", "INSERT INTO o.g VALUES (1), (2), (3)")
     beside.run("CREATE TABLE a (k INT PRIMARY KEY, p INT)", *ROWS)

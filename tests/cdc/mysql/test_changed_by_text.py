@@ -65,7 +65,7 @@ def seen(source: MariaDbSource) -> Iterator[MariaDbSource]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 def test_a_table_that_a_statement_changes_is_read_again(seen: MariaDbSource, way: str) -> None:
     before, changes = WAYS[way]
     seen.made(10)

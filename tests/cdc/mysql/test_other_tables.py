@@ -175,6 +175,7 @@ def test_what_stops_a_capture_of_one_table_goes_on_as_the_error_says(source: Mar
 
 
 @pytest.mark.parametrize("first", [True, False])
+@pytest.mark.sample(1)
 def test_rows_are_not_read_while_an_xa_transaction_is_prepared(source: MariaDbSource, first: bool) -> None:
     """Its rows are in no read view, and XA COMMIT has none in the log."""
     *prepare, commit = XA
