@@ -24,9 +24,9 @@ from tablestore.fluss.messages import pb
 from tablestore.fluss.messages.decoding import decoded
 from tablestore.fluss.tables import TablePath, schema_json
 from tablestore.log.log import LogExpired
+from tablestore.tiering.coordinator.dropped_table_files import DroppedTableFiles
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
-from tablestore.tiering.coordinator.leftovers import Leftovers
 from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
 from tablestore.tiering.coordinator.served_writes import ServedWrites
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
@@ -57,7 +57,7 @@ class CoordinatorRequests:
         self._lock = threading.Lock()  # of the states and the epochs
         self._states = TableStates(epochs, coordinator_epoch=epochs.coordinator)
         self._lakes, self._writes = lakes, ServedWrites(epochs.coordinator)
-        self._leftovers = Leftovers(tables, epochs, lakes, env=env)
+        self._leftovers = DroppedTableFiles(tables, epochs, lakes, env=env)
         self._began = False
         self._withheld: set[int] = set()  # of which a warning was logged
         self._calls: dict[int, tuple[Api, Callable[..., Any]]] = {

@@ -28,7 +28,7 @@ class TableFiles(Protocol):
         """Remove the files of a table."""
 
 
-class Leftovers:
+class DroppedTableFiles:
     """The files in `kept` of tables that the lake does not have. Belongs to one thread."""
 
     def __init__(self, tables: ServedTables, *kept: TableFiles, env: Env) -> None:

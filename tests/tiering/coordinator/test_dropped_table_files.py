@@ -9,9 +9,9 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import TablestoreError
 from tablestore.io.fileio import LocalFileIO
+from tablestore.tiering.coordinator.dropped_table_files import DroppedTableFiles
 from tablestore.tiering.coordinator.epochs import FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
-from tablestore.tiering.coordinator.leftovers import Leftovers
 from tablestore.tiering.coordinator.served_tables import ServedTables
 from tests.faults import FaultyIO, Killed, SimEnv
 from tests.tiering.waiting import until
@@ -26,14 +26,14 @@ class Coordinated:
         self.folder = folder / ".tablestore" / "coordinator"
         self.lake, self.env = ts.connect(folder), SimEnv()
 
-    def start(self, io: LocalFileIO | FaultyIO) -> Leftovers:
+    def start(self, io: LocalFileIO | FaultyIO) -> DroppedTableFiles:
         """What a coordinator that starts now has."""
         self.tables = ServedTables(self.lake, self.env)
         self.epochs = FileEpochs(io, str(self.folder))
         self.lakes = LakeSnapshots(io, str(self.folder), self.env)
-        return Leftovers(self.tables, self.epochs, self.lakes, env=self.env)
+        return DroppedTableFiles(self.tables, self.epochs, self.lakes, env=self.env)
 
-    def look(self, leftovers: Leftovers, times: int = 2) -> None:
+    def look(self, leftovers: DroppedTableFiles, times: int = 2) -> None:
         """Look as often, ten seconds apart, so that no listing of tables is an old one."""
         for _ in range(times):
             self.env.sleep(10)
