@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks as avro_blocks
-from tablestore.format.avro import blocks as avro_guard
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro.blocks import AvroBlock, framed, header
 from tablestore.format.avro.container import by_polars
@@ -184,7 +183,7 @@ def _batches(
     head: Any = _KeepingSource(source)
     there = fastavro.reader(head)
     text = there.metadata["avro.schema"]
-    avro_guard.require_sound(text.encode(), path)
+    avro_blocks.require_sound(text.encode(), path)
     record, union = _record(json.loads(text))
     require_columns([f.name for f in columns], [f["name"] for f in record["fields"]], path)
     decode = _Decoder(record, columns, union=union, large=source.size() > _WORTH_POLARS)

@@ -12,40 +12,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.core.quantities import many
+from tablestore.format.result_tables import result_schema, table_of
 from tablestore.insight.doctor.finding import SEVERITIES, Finding
 
-MOMENTS = pa.schema(
-    {
-        "snapshot_id": pa.int64(),
-        "at": pa.timestamp("ms", "UTC"),
-        "files": pa.int64(),
-        "bytes": pa.int64(),
-        "rows": pa.int64(),
-        "buckets": pa.int64(),
-        "due_buckets": pa.int64(),
-        "most_runs": pa.int64(),
-        "opened_runs": pa.float64(),
-        "write_amplification": pa.float64(),
-        "space_amplification": pa.float64(),
-        "age_seconds": pa.float64(),
-        "log_rows": pa.int64(),
-    }
+MOMENTS = result_schema(
+    "snapshot_id int64, at ms_utc, files int64, bytes int64, rows int64, buckets int64, due_buckets int64, "
+    "most_runs int64, opened_runs double, write_amplification double, space_amplification double, "
+    "age_seconds double, log_rows int64"
 )
-ALARMS = pa.schema(
-    {
-        "table": pa.string(),
-        "kind": pa.string(),
-        "severity": pa.string(),
-        "where": pa.string(),
-        "what": pa.string(),
-        "began": pa.timestamp("ms", "UTC"),
-        "ended": pa.timestamp("ms", "UTC"),
-        "measure": pa.string(),
-        "limit": pa.float64(),
-        "worst": pa.float64(),
-        "remedy": pa.string(),
-        "mends": pa.bool_(),
-    }
+ALARMS = result_schema(
+    "table string, kind string, severity string, where string, what string, began ms_utc, ended ms_utc, "
+    "measure string, limit double, worst double, remedy string, mends bool"
 )
 
 
@@ -127,12 +104,13 @@ class AlarmHistory:
 
 def alarm_rows(alarms: Sequence[Alarm]) -> pa.Table:
     """A row for each alarm (`ALARMS`)."""
-    rows = [
+    return table_of(
+        ALARMS,
         (
-            *(a.table, a.finding.kind, a.finding.severity, a.finding.where, a.finding.what),
-            *(a.began, a.ended, a.measure, a.limit, a.worst, a.finding.remedy, a.finding.mends),
-        )
-        for a in alarms
-    ]
-    columns = list(zip(*rows, strict=True)) or [()] * len(ALARMS)
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, ALARMS, strict=True)], schema=ALARMS)
+            (
+                *(a.table, a.finding.kind, a.finding.severity, a.finding.where, a.finding.what),
+                *(a.began, a.ended, a.measure, a.limit, a.worst, a.finding.remedy, a.finding.mends),
+            )
+            for a in alarms
+        ),
+    )

@@ -261,5 +261,4 @@ def _table(looked: Sequence[_Moment]) -> pa.Table:
     rows: list[Mapping[str, object]] = [
         {"snapshot_id": m.snapshot.id, "at": m.at, **m.figures} for m in looked
     ]
-    arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in MOMENTS]
-    return pa.table(arrays, schema=MOMENTS)
+    return pa.Table.from_pylist(rows, MOMENTS)
