@@ -146,7 +146,7 @@ class Connection:
         with own_errors(self.address), self.raw.cursor() as cursor:
             statement = f"COPY ({query}) TO STDOUT (FORMAT binary)"
             with cursor.copy(statement, tuple(values)) as copy:
-                row = copy.read()[_HEADER_BYTES:]
+                row = copy.read()[_HEADER_BYTES:] or copy.read()
                 while len(row) > _TRAILER_BYTES:
                     yield bytes(row)
                     size, row = self.raw.pgconn.get_copy_data(1)  # what is here costs no wait

@@ -20,19 +20,24 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def source(mariadb: MariaDb, tmp_path: Path) -> Iterator[MariaDbSource]:
+def source_database(mariadb: MariaDb, tmp_path: Path) -> Iterator[MariaDbSource]:
     with mariadb_source(mariadb, tmp_path) as source:
         yield source
 
 
 @pytest.fixture
-def database(source: MariaDbSource) -> str:
-    return source.name
+def source(source_database: MariaDbSource) -> MariaDbSource:
+    return source_database
 
 
 @pytest.fixture
-def address(source: MariaDbSource) -> Address:
-    return source.address
+def database(source_database: MariaDbSource) -> str:
+    return source_database.name
+
+
+@pytest.fixture
+def address(source_database: MariaDbSource) -> Address:
+    return source_database.address
 
 
 @pytest.fixture
