@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_END, TopicPartition
 
 import tablestore as ts
 from tests.faults import SimEnv
-from tests.log.test_damage import EVERY, log_files
+from tests.log.test_damage import EVERY, WITHIN, log_files
 from tests.servers.kafka import Broker
 from tests.tables import KEEP_ALL
 
@@ -84,8 +84,9 @@ class Embedded:
         opened(folder, env=later).expire_snapshots(keep=1000)
 
     def damage(self, attacked: Any, folder: Path) -> str:
-        """Torn, flipped, missing, exchanged files."""
-        return str(attacked.rng.choice(EVERY)(attacked, folder))
+        """Torn, flipped, missing, exchanged files; the folder goes where a snapshot speaks of the log."""
+        spoken_of = opened(folder).store.snapshots.latest_id() is not None
+        return str(attacked.rng.choice(EVERY if spoken_of else WITHIN)(attacked, folder))
 
     def can_damage(self, folder: Path) -> bool:
         """Two files can be exchanged."""

@@ -209,7 +209,8 @@ def one(life: Life, path: Path) -> Path:
     return found[-1] if life.rng.random() < 0.5 else life.rng.choice(found)
 
 
-EVERY: tuple[Callable[[Life, Path], str], ...] = (torn, flipped, missing, swapped, foreign, foreign_log, gone)
+WITHIN: tuple[Callable[[Life, Path], str], ...] = (torn, flipped, missing, swapped, foreign, foreign_log)
+EVERY = (*WITHIN, gone)
 
 
 def require_named(error: TablestoreError) -> None:
