@@ -28,7 +28,7 @@ from tests.suite import counterparts
 DATABASE = "fluss"  # each cluster is made with it
 KILLED_SESSION_SECONDS = 12
 """How long a server that is to be killed may be without a processor, and ZooKeeper believes in it after."""
-LEADER_SECONDS = 45.0
+LEADER_SECONDS = 20.0
 LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
 
 
