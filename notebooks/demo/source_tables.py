@@ -174,8 +174,10 @@ def _cell_of_mysql(column: mysql.SourceColumn, kind: pa.DataType) -> Cell | None
 
 def _cell_of_postgres(column: postgres.PostgresColumn, kind: pa.DataType) -> Cell | None:
     there, here = postgres.quoted(column.name), in_lake(column.name)
-    if kinds.is_string(kind):  # the cast takes away what CHAR fills up with, as the lake does
-        return Cell(f"{there}::text" if column.kind == "bpchar" else column.selected, here, sized=True)
+    if kinds.is_string(kind):
+        text = f"CASE WHEN num_nulls({there}) = 0 THEN concat({there}) END"  # as the log spells it
+        trimmed = f"{there}::text"  # without what CHAR fills up with, as in the lake
+        return Cell(trimmed if column.kind == "bpchar" else text, here, sized=True)
     if kinds.is_binary(kind) and column.kind == "bytea":
         return Cell(f"upper(encode({there}, 'hex'))", f"hex({here})")
     if kinds.is_boolean(kind) and column.kind == "bool":

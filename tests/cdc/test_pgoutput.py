@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablestore.cdc.postgres import pgoutput
+from tablestore.cdc.databases import slices
 from tablestore.cdc.postgres.pgoutput import Images, LogTable, PostgresLog
 from tablestore.core.errors import Corrupt
 
@@ -105,7 +105,7 @@ def test_blocks_and_shapes_change_nothing(monkeypatch: pytest.MonkeyPatch, seeds
             values = [r.choice([None, "", "x" * r.randint(0, 9), "é"]) for _ in names]
             messages.append(change(b"I", (b"N", row(*values))))
             wanted.append(tuple(values))
-        monkeypatch.setattr(pgoutput, "_BLOCK_BYTES", r.choice([1, 100, 1 << 20]))
+        monkeypatch.setattr(slices, "_BLOCK_BYTES", r.choice([1, 100, 1 << 20]))
         assert [values for *_, values in decoded(messages)] == wanted, seed
 
 

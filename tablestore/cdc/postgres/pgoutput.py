@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tablestore.cdc.databases.slices import PADDING, Slices, compiled
+from tablestore.cdc.databases.slices import PADDING, Slices, blocks, compiled
 from tablestore.core.errors import Corrupt
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
@@ -28,7 +28,6 @@ BEGIN, RELATION = b"BR"
 CHANGES = tuple(b"IUD")
 (_KEY,) = b"K"
 EPOCH_SECONDS = 946_684_800  # 2000 after 1970
-_BLOCK_BYTES = 8 << 20
 Ints = npt.NDArray[Any]
 
 
@@ -83,7 +82,7 @@ class PostgresLog:
 
     def images(self, rows: Iterable[bytes]) -> Iterator[Images]:
         """The images in `rows`, each a message behind 6 bytes, in blocks of some MB."""
-        for block in _blocks(rows):
+        for block in blocks(rows):
             yield from self._of_block(block)
 
     def _of_block(self, rows: list[bytes]) -> Iterator[Images]:
@@ -188,49 +187,3 @@ def cut_images(
             if code != 85 or tag == 78:
                 break
     return row
-
-
-def copied_rows(rows: Iterable[bytes], columns: int) -> Iterator[Slices]:
-    """Rows of a COPY in its binary format, cut into values, in blocks of some MB."""
-    for block in _blocks(rows):
-        yield _copied(block, columns)
-
-
-def _blocks(rows: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The rows in order, some MB at a time."""
-    block: list[bytes] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row)
-        if size > _BLOCK_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
-def _copied(rows: list[bytes], columns: int) -> Slices:
-    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
-    data = np.frombuffer(b"".join(rows) + bytes(PADDING), np.uint8)
-    offsets = np.zeros((columns, len(rows)), np.int64)
-    lengths = np.zeros((columns, len(rows)), np.int64)
-    compiled(cut_copied)(data, np.cumsum(sizes) - sizes + 2, columns, offsets, lengths)
-    return Slices(data, len(rows), offsets, lengths)
-
-
-def cut_copied(data: Any, starts: Any, columns: Any, offsets: Any, lengths: Any) -> None:
-    """Where the values of each row lie: length 4 (−1: NULL), bytes. For Python and numba."""
-    for row in range(len(starts)):
-        at = starts[row]
-        for c in range(columns):
-            n = 0
-            for i in range(4):
-                n = n * 256 + data[at + i]
-            at += 4
-            offsets[c, row] = at
-            if n == 0xFFFFFFFF:
-                lengths[c, row] = -1
-            else:
-                lengths[c, row] = n
-                at += n

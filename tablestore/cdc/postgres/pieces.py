@@ -23,7 +23,8 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import keyed
 from tablestore.cdc.databases.slices import Slices
-from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog, copied_rows
+from tablestore.cdc.postgres.copied import copied_rows
+from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog
 from tablestore.cdc.postgres.server import Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text
 from tablestore.cdc.postgres.tables import PostgresTable, quoted, tables_now
@@ -177,7 +178,7 @@ def rows_now(
             return
         condition, values = where(now)
         query = in_statement(f"SELECT {now.selected} FROM {now.spelled_rows} WHERE ") + condition
-        yield from copied_rows(connection.copied(query, values), len(table.columns))
+        yield from copied_rows(connection.lines(query, values), len(table.columns))
 
 
 def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds: float) -> Iterator[T]:

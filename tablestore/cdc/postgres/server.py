@@ -155,6 +155,16 @@ class Connection:
                     row = row if size else copy.read()
                 copy.read()  # the end
 
+    def lines(self, query: str, values: Sequence[Any] = ()) -> Iterator[bytes]:
+        """The rows of a query as COPY's text format has them, a line each (`copied.py`)."""
+        statement = f"COPY ({query}) TO STDOUT"
+        with (
+            own_errors(self.address),
+            self.raw.cursor() as cursor,
+            cursor.copy(statement, tuple(values)) as copy,
+        ):
+            yield from map(bytes, copy)
+
     def _end_of_copy(self) -> Exception:
         """The error of the server that ended a COPY before its last row."""
         errors = required("psycopg", by="a PostgreSQL source").errors

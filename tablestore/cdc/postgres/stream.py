@@ -22,7 +22,8 @@ from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.databases.undo import UndoImages
-from tablestore.cdc.postgres.pgoutput import CHANGES, Images, PostgresLog, copied_rows
+from tablestore.cdc.postgres.copied import copied_rows
+from tablestore.cdc.postgres.pgoutput import CHANGES, Images, PostgresLog
 from tablestore.cdc.postgres.pieces import patiently_begun
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text, require_ready, server_of
@@ -266,7 +267,7 @@ def logged(
 def all_rows(connection: Connection, table: PostgresTable) -> Iterator[pa.RecordBatch]:
     """All rows that the connection shows."""
     query = in_statement(f"SELECT {table.selected} FROM {table.spelled_rows}")
-    for slices in copied_rows(connection.copied(query), len(table.columns)):
+    for slices in copied_rows(connection.lines(query), len(table.columns)):
         yield rows_of(slices, table)
 
 

@@ -30,19 +30,6 @@ _FIXED: Mapping[str, DataType] = {
     "date": t.DATE,
     "money": t.DECIMAL(19, 2),
 }
-_CAST_ALIKE: tuple[str, ...] = (
-    "int2",
-    "int4",
-    "int8",
-    "oid",
-    "float4",
-    "float8",
-    "bytea",
-    "date",
-    "timestamp",
-    "timestamptz",
-)
-_CAST_ALIKE += ("numeric", "text", "varchar", "uuid", "json", "jsonb", "interval")
 _ORDERED = (
     "int2",
     "int4",
@@ -98,14 +85,6 @@ class PostgresColumn:
         """Columns for which it is the same have values that are written alike."""
         return self.number, self.kind, self.base_modifier, "" if self.kind else self.type_number
 
-    @property
-    def selected(self) -> str:
-        """The expression that gives its value as the log spells it."""
-        name = quoted(self.name)
-        if self.kind in _CAST_ALIKE:
-            return f"{name}::text"
-        return f"CASE WHEN num_nulls({name}) = 0 THEN concat({name}) END"
-
 
 @dataclass(frozen=True)
 class PostgresTable:
@@ -156,7 +135,8 @@ class PostgresTable:
 
     @property
     def selected(self) -> str:
-        return ", ".join(c.selected for c in self.columns)
+        """Its columns in a statement."""
+        return ", ".join(quoted(c.name) for c in self.columns)
 
     def under_names_of(self, now: PostgresTable) -> PostgresTable | None:
         """This table under the names that it has now; None where columns of it are gone, or of other types.
