@@ -28,7 +28,7 @@ ERRORS = (ts.TablestoreError, OSError)
 _shown: dict[str, Any] = {}
 
 
-class Answer:
+class LakesAnswer:
     """A value that crosses to the page as JSON."""
 
     def __init__(self, value: dict[str, Any]) -> None:
@@ -46,7 +46,7 @@ class LakePlace:
     code: str
 
 
-def answer(question: str) -> Answer:
+def answer(question: str) -> LakesAnswer:
     """The answer to a question in JSON: `{"roots": [path, …]}`, or `{"place": steps, "skip": 0}`.
 
     >>> answer('{"place": [["path", "/nowhere"]], "skip": 0}').value
@@ -58,8 +58,8 @@ def answer(question: str) -> Answer:
         skip = int(asked.get("skip", 0))
         shown = list(islice(entries, skip, skip + MOST + 1))
     except ERRORS as error:
-        return Answer({"error": str(error)})
-    return Answer({"entries": shown[:MOST], "more": len(shown) > MOST})
+        return LakesAnswer({"error": str(error)})
+    return LakesAnswer({"entries": shown[:MOST], "more": len(shown) > MOST})
 
 
 def show(question: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from notebooks.cli.places import CHECKOUT, ROOT
 from tablestore.cli.doctor import command
-from tablestore.cli.doctor.machine import Finding, installed, machine_findings, python_finding, report
+from tablestore.cli.doctor.machine import DoctorLine, installed, machine_findings, python_finding, report
 from tablestore.cli.doctor.options import parsed
 
 PACKAGES = ("pyspark", "pyarrow", "numpy", "pandas", "jupyterlab", "ipywidgets", "anywidget", "plotly")
@@ -24,30 +24,30 @@ def main(arguments: Sequence[str]) -> int:
     return report(examine(), as_json=options.json)
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorLine]:
     """Every finding, in the order of the table."""
     return [python_finding(), *package_findings(), lock_finding(), *machine_findings()]
 
 
-def package_findings() -> list[Finding]:
+def package_findings() -> list[DoctorLine]:
     """What the verbs import."""
     findings = []
     for name in PACKAGES:
         version = installed(name)
         if version:
-            findings.append(Finding(name, version))
+            findings.append(DoctorLine(name, version))
         else:
-            findings.append(Finding(name, "not installed", "missing", REMAKE))
+            findings.append(DoctorLine(name, "not installed", "missing", REMAKE))
     return findings
 
 
-def lock_finding() -> Finding:
+def lock_finding() -> DoctorLine:
     """How many packages differ from `requirements.lock`: a note, since a person may have installed more."""
     pins = dict(
         line.split("==") for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line
     )
     different = [name for name, pin in pins.items() if installed(name) != pin]
     if not different:
-        return Finding("lock", f"all {len(pins)} packages as pinned")
+        return DoctorLine("lock", f"all {len(pins)} packages as pinned")
     named = ", ".join(different[:4]) + (" …" if len(different) > 4 else "")
-    return Finding("lock", f"{len(different)} of {len(pins)} packages differ: {named}", "note", REMAKE)
+    return DoctorLine("lock", f"{len(different)} of {len(pins)} packages differ: {named}", "note", REMAKE)

@@ -20,7 +20,7 @@ from notebooks.cli.doctor import REMAKE
 from notebooks.course import cards
 from notebooks.course.cards import Card
 from tablestore.cli.doctor import machine
-from tablestore.cli.doctor.machine import Finding
+from tablestore.cli.doctor.machine import DoctorLine
 from tablestore.cli.places import human
 
 PACKAGES = ("pyarrow", "pandas", "jupyterlab", "anywidget")
@@ -38,41 +38,47 @@ def check() -> Card:
     return cards.health(title, [(f.state, f.name, f.found, f.remedy) for f in rows], kind=kind)
 
 
-def findings() -> list[Finding]:
+def findings() -> list[DoctorLine]:
     """Every finding, in the order of the table."""
     return [python(), packages(), java(), disk(), machine.memory_finding()]
 
 
-def python() -> Finding:
+def python() -> DoctorLine:
     """Python's version, and whether it is the environment of this checkout."""
     version = sys.version_info[:2]
     text = f"{platform.python_version()}, tablestore {tablestore.__version__}"
     if machine.OLDEST_PYTHON <= version <= machine.NEWEST_PYTHON:
-        return Finding("Python", text)
-    return Finding("Python", text, "missing", "choose the kernel of `./workbench lab`: Python 3.11 to 3.13")
+        return DoctorLine("Python", text)
+    return DoctorLine(
+        "Python", text, "missing", "choose the kernel of `./workbench lab`: Python 3.11 to 3.13"
+    )
 
 
-def packages() -> Finding:
+def packages() -> DoctorLine:
     """The packages the notebooks import."""
     versions = {name: machine.installed(name) for name in PACKAGES}
     if absent := [name for name, version in versions.items() if not version]:
-        return Finding("packages", f"not installed: {', '.join(absent)}", "missing", f"in a shell: {REMAKE}")
-    return Finding("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
+        return DoctorLine(
+            "packages", f"not installed: {', '.join(absent)}", "missing", f"in a shell: {REMAKE}"
+        )
+    return DoctorLine("packages", ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
-def java() -> Finding:
+def java() -> DoctorLine:
     """Java and PySpark, which only notebook 01 needs."""
     home, version = find_java()
     spark = "" if importlib.util.find_spec("pyspark") else "; PySpark is not installed"
     if not home:
-        return Finding("Java", f"none found{spark}", "note", f"only notebook 01 needs it. {machine.GET_JAVA}")
+        return DoctorLine(
+            "Java", f"none found{spark}", "note", f"only notebook 01 needs it. {machine.GET_JAVA}"
+        )
     leading = re.match(r"(?:1\.)?(\d+)", version)
     major = int(leading[1]) if leading else 0
     if version and major < machine.OLDEST_JAVA:
-        return Finding(
+        return DoctorLine(
             "Java", f"{version} in {home}{spark}", "note", f"notebook 01 needs 17. {machine.GET_JAVA}"
         )
-    return Finding("Java", f"{version or 'some version'} in {home}{spark}", "note" if spark else "ok")
+    return DoctorLine("Java", f"{version or 'some version'} in {home}{spark}", "note" if spark else "ok")
 
 
 def find_java() -> tuple[str, str]:
@@ -89,11 +95,11 @@ def find_java() -> tuple[str, str]:
     return "", ""
 
 
-def disk() -> Finding:
+def disk() -> DoctorLine:
     """Room for temporary tables."""
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     text = f"{human(free)} free in {folder}"
     if free >= NEED_BYTES:
-        return Finding("disk", text)
-    return Finding("disk", text, "missing", f"{human(NEED_BYTES)} are needed: free some, or set TMPDIR")
+        return DoctorLine("disk", text)
+    return DoctorLine("disk", text, "missing", f"{human(NEED_BYTES)} are needed: free some, or set TMPDIR")

@@ -18,7 +18,7 @@ from notebooks.cli import bench, clean, lab, places
 from notebooks.cli import test as test_verb
 from tablestore.cli.commands import COMMANDS
 from tablestore.cli.doctor import machine
-from tablestore.cli.doctor.machine import Finding, JavaVersion
+from tablestore.cli.doctor.machine import DoctorLine, JavaVersion
 from tablestore.cli.open import kernel
 
 ROOT = places.ROOT
@@ -80,7 +80,7 @@ def test_every_verb_but_a_missing_one_has_a_main():
 
 def test_doctor_answers_in_a_table_and_in_json_alike():
     done = cli("doctor", "--json")
-    findings = [Finding(**finding) for finding in json.loads(done.stdout)]
+    findings = [DoctorLine(**finding) for finding in json.loads(done.stdout)]
     names = [finding.name for finding in findings]
     assert names[:2] == ["Python", "pyspark"]
     assert {"Java", "disk", "memory", "temporary files", "data cache", "port 8888", "port 4040"} <= set(names)
@@ -92,8 +92,8 @@ def test_doctor_answers_in_a_table_and_in_json_alike():
 
 
 def test_only_something_missing_fails_doctor():
-    assert machine.exit_code([Finding("a", ""), Finding("b", "", "note", "x")]) == 0
-    assert machine.exit_code([Finding("a", ""), Finding("b", "", "missing", "x")]) == 1
+    assert machine.exit_code([DoctorLine("a", ""), DoctorLine("b", "", "note", "x")]) == 0
+    assert machine.exit_code([DoctorLine("a", ""), DoctorLine("b", "", "missing", "x")]) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_only_something_missing_fails_doctor():
 def test_java_that_spark_will_start_is_judged(
     at_home: JavaVersion | None, in_path: JavaVersion | None, state: str, monkeypatch
 ):
-    monkeypatch.setattr(machine, "vector_finding", lambda java: Finding("Java vectors", java.path))
+    monkeypatch.setattr(machine, "vector_finding", lambda java: DoctorLine("Java vectors", java.path))
     first, *others = machine.java_findings(at_home, in_path)
     assert first.state == state
     assert bool(first.remedy) == (state != "ok")

@@ -17,7 +17,7 @@ import widgets
 from tests.browsing import Page, needs_browser
 from tests.widgets.hostile import VALUES
 from widgets.chart.model import MOST_BARS, MOST_COLUMNS, MOST_PLACES, MOST_POINTS
-from widgets.chart.sums import BINS, Bins, Groups
+from widgets.chart.sums import BINS, ValueBins, ValueGroups
 
 HOURS = pa.array(np.datetime64("2026-01-01T00", "us") + np.arange(4) * np.timedelta64(1, "h"))
 ROWS = pa.table(
@@ -156,7 +156,7 @@ def test_memory_does_not_grow_with_the_rows(asked: dict[str, Any], seeds: tuple[
 
 
 def test_sums_of_values_that_come_too_late_are_in_no_group() -> None:
-    groups = Groups(pa.string(), 1, most=2)
+    groups = ValueGroups(pa.string(), 1, most=2)
     for keys in (["a", "b", "a"], ["c", "a", "d"]):
         groups.add(pa.array(keys), [np.array([1.0, 2.0, 3.0])])
     groups.settle()
@@ -169,7 +169,7 @@ def test_sums_of_values_that_come_too_late_are_in_no_group() -> None:
 
 def test_bins_count_every_row_once_however_the_axis_grows(seeds: tuple[int, ...]) -> None:
     chance = np.random.default_rng(seeds[0])
-    bins = Bins(1)
+    bins = ValueBins(1)
     parts = [
         chance.normal(chance.normal() * 10.0**power, 10.0**power, 500) for power in chance.integers(-6, 9, 12)
     ]

@@ -10,7 +10,7 @@ from tablestore import CaptureModel
 from widgets.capture.charts import distribution, over_time, schema_list
 from widgets.capture.lanes import chunk_map
 from widgets.kit import format as fmt
-from widgets.kit.panel import MARGIN, Number, failure, numbers
+from widgets.kit.panel import MARGIN, ShownNumber, failure, numbers
 from widgets.kit.svg import Figure, line
 
 BESIDE = 860
@@ -64,13 +64,13 @@ def _figures(model: CaptureModel, width: float) -> tuple[str, float]:
     bad = totals["bad_rows"]
     when, schemas = "now" if model.live else "on average", fmt.plural(len(model.changes), "schema change")
     figures = [
-        Number("rows read", fmt.short_count(totals["snapshot_rows"]), _rows_remark(model)),
-        Number("changes", fmt.short_count(totals["changes"]), _log_remark(model)),
-        Number("speed", fmt.short_count(model.speed), when, unit="rows/s"),
-        Number("freshness p50", fmt.seconds_text(model.quantile(0.5)), f"p95 {p95} · p99 {p99}"),
-        Number("log behind", behind, "at the last batch", unit=unit),
-        Number("commits", f"{totals['commits']:,}", schemas),
-        Number("bad rows", f"▲ {bad:,}" if bad else "0", _bad_remark(model), "warn" if bad else "ink"),
+        ShownNumber("rows read", fmt.short_count(totals["snapshot_rows"]), _rows_remark(model)),
+        ShownNumber("changes", fmt.short_count(totals["changes"]), _log_remark(model)),
+        ShownNumber("speed", fmt.short_count(model.speed), when, unit="rows/s"),
+        ShownNumber("freshness p50", fmt.seconds_text(model.quantile(0.5)), f"p95 {p95} · p99 {p99}"),
+        ShownNumber("log behind", behind, "at the last batch", unit=unit),
+        ShownNumber("commits", f"{totals['commits']:,}", schemas),
+        ShownNumber("bad rows", f"▲ {bad:,}" if bad else "0", _bad_remark(model), "warn" if bad else "ink"),
     ]
     return numbers(figures, width, per_row=7 if width >= 940 else 4)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from widgets.chart.axes import LABEL, TIME, Axes, sort_of
-from widgets.chart.sums import Bins, Groups, Sample, numbers
+from widgets.chart.sums import ValueBins, ValueGroups, ValueSample, numbers
 from widgets.kit import format as fmt
 
 MOST_BARS, MOST_PLACES, MOST_POINTS, MOST_COLUMNS = 40, 2_000, 5_000, 48
@@ -124,7 +124,7 @@ def _folded(sums: pa.Table, axes: Axes) -> tuple[Series, ...]:
 
 
 def _bars(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Chart:
-    groups, rows = Groups(_key_type(field.type), len(axes.y)), 0
+    groups, rows = ValueGroups(_key_type(field.type), len(axes.y)), 0
     for batch in batches:
         rows += batch.num_rows
         groups.add(_keys(batch[axes.x]), _values(batch, axes))
@@ -154,8 +154,8 @@ def _short(text: str) -> str:
 
 
 def _lines(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Chart:
-    groups: Groups | None = Groups(pa.float64(), len(axes.y), most=MOST_PLACES)
-    bins, rows, placed = Bins(len(axes.y), unit=_unit(field.type)), 0, 0
+    groups: ValueGroups | None = ValueGroups(pa.float64(), len(axes.y), most=MOST_PLACES)
+    bins, rows, placed = ValueBins(len(axes.y), unit=_unit(field.type)), 0, 0
     for batch in batches:
         at, values = _positions(batch[axes.x]), _values(batch, axes)
         rows += len(at)
@@ -183,7 +183,7 @@ def _lines(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Ch
     return Chart(axes, _title(axes), " · ".join(said), series, places=_as_times(middle, field))
 
 
-def _binned(bins: Bins, used: np.ndarray, axes: Axes) -> tuple[Series, ...]:
+def _binned(bins: ValueBins, used: np.ndarray, axes: Axes) -> tuple[Series, ...]:
     if axes.how == "count":
         return (Series("rows", bins.rows[used].astype(float)),)
     series = []
@@ -198,7 +198,7 @@ def _binned(bins: Bins, used: np.ndarray, axes: Axes) -> tuple[Series, ...]:
 
 
 def _histogram(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Chart:
-    bins, rows = Bins(0, unit=_unit(field.type)), 0
+    bins, rows = ValueBins(0, unit=_unit(field.type)), 0
     for batch in batches:
         rows += batch.num_rows
         bins.add(_positions(batch[axes.x]), ())
@@ -236,7 +236,7 @@ def _width_words(field: pa.Field, width: float) -> str:
 
 
 def _points(field: pa.Field, batches: Iterable[pa.RecordBatch], axes: Axes) -> Chart:
-    sample, rows, left = Sample(1 + len(axes.y), most=MOST_POINTS), 0, 0
+    sample, rows, left = ValueSample(1 + len(axes.y), most=MOST_POINTS), 0, 0
     for batch in batches:
         columns = [_positions(batch[axes.x]), *_values(batch, axes)]
         there = ~np.isnan(columns[0])

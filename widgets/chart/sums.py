@@ -28,7 +28,7 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return np.where(np.isfinite(floats), floats, np.nan)
 
 
-class Groups:
+class ValueGroups:
     """Sums of columns by the values of another, for at most `most` values in the order they first appear."""
 
     def __init__(self, key: pa.DataType, series: int, *, most: int = MOST_SUMS) -> None:
@@ -58,7 +58,7 @@ class Groups:
         if self._waiting > self._most:
             self.settle()
 
-    def settle(self) -> Groups:
+    def settle(self) -> ValueGroups:
         """The same, with all rows in `sums` and `beyond`."""
         settled = self._folded(pa.concat_tables([self.sums, *self._pending]))
         self._pending, self._waiting = [], 0
@@ -77,11 +77,11 @@ class Groups:
         return folded.rename_columns(["key", *names]).cast(self._schema)
 
 
-class Bins:
+class ValueBins:
     """Rows, sums, minima and maxima of columns by `BINS` bins of equal width over an axis that grows.
 
     Widths are powers of two times `unit`, the least width (0: any); when a value lies outside, bins are
-    joined in pairs, so that counts stay exact. Bins without rows have NaN in `low` and `high`.
+    joined in pairs, so that counts stay exact. ValueBins without rows have NaN in `low` and `high`.
     """
 
     def __init__(self, series: int, *, unit: float = 0.0) -> None:
@@ -122,7 +122,7 @@ class Bins:
             self._join(left=False)
 
     def _join(self, *, left: bool) -> None:
-        """Bins twice as wide; the room that this makes is at the left or at the right."""
+        """ValueBins twice as wide; the room that this makes is at the left or at the right."""
         if left:
             self.start -= self.width * BINS
         self.width *= 2
@@ -139,7 +139,7 @@ class Bins:
             kept[:, half] = joined
 
 
-class Sample:
+class ValueSample:
     """At most `most` of the rows that pass, each with the same chance; the same rows give the same sample."""
 
     def __init__(self, columns: int, *, most: int) -> None:

@@ -12,7 +12,7 @@ from widgets.ingest.chunks import chunk_map
 from widgets.ingest.model import IngestState
 from widgets.ingest.watermarks import watermarks
 from widgets.kit import format as fmt
-from widgets.kit.panel import MARGIN, Number, failure, number
+from widgets.kit.panel import MARGIN, ShownNumber, failure, number
 from widgets.kit.svg import Figure, fit, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 
@@ -65,15 +65,15 @@ def _figures(progress: IngestState, width: float) -> str:
     speed = progress.speed if progress.state == "running" else progress.mean_speed
     wide = width >= 900
     first = [
-        Number("rows", fmt.short_count(progress.rows), total),
-        Number("speed", fmt.short_count(speed), spread, unit="rows/s")
+        ShownNumber("rows", fmt.short_count(progress.rows), total),
+        ShownNumber("speed", fmt.short_count(speed), spread, unit="rows/s")
         if wide
-        else Number("rows/s", fmt.short_count(speed), spread),
+        else ShownNumber("rows/s", fmt.short_count(speed), spread),
     ]
     rest = [
-        Number("time left", fmt.duration(progress.left_s), f"elapsed {fmt.duration(progress.elapsed)}"),
+        ShownNumber("time left", fmt.duration(progress.left_s), f"elapsed {fmt.duration(progress.elapsed)}"),
         _lag(progress),
-        Number("commits", f"{progress.commits:,}", _last_commit(progress)),
+        ShownNumber("commits", f"{progress.commits:,}", _last_commit(progress)),
     ]
     spark = SPARK_W + 28 if wide else 0
     step = (width - 2 * MARGIN - spark) / 5
@@ -93,13 +93,13 @@ def _of_total(progress: IngestState) -> str:
     return f"{fmt.short_count(progress.total)} + {fmt.short_count(progress.rows - progress.total)} changes"
 
 
-def _lag(progress: IngestState) -> Number:
+def _lag(progress: IngestState) -> ShownNumber:
     """Seconds behind the source if they are known, else the bytes of log that are not committed."""
     if progress.lag_s is not None:
-        return Number("lag", fmt.duration(progress.lag_s), "behind the source")
+        return ShownNumber("lag", fmt.duration(progress.lag_s), "behind the source")
     value, _, unit = fmt.bytes_text(progress.lag_bytes).partition(" ")
     remark = "of log not committed" if progress.lag_bytes is not None else ""
-    return Number("lag", value, remark, unit=unit)
+    return ShownNumber("lag", value, remark, unit=unit)
 
 
 def _last_commit(progress: IngestState) -> str:

@@ -13,7 +13,7 @@ from widgets.kit.theme import var
 MARGIN, ROW = 16, 72
 
 
-class Number(NamedTuple):
+class ShownNumber(NamedTuple):
     """A number with what it counts and a remark below it."""
 
     name: str
@@ -23,7 +23,7 @@ class Number(NamedTuple):
     unit: str = ""
 
 
-def number(shown: Number, x: float, y: float, room: float) -> str:
+def number(shown: ShownNumber, x: float, y: float, room: float) -> str:
     """One number in a column that is `room` wide; its unit only where there is room."""
     size = 20 if text_width(shown.value, size=20, weight=600) <= room else 15
     value = fit(shown.value, room, size=size, weight=600)
@@ -36,7 +36,7 @@ def number(shown: Number, x: float, y: float, room: float) -> str:
     return "".join(parts)
 
 
-def numbers(shown: Sequence[Number], width: float, *, per_row: int) -> tuple[str, float]:
+def numbers(shown: Sequence[ShownNumber], width: float, *, per_row: int) -> tuple[str, float]:
     """Numbers in rows, and where the rows end."""
     step = (width - 2 * MARGIN) / per_row
     parts = [

@@ -7,7 +7,7 @@ and what lies to its right is on a tint. Pure: model → `Figure`. Called by the
 from __future__ import annotations
 
 from widgets.kit import format as fmt
-from widgets.kit.panel import Number, numbers
+from widgets.kit.panel import ShownNumber, numbers
 from widgets.kit.svg import Figure, hatch, line, rect, text, text_width
 from widgets.kit.theme import var
 from widgets.log.axis import axis
@@ -67,18 +67,18 @@ def _figures(model: LogModel, width: float) -> tuple[str, float]:
     newest, topic = model.newest, model.topic is not None
     seen = "no rows are hidden" if not model.hidden else f"{_count(model.hidden)} hidden from readers"
     figures = [
-        Number("log ends at", _count(end), f"starts at {_count(start)}"),
-        Number(
+        ShownNumber("log ends at", _count(end), f"starts at {_count(start)}"),
+        ShownNumber(
             "in files up to", _count(files), "no snapshot" if newest is None else f"snapshot #{newest.id}"
         ),
-        Number("in the log only", _count(model.log_only), seen),
-        Number(
+        ShownNumber("in the log only", _count(model.log_only), seen),
+        ShownNumber(
             "rows in the log", _count(model.rows), "the brokers know" if topic else fmt.bytes_text(model.size)
         ),
-        Number("log files", fmt.ABSENT, "the brokers' own")
+        ShownNumber("log files", fmt.ABSENT, "the brokers' own")
         if topic
-        else Number("log files", f"{len(model.files):,}", _kinds(model)),
-        Number("readers see rows", model.consistency, _seen(model)),
+        else ShownNumber("log files", f"{len(model.files):,}", _kinds(model)),
+        ShownNumber("readers see rows", model.consistency, _seen(model)),
     ]
     return numbers(figures, width, per_row=6 if width >= 860 else 3)
 

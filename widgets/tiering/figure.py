@@ -7,7 +7,7 @@ Invariants: figures and sections keep their order and their places; sections gro
 from __future__ import annotations
 
 from widgets.kit import format as fmt
-from widgets.kit.panel import Number, failure, numbers
+from widgets.kit.panel import ShownNumber, failure, numbers
 from widgets.kit.svg import Figure, line
 from widgets.tiering.heartbeats import heartbeats_section
 from widgets.tiering.lanes import lanes_section
@@ -55,24 +55,26 @@ def _figures(model: TieringModel, width: float) -> tuple[str, float]:
         said = f"{fmt.seconds_text(max(model.until - beat.time, 0.0))} ago" if model.live else "the last one"
         said = "no answer" if silent else f"heartbeat {said}"
     figures = [
-        Number("tables", f"{len(model.tables):,}", _states(model)),
-        Number("rows behind", fmt.short_count(model.lag_rows), f"of {fmt.plural(behind, 'table')}", "ink"),
-        Number(
+        ShownNumber("tables", f"{len(model.tables):,}", _states(model)),
+        ShownNumber(
+            "rows behind", fmt.short_count(model.lag_rows), f"of {fmt.plural(behind, 'table')}", "ink"
+        ),
+        ShownNumber(
             "oldest lake",
             f"▲ {age}" if late else age,
             "all are complete" if oldest is None else f"{oldest.table}",
             "warn" if late else "ink",
         ),
-        Number("rounds", f"{len(model.rounds):,}", _outcomes(model)),
-        Number("rows tiered", fmt.short_count(model.tiered_rows), commits),
-        Number("rows/s", fmt.short_count(model.speed), "while a round runs"),
-        Number(
+        ShownNumber("rounds", f"{len(model.rounds):,}", _outcomes(model)),
+        ShownNumber("rows tiered", fmt.short_count(model.tiered_rows), commits),
+        ShownNumber("rows/s", fmt.short_count(model.speed), "while a round runs"),
+        ShownNumber(
             "failed tables",
             f"✕ {failed:,}" if failed else "0",
             "none" if not failed else "others go on",
             "err" if failed else "ink",
         ),
-        Number(
+        ShownNumber(
             "coordinator",
             fmt.ABSENT if beat is None or silent else f"epoch {beat.coordinator_epoch}",
             said,

@@ -34,7 +34,7 @@ from tablestore.cdc.mysql.columns import NULL, SourceTable
 from tablestore.cdc.mysql.database_offset import DatabaseProgress
 from tablestore.cdc.mysql.definitions import Definitions, PausedTables
 from tablestore.cdc.mysql.dialect import dialect_of
-from tablestore.cdc.mysql.dump import Recording
+from tablestore.cdc.mysql.dump import DumpRecording
 from tablestore.cdc.mysql.foreign_keys import ForeignKeys
 from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, with_creation
 from tablestore.cdc.mysql.log_scan import BinlogScan, scan
@@ -83,7 +83,7 @@ class MysqlDatabase:
     read_again: Patterns = Patterns(())
     run: str = ""
     there: tuple[SourceName, ...] = ()
-    recording: Recording = field(default_factory=Recording, repr=False, compare=False)
+    recording: DumpRecording = field(default_factory=DumpRecording, repr=False, compare=False)
 
     @classmethod
     def open(

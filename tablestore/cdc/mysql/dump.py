@@ -46,7 +46,7 @@ class RecordedLog:
     charsets: Mapping[int, str] = field(repr=False)
 
 
-class Recording:
+class DumpRecording:
     """The newest stretch of a log that this process has dumped, unless it was large. It is for who reads the
     same stretch once more, and stays behind when it is pickled. One thread at a time."""
 
@@ -55,8 +55,8 @@ class Recording:
         self._packets: list[bytes] | None = None  # None: too large
         self._size = 0
 
-    def __reduce__(self) -> tuple[type[Recording], tuple[()]]:
-        return Recording, ()
+    def __reduce__(self) -> tuple[type[DumpRecording], tuple[()]]:
+        return DumpRecording, ()
 
     def begin(self) -> None:
         """Forget what was recorded."""
@@ -92,7 +92,7 @@ class Dump:
     start: LogPosition
     by_gtid: bool = False
     stretch: RecordedLog | None = None
-    recording: Recording | None = None
+    recording: DumpRecording | None = None
     inside: bool = False  # whether a transaction has begun
     standalone: bool = False  # whether it is one statement
     log_bytes: int = 0  # of events so far
@@ -114,7 +114,7 @@ class Dump:
         *,
         by_gtid: bool = False,
         stretch: RecordedLog | None = None,
-        recording: Recording | None = None,
+        recording: DumpRecording | None = None,
     ) -> Self:
         """A dump of the server, or of a stretch that was recorded."""
         if stretch is not None:

@@ -21,7 +21,7 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
-from tablestore.cdc.mysql.dump import REFUSED, Dump, Recording
+from tablestore.cdc.mysql.dump import REFUSED, Dump, DumpRecording
 from tablestore.cdc.mysql.events import QueryEvent, TableMap
 from tablestore.cdc.mysql.log_identity import with_creation
 from tablestore.cdc.mysql.position import LogPosition
@@ -249,7 +249,7 @@ def scan(
     most_bytes: int | None = None,
     one_change: bool = False,
     by_gtid: bool = False,
-    recording: Recording | None = None,
+    recording: DumpRecording | None = None,
 ) -> BinlogScan:
     """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
     the first transaction that changed one of them (`one_change`), in front of a statement that is `relevant`,

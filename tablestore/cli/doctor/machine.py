@@ -1,6 +1,6 @@
 """The machine: one table of what tablestore stands on, with remedies.
 
-Every check is a function that looks and returns a `Finding`; what it means is decided by the pure
+Every check is a function that looks and returns a `DoctorLine`; what it means is decided by the pure
 functions, so tests need no broken machine.
 """
 
@@ -37,7 +37,7 @@ SIGNS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "missing": "[red]missi
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorLine:
     """One line of the table. `state`: ok, note (works, worth knowing) or missing (something needed)."""
 
     name: str
@@ -55,7 +55,7 @@ class JavaVersion:
     version: str
 
 
-def report(findings: list[Finding], *, as_json: bool) -> int:
+def report(findings: list[DoctorLine], *, as_json: bool) -> int:
     """Print the findings; 1 if something needed is missing."""
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
@@ -64,12 +64,12 @@ def report(findings: list[Finding], *, as_json: bool) -> int:
     return exit_code(findings)
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorLine]:
     """Every finding about this machine and an installed package, in the order of the table."""
     return [python_finding(), *extra_findings(), *machine_findings()]
 
 
-def machine_findings() -> list[Finding]:
+def machine_findings() -> list[DoctorLine]:
     """Java, the disk of the current directory, temporary files, the cache, memory and ports."""
     findings = java_findings(*look_for_java(os.environ))
     findings += [
@@ -81,7 +81,7 @@ def machine_findings() -> list[Finding]:
     return [*findings, *(port_finding(port, user) for port, user in PORTS.items())]
 
 
-def extra_findings() -> list[Finding]:
+def extra_findings() -> list[DoctorLine]:
     """A finding for each extra: whether all its packages are installed, or the command that brings them."""
     wanted = extras_of(importlib.metadata.requires(DISTRIBUTION) or ())
     findings = []
@@ -89,11 +89,11 @@ def extra_findings() -> list[Finding]:
         absent = [name for name in packages if not installed(name)]
         if absent:
             findings.append(
-                Finding(f"[{extra}]", f"not installed: {', '.join(absent)}", "note", remedy(extra))
+                DoctorLine(f"[{extra}]", f"not installed: {', '.join(absent)}", "note", remedy(extra))
             )
         else:
             findings.append(
-                Finding(f"[{extra}]", ", ".join(f"{name} {installed(name)}" for name in packages))
+                DoctorLine(f"[{extra}]", ", ".join(f"{name} {installed(name)}" for name in packages))
             )
     return findings
 
@@ -109,12 +109,12 @@ def extras_of(requirements: Iterable[str]) -> dict[str, list[str]]:
     return by_extra
 
 
-def exit_code(findings: list[Finding]) -> int:
+def exit_code(findings: list[DoctorLine]) -> int:
     """1 if something needed is missing."""
     return int(any(finding.state == "missing" for finding in findings))
 
 
-def as_table(findings: list[Finding]) -> Table:
+def as_table(findings: list[DoctorLine]) -> Table:
     """The findings as a terminal shows them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("", "what", "found", "remedy"):
@@ -124,13 +124,13 @@ def as_table(findings: list[Finding]) -> Table:
     return table
 
 
-def python_finding() -> Finding:
+def python_finding() -> DoctorLine:
     """Whether this Python is supported."""
     version = sys.version_info[:2]
     python = f"{platform.python_version()} in {sys.prefix}"
     if OLDEST_PYTHON <= version <= NEWEST_PYTHON:
-        return Finding("Python", python)
-    return Finding(
+        return DoctorLine("Python", python)
+    return DoctorLine(
         "Python", python, "missing", f"{_dotted(OLDEST_PYTHON)} to {_dotted(NEWEST_PYTHON)} are supported"
     )
 
@@ -153,28 +153,28 @@ def ask_java(path: str) -> JavaVersion:
     return JavaVersion(path, int(match[2]), match[1]) if match else JavaVersion(path, 0, "does not run")
 
 
-def java_findings(at_home: JavaVersion | None, in_path: JavaVersion | None) -> list[Finding]:
+def java_findings(at_home: JavaVersion | None, in_path: JavaVersion | None) -> list[DoctorLine]:
     """The java that Spark will start (JAVA_HOME before PATH), then whether it has the vector module."""
     used = at_home if at_home and at_home.major >= OLDEST_JAVA else in_path
     if used is None or used.major < OLDEST_JAVA:
         places = "; ".join(_described(where, java) for where, java in _places(at_home, in_path) if java)
         remedy = f"{GET_JAVA}; then set JAVA_HOME if an older one comes first"
-        return [Finding("Java", places or "none found", "missing", remedy)]
+        return [DoctorLine("Java", places or "none found", "missing", remedy)]
     said = f"{used.version}, {used.path}"
     if at_home and used is not at_home:
         note = f"unset JAVA_HOME: it is {_described('', at_home).strip()}; the verbs use the one in PATH"
-        return [Finding("Java", said, "note", note), vector_finding(used)]
+        return [DoctorLine("Java", said, "note", note), vector_finding(used)]
     if in_path and used is not in_path and in_path.major < OLDEST_JAVA:
         said += f" (by JAVA_HOME; the one in PATH is {in_path.version})"
-    return [Finding("Java", said), vector_finding(used)]
+    return [DoctorLine("Java", said), vector_finding(used)]
 
 
-def vector_finding(java: JavaVersion) -> Finding:
+def vector_finding(java: JavaVersion) -> DoctorLine:
     """`jdk.incubator.vector` is optional: Spark's own linear algebra is faster with it."""
     done = subprocess.run([java.path, "--list-modules"], capture_output=True, text=True, check=False)
     if "jdk.incubator.vector" in done.stdout:
-        return Finding("Java vectors", "jdk.incubator.vector is there (optional)")
-    return Finding(
+        return DoctorLine("Java vectors", "jdk.incubator.vector is there (optional)")
+    return DoctorLine(
         "Java vectors",
         "no jdk.incubator.vector (optional)",
         "note",
@@ -182,58 +182,58 @@ def vector_finding(java: JavaVersion) -> Finding:
     )
 
 
-def disk_finding(path: Path, *, need: int) -> Finding:
+def disk_finding(path: Path, *, need: int) -> DoctorLine:
     """Whether `need` bytes are free at `path`."""
     free = shutil.disk_usage(path).free
     free_space = f"{human(free)} free in {path}"
     if free >= need:
-        return Finding("disk", free_space)
-    return Finding(
+        return DoctorLine("disk", free_space)
+    return DoctorLine(
         "disk", free_space, "missing", f"{human(need)} are needed; the demo at scale 10 wants 10 GB"
     )
 
 
-def temporary_finding() -> Finding:
+def temporary_finding() -> DoctorLine:
     """Whether temporary files can be written."""
     folder = tempfile.gettempdir()
     try:
         with tempfile.NamedTemporaryFile(dir=folder) as probe:
             probe.write(b"x" * 4096)
     except OSError as error:
-        return Finding(
+        return DoctorLine(
             "temporary files", f"{folder}: {error.strerror}", "missing", "set TMPDIR to a writable directory"
         )
-    return Finding("temporary files", f"{folder}, {human(shutil.disk_usage(folder).free)} free")
+    return DoctorLine("temporary files", f"{folder}, {human(shutil.disk_usage(folder).free)} free")
 
 
-def cache_finding() -> Finding:
+def cache_finding() -> DoctorLine:
     """The size of the cache."""
     cache = cache_folder()
     if not cache.exists():
-        return Finding("data cache", f"{cache} (empty)")
-    return Finding("data cache", f"{cache}, {human(size_bytes(cache))}")
+        return DoctorLine("data cache", f"{cache} (empty)")
+    return DoctorLine("data cache", f"{cache}, {human(size_bytes(cache))}")
 
 
-def memory_finding(memory: tuple[int, int] | None = None) -> Finding:
+def memory_finding(memory: tuple[int, int] | None = None) -> DoctorLine:
     """`memory`: total and available bytes, asked of the system unless given."""
     total, available = memory or _memory()
     free_memory = f"{human(available)} of {human(total)} free, {os.cpu_count()} cores"
     if total < 2 * GB:
-        return Finding("memory", free_memory, "missing", "Spark and its workers need 2 GB")
+        return DoctorLine("memory", free_memory, "missing", "Spark and its workers need 2 GB")
     if available < 3 * GB:
-        return Finding("memory", free_memory, "note", "close other programs before scale factors above 1")
-    return Finding("memory", free_memory)
+        return DoctorLine("memory", free_memory, "note", "close other programs before scale factors above 1")
+    return DoctorLine("memory", free_memory)
 
 
-def port_finding(port: int, user: str) -> Finding:
+def port_finding(port: int, user: str) -> DoctorLine:
     """Whether a port of 127.0.0.1 is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
-            return Finding(f"port {port}", "taken", "note", f"{user} takes the next free one")
-    return Finding(f"port {port}", f"free on 127.0.0.1 ({user})")
+            return DoctorLine(f"port {port}", "taken", "note", f"{user} takes the next free one")
+    return DoctorLine(f"port {port}", f"free on 127.0.0.1 ({user})")
 
 
 def installed(name: str) -> str:
