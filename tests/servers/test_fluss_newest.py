@@ -222,11 +222,11 @@ def give_back(fluss: Fluss, table: FlussTable) -> None:
 def test_fluss_s_own_job_and_our_service_take_turns_and_are_killed(
     newest: Fluss, lake: ts.Lake, seeds: tuple[int, ...], tmp_path: Path
 ):
-    """Ten turns, more with more `--rounds`."""
+    """Four turns with `--all`, ten with `--rounds 5`."""
     counterparts.need("Fluss's tiering job")
     rng = np.random.default_rng(seeds[0])
     turns = Turns(Pair(newest), lake, rng, tmp_path)
-    for turn in range(max(10, 2 * len(seeds))):
+    for turn in range(2 * len(seeds)):
         moments = (turns.OF_THE_JOB, turns.OF_OURS)[turn % 2]
         moment = moments[turn // 2] if turn // 2 < len(moments) else str(rng.choice(moments))
         print(f"turn {turn}: {('the job', 'ours')[turn % 2]}, killed at: {moment}")
