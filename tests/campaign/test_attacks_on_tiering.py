@@ -23,6 +23,7 @@ def test_nothing_breaks(kind: str, seeds: tuple[int, ...]) -> None:
 
 @pytest.mark.large
 @pytest.mark.parametrize(("kind", "turns"), [("held rounds", 5), ("dropped", 15), ("answers", 2)])
+@pytest.mark.sample(1, all=2)
 def test_nothing_breaks_in_more_turns(kind: str, turns: int, seeds: tuple[int, ...]) -> None:
     found = [turn(named(kind), seeds[0] + n) for n in range(turns * len(seeds))]
     assert [(one.repeat, one.outcome.wrong) for one in found if one.outcome.wrong] == []

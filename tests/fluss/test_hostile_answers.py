@@ -311,6 +311,7 @@ def each_field(found: list[Any], rng: random.Random) -> list[Any]:
 
 @pytest.mark.large
 @pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.sample(1, all=5)
 def test_every_field_of_every_answer_wrong(
     stranger: Stranger, tmp_path: Path, verb: str, seeds: tuple[int, ...]
 ) -> None:

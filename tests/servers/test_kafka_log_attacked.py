@@ -24,7 +24,7 @@ def attacked(kafka: Broker, kind: str, folder: Path, seeds: tuple[int, ...], mom
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(1)
+@pytest.mark.sample(1, all=2)
 def test_what_was_acknowledged_is_there_or_named(
     kafka: Broker, kind: str, tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
@@ -33,7 +33,7 @@ def test_what_was_acknowledged_is_there_or_named(
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(1, all=2)
+@pytest.mark.sample(1, all=1)
 def test_of_long_lives_too(kafka: Broker, kind: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     counts = attacked(kafka, kind, tmp_path, seeds, moments=15)
     print(counts)

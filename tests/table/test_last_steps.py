@@ -201,6 +201,7 @@ def meaning(found: Any) -> Any:
 
 @pytest.mark.large
 @pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.sample(1, all=12)
 def test_the_answer_is_right_after_an_error(
     start: Path, tmp_path: Path, verb: str, seeds: tuple[int, ...]
 ) -> None:

@@ -47,6 +47,7 @@ def run(path: Path, url: str, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("altered", [False, True], ids=["rows", "ddl"])
+@pytest.mark.sample(1, all=2)
 def test_after_a_kill_at_any_moment_the_lake_holds_what_the_source_holds(
     source: Source, tmp_path: Path, seeds: tuple[int, ...], altered: bool
 ) -> None:
