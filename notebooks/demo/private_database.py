@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from notebooks.demo.private_servers import PrivateServers
 HOST, READER = "127.0.0.1", "reader"
 
 
-class PrivateDatabase(PrivateServers):
+class PrivateDatabase(PrivateServers, ABC):
     """A private server, running when made; `stop`, `kill` and `start` it as often as you like, `close` (or
     the end of its `with` block) removes it with all it holds. Not thread-safe; its connections are yours."""
 
@@ -43,9 +44,9 @@ class PrivateDatabase(PrivateServers):
         """The server that runs."""
         return self._processes[self.program]
 
+    @abstractmethod
     def start(self) -> None:
         """Start it where it was stopped or killed; returns when it answers."""
-        raise NotImplementedError
 
     def stop(self) -> None:
         """An orderly end."""
@@ -55,13 +56,13 @@ class PrivateDatabase(PrivateServers):
         """The end by SIGKILL."""
         self._kill(self.program)
 
+    @abstractmethod
     def connect(self, *, database: str) -> Any:
         """A connection of the owner, each statement its own transaction unless it says otherwise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, *statements: str) -> object:
         """Statements of the owner."""
-        raise NotImplementedError
 
     def _write_secret(self, name: str, text: str) -> Path:
         """A file of the directory that only this user can read."""

@@ -14,7 +14,7 @@ from tablestore.core.errors import Unsupported
 from tablestore.format.types.arrow_types import INT, DataField, DataType
 
 _NAMESPACE = "org.apache.paimon.avro.generated"
-_PLAIN = {
+NUMBERS = {
     "BOOLEAN": "boolean",
     "TINYINT": "int",
     "SMALLINT": "int",
@@ -22,6 +22,9 @@ _PLAIN = {
     "BIGINT": "long",
     "FLOAT": "float",
     "DOUBLE": "double",
+}
+_PLAIN = {
+    **NUMBERS,
     "CHAR": "string",
     "VARCHAR": "string",
     "BINARY": "bytes",

@@ -30,11 +30,11 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt, SchemaMismatch, Unsupported
 from tablestore.format import rowkind
-from tablestore.format.avro import blocks
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.avro.container import by_polars
+from tablestore.format.avro.schema import NUMBERS
 from tablestore.format.data_format import plain_rows
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
 from tablestore.format.messages.encodings import Encoding
@@ -142,7 +142,7 @@ def record(registry: Registry, schema_id: int) -> Any:
     Unavailable as `schema_text` does."""
     text = schema_text(registry, schema_id)
     try:
-        blocks.require_sound(text.encode(), "the schema")
+        avro_blocks.require_sound(text.encode(), "the schema")
     except Corrupt as e:
         raise SchemaMismatch(str(e)) from None
     return _inlined(json.loads(text), {})
@@ -283,15 +283,6 @@ KIND = "kind"
 _RECORD = "org.apache.flink.avro.generated.record"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NULL, _THERE = b"\x00", b"\x02"
-_PLAIN = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "int",
-    "SMALLINT": "int",
-    "INT": "int",
-    "BIGINT": "long",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-}
 _STAMPS = {
     "ms": ("timestamp-millis", "io.debezium.time.Timestamp"),
     "us": ("timestamp-micros", "io.debezium.time.MicroTimestamp"),
@@ -341,8 +332,8 @@ def _nullable_type(t: DataType, name: str) -> Any:
 
 
 def _type_schema(t: DataType, name: str) -> Any:
-    if t.root in _PLAIN:
-        return _PLAIN[t.root]
+    if t.root in NUMBERS:
+        return NUMBERS[t.root]
     if t.is_string or t.is_binary:
         return "string" if t.is_string else "bytes"
     if t.root == "DECIMAL":

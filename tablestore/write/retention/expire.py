@@ -59,19 +59,15 @@ def expire(store: Store, policy: ExpirePolicy, request: ExpireRequest = PLAIN) -
     done = reachable.looked_at(store, lambda: _expire(store, policy, request))
     looks = done.snapshots or request.explain  # a commit that expires nothing lists nothing
     if looks and done.remaining is not None and not request.dry_run:
-        _remove_reused(store, done.remaining[0])
+        _remove_reused(store, reused_ids(store, done.remaining[0]))
     return done
 
 
-def _remove_reused(store: Store, earliest: int) -> None:
-    for snapshot_id in reused_ids(store, earliest):
-        _remove_one_reused(store, snapshot_id)
-
-
-def _remove_one_reused(store: Store, snapshot_id: int) -> None:
-    store.snapshots.delete(snapshot_id)
-    text = "%s: snapshot %d, of a commit that came or was killed after this id had expired, is removed"
-    log.warning(text, store.paths.root, snapshot_id)
+def _remove_reused(store: Store, ids: Iterable[int]) -> None:
+    for snapshot_id in ids:
+        store.snapshots.delete(snapshot_id)
+        text = "%s: snapshot %d, of a commit that came or was killed after this id had expired, is removed"
+        log.warning(text, store.paths.root, snapshot_id)
 
 
 def _earliest(store: Store, *, dry_run: bool) -> int | None:
@@ -82,7 +78,7 @@ def _earliest(store: Store, *, dry_run: bool) -> int | None:
         return earliest
     while is_reused(store, earliest):
         if not dry_run:
-            _remove_one_reused(store, earliest)
+            _remove_reused(store, [earliest])
         earliest += 1
     if not dry_run:
         store.snapshots.hint_earliest(earliest)
