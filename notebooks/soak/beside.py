@@ -76,12 +76,12 @@ def event_problem(rows: pa.Table) -> str:
     return "" if notes.equals(rows["note"]) else f"{EVENTS}: the notes of some rows are others'"
 
 
-def account_problem(name: str, rows: pa.Table) -> str:
-    """What is wrong with the accounts, a table of this name."""
+def account_problem(place: str, rows: pa.Table) -> str:
+    """What is wrong with the accounts, all rows of this table and snapshot."""
     total = pc.sum(rows["cents"]).as_py()
     if rows.num_rows == ACCOUNTS and total == ACCOUNTS * CENTS:
         return ""
-    return f"{name}: {rows.num_rows} accounts with {total} cents, {ACCOUNTS * CENTS} expected"
+    return f"{place}: {rows.num_rows} accounts with {total} cents, {ACCOUNTS * CENTS} expected"
 
 
 def write(warehouse: str, folder: Path, rows: int, turns: Iterator[None]) -> None:
@@ -102,13 +102,14 @@ def read(warehouse: str, folder: Path, turns: Iterator[None]) -> None:
     accounts = [name for name in lake.tables() if name.endswith(".accounts")]
     with (folder / READ).open("a") as out:
         for _ in turns:
-            began, wrong = time.perf_counter(), ""
+            at, began, problems = time.time(), time.perf_counter(), list[str]()
             for name in accounts:
-                rows = lake.table(name).scan(columns=["id", "cents"]).to_arrow()
-                wrong = wrong or account_problem(name, rows)
+                scan = lake.table(name).scan(columns=["id", "cents"])
+                place = f"{name}, snapshot {scan.snapshot.id if scan.snapshot is not None else None}"
+                problems.append(account_problem(place, scan.to_arrow()))
             for log in (False, True):
-                wrong = wrong or event_problem(lake.table(EVENTS).scan(log=log).to_arrow())
-            line = {"seconds": time.perf_counter() - began, "wrong": wrong}
+                problems.append(event_problem(lake.table(EVENTS).scan(log=log).to_arrow()))
+            line = {"at": at, "seconds": time.perf_counter() - began, "wrong": [p for p in problems if p]}
             out.write(json.dumps(line) + "\n")
             out.flush()
 

@@ -109,6 +109,7 @@ class Soak:
         self.plan, self._folder, self._tell = plan, folder, tell
         self.outcome, self._stack = Outcome(), ExitStack()
         self._written, self._sold = Progress(), Progress()
+        self._services_began = 0.0  # seconds since the epoch
 
     def __enter__(self) -> Soak:
         try:
@@ -139,6 +140,7 @@ class Soak:
         for bank in self._banks:
             bank.bank.open()
             self._stack.callback(bank.bank.shut)
+        self._services_began = time.time()
         for name in (*self._captures, TIER, MAINTAIN, WRITER):
             self._services.start(name)
         self._until(
@@ -276,7 +278,11 @@ class Soak:
         wrong += self._open_differences(sold, compared=self.outcome.compared)
         wrong += self._log_differences()
         lines = readings(self._services.folder)
-        wrong += sorted({line["wrong"] for line in lines if line["wrong"]})
+        wrong += [
+            f"a reading {line['at'] - self._services_began:.0f} s after the services' start: {problem}"
+            for line in lines
+            for problem in line["wrong"]
+        ]
         self.outcome.compared.append(f"{len(lines):,} readings beside, each consistent in itself")
         for name in self.lake.tables():
             wrong += [f"{name}: {finding}" for finding in self.lake.table(name).check()]

@@ -145,6 +145,13 @@ class _Pending:
         self.seconds[self.open :] = [seconds] * (len(self.seconds) - self.open)
         self.open = len(self.seconds)
 
+    def abandon(self) -> None:
+        """Forget the images of the present transaction."""
+        if self.open < len(self.starts):
+            del self.data[self.starts[self.open] :]
+        for events_of in (self.starts, self.ends, self.kinds, self.seconds):
+            del events_of[self.open :]
+
 
 @dataclass
 class _LogReader:
@@ -165,6 +172,7 @@ class _LogReader:
     ended: int = 0  # transactions since a TransactionEnd was given, and what the next one will be
     last: TransactionEnd | None = None
     touched: set[tuple[str, str]] = field(default_factory=set)  # of the tables, by the present transaction
+    given: bool = False  # whether some rows of the present transaction are
     done: bool = False  # whether all has been read
 
     @property
@@ -182,6 +190,8 @@ class _LogReader:
                 yield from self._map(body)
             elif code == events.ROTATE:
                 self.maps.clear()
+                if self.dump.abandoned:
+                    self._abandon()
             elif code == events.XID:
                 yield from self._end(seconds)
             elif code in events.QUERIES:
@@ -295,10 +305,18 @@ class _LogReader:
             if name in self.pending:
                 self.pending[name].committed(seconds)
         self.touched.clear()
-        self.dump.inside = self.dump.standalone = False
+        self.given = self.dump.inside = self.dump.standalone = False
         self.ended, self.last = self.ended + 1, TransactionEnd(self.position, seconds, self.ended + 1)
         if self.pending_bytes >= _BATCH_BYTES // 2 or self.ended >= _BATCH_ROWS:
             yield from self._flush()
+
+    def _abandon(self) -> None:
+        """Forget the present transaction: the server crashed in it and rolled it back."""
+        if self.touched and self.given:
+            raise self.dump.corrupt("a large transaction before this has no end: the server crashed in it")
+        for name in self.touched:
+            self.pending[name].abandon()
+        self.touched.clear()
 
     def _flush(self) -> Iterator[LogChange]:
         """Rows, and where their last transaction ended; only the rows within a transaction."""
@@ -309,6 +327,7 @@ class _LogReader:
 
     def _rows(self) -> Iterator[RowImages]:
         pending, self.pending, self.pending_bytes = self.pending, {}, 0
+        self.given = bool(self.touched)
         for each in pending.values():
             table = self.tables[each.wire.database, each.wire.table]
             each.data += bytes(PADDING)

@@ -17,13 +17,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Self
 
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection, own_errors
+from tablestore.cdc.mysql.server import Connection, TornBinlog, own_errors
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, NotFound
 
@@ -95,6 +95,7 @@ class Dump:
     recording: DumpRecording | None = None
     inside: bool = False  # whether a transaction has begun
     standalone: bool = False  # whether it is one statement
+    abandoned: bool = False  # whether the file before this one ends in a transaction, which was rolled back
     log_bytes: int = 0  # of events so far
     checksums: bool | None = None
     created: int = 0  # the second in which the present file was begun
@@ -103,6 +104,7 @@ class Dump:
     def __post_init__(self) -> None:
         self._charsets: Mapping[int, str] | None = None if self.stretch is None else self.stretch.charsets
         self.file, self.offset = self.start.file, self.start.offset
+        self._before: tuple[str, str | None] = "", None  # a domain, its GTID before this transaction
         self.gtids = {g.split("-")[0]: g for g in self.start.gtid.split(",") if g.count("-") == 2}
         self.by_gtid = self.by_gtid or self.offset > _MAX_OFFSET  # such an offset cannot be asked for
 
@@ -182,18 +184,27 @@ class Dump:
         )
 
     def _asked(self, follow: bool, heartbeat_seconds: float, env: Env) -> Iterator[bytes]:
-        """The packets of the server from the present position on."""
-        connection = self.connection
-        assert connection is not None, "a stretch is not asked for"
-        number = env.rng.randrange(1 << 31, 1 << 32)  # no server of a replication has it, nor another reader
-        dialect_of(connection).start_dump(connection, self.position.gtid if self.by_gtid else None)
-        if follow:
-            connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
-        file, offset = ("", 4) if self.by_gtid else (self.file, self.offset)
-        head = struct.pack("<IHI", offset, 0 if follow else _AT_END_STOP, number)
-        raw = connection.raw
+        """The packets of the server from the present position on; behind a file that ends within an event,
+        those of the next one."""
+        gtid = self.position.gtid if self.by_gtid else None
+        file, offset = ("", events.FIRST_OFFSET) if self.by_gtid else (self.file, self.offset)
+        while True:
+            assert self.connection is not None, "a stretch is not asked for"
+            dialect_of(self.connection).start_dump(self.connection, gtid)
+            if follow:
+                self.connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
+            number = env.rng.randrange(1 << 31, 1 << 32)  # neither a server's of a replication nor a reader's
+            head = struct.pack("<IHI", offset, 0 if follow else _AT_END_STOP, number)
+            try:
+                yield from self._packets(self.connection.raw, head + file.encode())
+                return
+            except TornBinlog:
+                file, offset, gtid = self._next_file(), events.FIRST_OFFSET, None
+
+    def _packets(self, raw: Any, request: bytes) -> Iterator[bytes]:
+        """What the server sends to a request, up to its end."""
         with own_errors(self.address):
-            raw._execute_command(_DUMP, head + file.encode())
+            raw._execute_command(_DUMP, request)
         while True:
             with own_errors(self.address):
                 packet: bytes = raw._read_packet()._data
@@ -203,11 +214,23 @@ class Dump:
                 self.recording.add(packet)
             yield packet
 
+    def _next_file(self) -> str:
+        """The file behind this one, by a new connection."""
+        assert self.connection is not None, "a stretch is not asked for"
+        self.connection.close()
+        self.connection = Connection.open(self.address)
+        files = [str(row[0]) for row in self.connection.rows("SHOW BINARY LOGS")]
+        behind = files[files.index(self.file) + 1 :] if self.file in files else []
+        if not behind:
+            raise self.corrupt("the file ends within an event, and no other one follows")
+        return behind[0]
+
     def _read(self, packets: Iterable[bytes]) -> Iterator[tuple[int, int, int, bytes]]:
         for packet in packets:
             seconds, code, server, _, log_end, flags = events.HEADER.unpack_from(packet, 1)
             body = self._checked(code, packet)
             if code == events.ROTATE:
+                self._leave_file()
                 self.file, self.offset = body[8:].decode(), int.from_bytes(body[:8], "little")
                 self.created = 0
             elif log_end and not flags & events.ARTIFICIAL and code not in (events.FORMAT, events.HEARTBEAT):
@@ -218,11 +241,23 @@ class Dump:
                 self._created(seconds)
             if code == events.MARIADB_GTID:
                 number, domain, gtid_flags = _GTID.unpack_from(body)
+                self._before = str(domain), self.gtids.get(str(domain))
                 self.gtids[str(domain)] = f"{domain}-{server}-{number}"
                 self.standalone, self.inside = bool(gtid_flags & _STANDALONE), True
             elif code in (events.MYSQL_GTID, events.MYSQL_ANONYMOUS):
                 self.standalone = self.inside = True  # unless BEGIN follows
             yield code, seconds, server, body
+
+    def _leave_file(self) -> None:
+        """A transaction that is not in a file to its end has none: the server crashed in it, and rolled it
+        back. Its GTID is not of the log."""
+        self.abandoned = self.inside
+        if self.abandoned:
+            domain, gtid = self._before
+            self.gtids = {d: g for d, g in self.gtids.items() if d != domain}
+            if gtid is not None:
+                self.gtids[domain] = gtid
+        self.inside = self.standalone = False
 
     def _created(self, seconds: int) -> None:
         """Note when the file was begun; raises NotFound if the start is a position of another log."""

@@ -96,7 +96,13 @@ class End:
     seconds: int
 
 
-LogStep = RowsStep | Cascaded | LogStatement | RefusedTransaction | End
+@dataclass(frozen=True, slots=True)
+class AbandonedTransaction:
+    """A transaction that has begun and is not in the log to its end, since the server crashed in it: it was
+    rolled back. The dump is at the next file."""
+
+
+LogStep = RowsStep | Cascaded | LogStatement | RefusedTransaction | AbandonedTransaction | End
 
 
 @dataclass
@@ -132,6 +138,10 @@ class LogWalk:
                 yield from self._statement(events.query_event(code, body, charsets), seconds)
             elif code == events.ROTATE:
                 self.maps.clear()
+                if dump.abandoned:
+                    self.changed.clear()
+                    self.cascaded.clear()
+                    yield AbandonedTransaction()
             elif code in REFUSED:
                 raise Unsupported(
                     f"{REFUSED[code]} in the binlog at {dump.position}",
@@ -253,7 +263,8 @@ def scan(
 ) -> BinlogScan:
     """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
     the first transaction that changed one of them (`one_change`), in front of a statement that is `relevant`,
-    and of a transaction of them that cannot be followed. `watch`: the parents of their foreign keys.
+    and of a transaction of them that cannot be followed. A transaction that was never ended is a stretch of
+    its own, without changes. `watch`: the parents of their foreign keys.
     `recording` has afterwards what the scan has read. Raises as `LogWalk.steps`."""
     if not by_gtid and start.reaches(until):
         return BinlogScan(with_creation(address, start), {}, (), 0)
@@ -281,6 +292,10 @@ def _scanned(
             passed.rows[step.table] = passed.rows.get(step.table, 0) + step.log_bytes
         elif isinstance(step, Cascaded):
             passed.by_keys |= step.tables
+        elif isinstance(step, AbandonedTransaction):
+            if passed.begin != dump.start:
+                return passed.scanned()
+            return BinlogScan(dump.position, {}, (), dump.log_bytes)
         elif isinstance(step, RefusedTransaction):
             refused = step
         elif refused is not None:

@@ -40,6 +40,11 @@ _PASSING = {
     *(2003, 2006, 2013, 2014, 2055),  # no server, gone, lost
 }
 _FATAL_IN_BINLOG = 1236
+_TORN = "truncated in the middle of event"
+
+
+class TornBinlog(NotFound):
+    """A file of the binlog ends within an event: the server crashed while it wrote it."""
 
 
 @dataclass
@@ -159,6 +164,8 @@ def _error(address: Address, error: Any) -> TablestoreError:
         return InvalidRequest(f"{text}; GRANT {RIGHTS} ON *.* TO '{address.user}'@'…'")
     if code in _ABSENT:
         return NotFound(text)
+    if code == _FATAL_IN_BINLOG and _TORN in text:
+        return TornBinlog(text)
     if code == _FATAL_IN_BINLOG:
         return NotFound(f"{text}; the binlog does not go back to this position: start with a new snapshot")
     if code in _PASSING or code == 0:  # 0: the connection is closed
