@@ -231,6 +231,20 @@ def test_retention_that_is_faster_than_the_reader_is_an_error(kafka: Broker, cap
     assert follow(source, begin(source))[0] == [6, 7, 8, 9]
 
 
+def test_a_topic_that_ends_before_what_was_read_is_an_error(kafka: Broker, caplog: Any):
+    topic = kafka.topic()
+    kafka.send(topic, numbers(*range(10)))
+    source = stream(kafka, topic)
+    lenient = dataclasses.replace(source, fail_on_data_loss=False)
+    read_to = json.loads(json.dumps(source.next(begin(source))).replace('{"0": 10}', '{"0": 13}'))
+    with pytest.raises(NotFound, match=r"partition 0 ends at offset 10, and was read up to 13: its brokers"):
+        source.next(read_to)
+    at = lenient.next(read_to)
+    assert "it goes on from there" in caplog.text
+    kafka.send(topic, numbers(*range(10, 14)))
+    assert follow(lenient, at)[0] == [10, 11, 12, 13]
+
+
 def test_a_topic_that_was_made_anew_differs_from_the_old_one(kafka: Broker):
     topic = kafka.topic()
     kafka.send(topic, numbers(0))

@@ -171,10 +171,10 @@ class CaptureSink:
             if name in passed_over:
                 writing.discard(name, self._targets.opened(name))
             elif not target.committed:
-                self._commit(now, writing, name, here=target.one_writer)
+                self._commit(now, writing, name, target)
         for name in now.statements:
             if name not in now.reports:
-                self._commit(now, writing, name)
+                self._commit(now, writing, name, TableTarget(TablePlace.of(self._targets.opened(name))))
         report = self._report(now, writing, events)
         self._journal.note(report)
         self._under_way = None
@@ -268,13 +268,16 @@ class CaptureSink:
             height = self._heights[name] = latest.id, table.max_sequence()
         return height[1]
 
-    def _commit(self, now: _CaptureBatch, writing: BatchWriting, name: str, *, here: bool = False) -> None:
-        """Commit what tasks have written of a table, and the statements that it followed; `here`: what this
-        process writes of it."""
+    def _commit(self, now: _CaptureBatch, writing: BatchWriting, name: str, target: TableTarget) -> None:
+        """Commit what tasks have written of a table, or what this process writes of it, and the statements
+        that it followed."""
+        here = target.one_writer
         if not (here or name in now.statements or writing.written(name).messages):
             return
         table = self._targets.opened(name)
-        height = self._height(name, table) + len(writing.done) * SEQUENCE_SPAN
+        below = -1 if target.sequence_base is None else target.sequence_base - 1
+        # others may have compacted since the batch was numbered: their snapshot alone says too little
+        height = max(below, self._height(name, table)) + len(writing.done) * SEQUENCE_SPAN
         properties = partial(self._properties, now, name, writing.started(now.started))
         try:
             commit = writing.write_here if here else writing.commit

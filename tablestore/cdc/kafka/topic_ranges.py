@@ -52,7 +52,8 @@ class TopicRanges:
         return _offset(there, ends, bound)
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
-        """Raises NotFound where messages that come next are gone, or the topic was made anew."""
+        """Raises NotFound where messages that come next are gone, and where the topic was made anew or ends
+        before what was read."""
         there = self._topics()
         ends = None if target is None else positions(target)
         if not start["topics"]:
@@ -61,9 +62,11 @@ class TopicRanges:
                 begins = {part: min(offset, ends.get(part, offset)) for part, offset in begins.items()}
             return _offset(there, begins, self._bound(there))
         self._require_same(start, there)
-        ends = self._cluster.latest(_partitions(there)) if ends is None else ends
-        first = self._cluster.earliest(_partitions(there))
         here = positions(start)
+        if ends is None:
+            ends = self._cluster.latest(_partitions(there))
+            here |= self._cut_off({part: at for part, at in here.items() if ends.get(part, at) < at})
+        first = self._cluster.earliest(_partitions(there))
         bound = positions(start, "bound") if "bound" in start else None
         reached = {}
         for part in _partitions(there):
@@ -126,6 +129,22 @@ class TopicRanges:
                 raise NotFound(f"topic {name!r} was deleted since it was read: begin anew")
             if before["id"] != there[name].id:
                 raise NotFound(f"topic {name!r} was deleted and made anew since it was read: begin anew, too")
+
+    def _cut_off(self, ahead: Mapping[Partition, int]) -> dict[Partition, int]:
+        """The ends of partitions that end before what was read of them: the brokers lost messages, and new
+        ones get their offsets. Raises NotFound if that is to fail."""
+        written = self._cluster.written(ahead) if ahead else {}
+        cut = {part: end for part, end in written.items() if end < ahead[part]}
+        for (topic, number), end in sorted(cut.items()):
+            problem = f"topic {topic!r}, partition {number} ends at offset {end}, and was read up to "
+            problem += f"{ahead[topic, number]}: its brokers lost messages"
+            if self.fail_on_data_loss:
+                raise NotFound(
+                    f"{problem}; begin anew with 'scan.startup.mode', or go on from its end: "
+                    "'tablestore.fail-on-data-loss' = 'false'"
+                )
+            log.warning("%s; it goes on from there", problem)
+        return cut
 
     def _lost(self, partition: Partition, position: int, first: int) -> None:
         part = PartitionRange(self.properties, *partition, position, first)

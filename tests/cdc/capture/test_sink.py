@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,24 @@ def test_of_two_pieces_the_later_one_wins_and_later_batches_win_over_both(world:
     assert world.rows() == [(1, 2)]
     world.run(Step((), [piece(rows("item", [("+I", 1, 3)]))]))
     assert world.rows() == [(1, 3)]
+
+
+def test_rows_of_later_batches_win_whenever_the_table_is_compacted(world: World, seeds: tuple[int, ...]):
+    sizes = [(1, 1, 5, 1), *([random.Random(seed).randrange(1, 9) for _ in range(12)] for seed in seeds)]
+    world.run(Step([captured("item")], [piece(rows("item", [("+I", 0, -1)]))]))
+    sink, value = world.sink(), 0
+    for seed, of_seed in zip((0, *seeds), sizes, strict=True):
+        draw = random.Random(seed)
+        for place, size in enumerate(of_seed):
+            value += 1
+            changes = rows("item", [("+U", key, value) for key in range(9 - size, 9)], seconds=50)
+            world.source.steps.append(Step((), [piece(changes)]))
+            batch = world.batch(len(world.source.steps) - 1)
+            if place == 2 if seed == 0 else draw.random() < 0.4:  # between its start and its commit
+                batch.fails = lambda _: world.lake.table("ods.item").compact(full=True)
+            sink.write(batch, batch.number)
+            written = [v for key, v in world.rows() if key >= 9 - size]
+            assert written == [value] * size
 
 
 def test_a_batch_that_comes_again_changes_nothing(world: World):
