@@ -90,7 +90,8 @@ def test_a_simulation_is_flushed_and_runs_by_itself_until_paused(lab: Lab) -> No
         notebook.expect("simulator.flushes", number)
         panel.locator(f"svg text:text-is('{number} run{'s' if number > 1 else ''}')").wait_for()
         box, whole = flush.bounding_box(), panel.bounding_box()
-        assert box and whole
+        assert box
+        assert whole
         places.add((box["x"], box["y"]))
         heights.append(whole["height"])
     assert len(places) == 1, "a button stays under the pointer whether or not a rule fires"

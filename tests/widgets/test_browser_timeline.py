@@ -39,8 +39,12 @@ def test_a_page_travels_to_a_snapshot_that_only_a_tag_keeps(page: Page, tmp_path
       place.hidden = false;
     }""")
     assert page.text(".lw-levels h3") == "Levels at #1"
-    pill, words = (page.page.locator(f".lw-timeline .cursor {part}").bounding_box() for part in ("rect", "text"))
-    assert pill and words and pill["x"] < words["x"], "words that were set out of sight have their room"
+    pill, words = (
+        page.page.locator(f".lw-timeline .cursor {part}").bounding_box() for part in ("rect", "text")
+    )
+    assert pill
+    assert words
+    assert pill["x"] < words["x"], "words that were set out of sight have their room"
     assert words["x"] + words["width"] < pill["x"] + pill["width"]
     field.fill("4")
     field.press("Enter")

@@ -4,7 +4,8 @@
                                              → {"w3": {"frame": …}, "w5": {"plan": …}}
 
 One message at a time, in the worker's one thread; a job that a view would run in the background is run at
-once, and only its progress is told meanwhile. Called by `worker.js`, and by tests in a process without Arrow and numpy.
+once, and only its progress is told meanwhile. Called by `worker.js`, and by tests in a process without Arrow
+and numpy.
 """
 
 from __future__ import annotations

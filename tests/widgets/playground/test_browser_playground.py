@@ -137,7 +137,8 @@ runs
     why="It has no value.")
 cells
 """,
-    """trade_off = widgets.TradeOff("zipf", flushes=12, triggers=[3, 5], ratios=[1], multipliers=[10]).wait(240)
+    """sizes = {"flushes": 12, "triggers": [3, 5], "ratios": [1], "multipliers": [10]}
+trade_off = widgets.TradeOff("zipf", **sizes).wait(240)
 trade_off
 """,
     """course.progress()
