@@ -163,8 +163,8 @@ class Workbench(anywidget.AnyWidget):
         measured = hasattr(self._source.inspect, "health") and all(v is None for v in self._scope.values())
         if not measured or len(self.head.get("buckets", ())) <= MANY or "health" in self.parts:
             return
-        at = {"snapshot": self.timeline.snapshot, "opened": self.levels.opened}
-        view = self._cell.run(lambda: TableHealth(self._source, **at))
+        snapshot, opened = self.timeline.snapshot, self.levels.opened
+        view = self._cell.run(lambda: TableHealth(self._source, snapshot=snapshot, opened=opened))
         self._add("health", view)
         self.timeline.link(view)
         view.link(self.levels)
