@@ -191,7 +191,8 @@ _SHARES = ("min_key_pos", "max_key_pos")
 def plain(trial: TrialOutcome) -> dict[str, Any]:
     """An outcome as plain values: what `remember` takes."""
     values = {each.name: getattr(trial, each.name) for each in fields(trial) if each.name != "setting"}
-    return values | {"levels": trial.levels.drop_columns(["creation_time"]).to_pydict()}
+    columns = [name for name in trial.levels.column_names if name != "creation_time"]
+    return values | {"levels": trial.levels.select(columns).to_pydict()}
 
 
 def remember(experiment: Experiment, trials: Sequence[Mapping[str, Any]]) -> None:
