@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from IPython import get_ipython
+
 import tablestore as ts
+import widgets
 from notebooks.course import tasks
 from widgets.playground.lesson import plain_veil
 
 
 class LessonRecipe:
-    """The recipe of the present lesson, as the last value of a cell, with the ids of its views. A task that
-    asks a function stays a picture."""
+    """The recipe of the present lesson, as the last value of a cell, with the ids of its views: its tasks,
+    what is behind veils, its score, and the trade-off maps that its cells have a name for. A task that asks a
+    function stays a picture."""
 
     def __init__(self) -> None:
         lesson = tasks.present()
@@ -33,6 +37,10 @@ class LessonRecipe:
                 self._add(veil.model_id, plain_veil(name, note, veil))
         for view in lesson.shown:
             self._add(view.model_id, {"score": True})
+        shell = get_ipython()
+        named = shell.user_ns.values() if shell is not None else ()
+        for view in {id(each): each for each in named if isinstance(each, widgets.TradeOff)}.values():
+            self._add(view.model_id, {"trade_off": view.recipe()})
 
     def _add(self, model_id: str, view: dict[str, Any]) -> None:
         self.ids.append(model_id)

@@ -84,9 +84,18 @@ def test_a_simulation_is_flushed_and_runs_by_itself_until_paused(lab: Lab) -> No
     notebook = lab.open([SIMULATION])
     panel = lab.page.locator(".lw-controls")
     flush = panel.get_by_role("button", name="write one flush (F)")
+    places, heights = set(), []
     for number in (1, 2, 3, 4):
         flush.click()
         notebook.expect("simulator.flushes", number)
+        panel.locator(f"svg text:text-is('{number} run{'s' if number > 1 else ''}')").wait_for()
+        box, whole = flush.bounding_box(), panel.bounding_box()
+        assert box
+        assert whole
+        places.add((box["x"], box["y"]))
+        heights.append(whole["height"])
+    assert len(places) == 1, "a button stays under the pointer whether or not a rule fires"
+    assert heights[0] < heights[-1], "no room is kept where no rule fires"
     panel.get_by_role("button", name="compact every bucket until no rule fires").click()
     notebook.expect("len(controls.done)", 1)
     panel.locator(".lw-foot input[type=checkbox]").check()

@@ -17,7 +17,7 @@ def _():
     import tablestore as ts
     import widgets
 
-    bench = widgets.Workbench(ts.open(os.environ["WORKBENCH_TABLE"])).show("merge")
+    bench = widgets.Workbench(ts.open(os.environ["WORKBENCH_TABLE"]))
     bench  # noqa: B018 - the cell's output
     return
 

@@ -24,7 +24,7 @@ MEASURED = """
     const box = node.getBoundingClientRect();
     if (!seen(node) || node.closest(".lw-says, .lw-card, defs, clipPath")) continue;
     if (box.left < room.left - 1 || box.right > room.right + 1) beyond.push(node.outerHTML.slice(0, 120));
-    const words = node.matches("button, h2, h3, b, label, code");
+    const words = node.matches("button, h2, h3, b, label, code, .lw-note");
     const hides = words && getComputedStyle(node).overflowX !== "visible";
     if (hides && node.scrollWidth > node.clientWidth + 1) cut.push(node.textContent);
   }

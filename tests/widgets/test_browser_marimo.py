@@ -39,7 +39,10 @@ def test_a_cockpit_is_live_in_marimo(browser, tmp_path: Path) -> None:
         table.refresh().write({"k": [1], "v": ["another process"]})
         bench.get_by_role("button", name="1 newer commit").click()
         levels.get_by_text("Levels at #5").wait_for()
-        assert bench.locator(".lw-drawer .lw-merge .lw-pic svg").count() == 1
+        for tool, view in (("Merge", "merge"), ("Files", "files")):  # no cell runs
+            bench.get_by_role("button", name=tool, exact=True).click()
+            bench.locator(f".lw-drawer .lw-part-{view} .lw-pic svg").first.wait_for()
+        assert bench.get_attribute("data-tool") == "files"
         assert bench.locator(".lw-error:visible").count() == 0
         assert complaints == []
         context.close()

@@ -32,6 +32,22 @@ def test_a_page_travels_to_a_snapshot_that_only_a_tag_keeps(page: Page, tmp_path
     assert page.page.locator(".lw-levels .file").count() == 1
     page.page.keyboard.press("ArrowRight")
     assert page.text(".lw-levels h3") == "Levels at #4"
+    page.page.evaluate("""() => {
+      const place = document.querySelector(".lw-timeline").parentNode;
+      place.hidden = true;
+      lwSet(lwModels[0], { index: 0 });
+      place.hidden = false;
+    }""")
+    assert page.text(".lw-levels h3") == "Levels at #1"
+    pill, words = (
+        page.page.locator(f".lw-timeline .cursor {part}").bounding_box() for part in ("rect", "text")
+    )
+    assert pill
+    assert words
+    assert pill["x"] < words["x"], "words that were set out of sight have their room"
+    assert words["x"] + words["width"] < pill["x"] + pill["width"]
+    field.fill("4")
+    field.press("Enter")
     assert page.page.locator(".lw-timeline img").count() == 0
     assert page.page.locator(".lw-timeline svg text", has_text="<img src=x").count() == 1
     page.page.locator(".lw-levels .file").last.click()

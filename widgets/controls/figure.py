@@ -1,9 +1,9 @@
 """The compaction panel as SVG: run meter, the rules in order with their sums, before → after, what it costs.
 
 Invariants: the engine's sums are printed as the engine wrote them; a size that is not known yet carries ≈;
-the parts keep their places whatever fires. Narrow: one column of 296; wide: plan at the left, reasons at the
-right. The live panel has inputs of the page above this picture; a static one draws them (`inputs`). Pure:
-model → `Figure`. Called by the widget and by the static export.
+a part is as high as what it says. Narrow: one column of 296; wide: plan at the left, reasons at the right.
+The live panel has inputs and buttons of the page above this picture, so that they stay in their places; a
+static one draws the inputs (`inputs`). Pure: model → `Figure`. Called by the widget and by the static export.
 """
 
 from collections.abc import Sequence
@@ -34,32 +34,29 @@ from widgets.kit.theme import level_fill, var
 
 MARGIN = 14
 ONE_COLUMN = 560
-OUTCOME = 112  # height of what follows the rules
-BUTTONS = 84  # of two columns: what the page's buttons need below the left one
+BUTTONS = 84  # of two columns: what the page's buttons need above the left one
 
 
 def controls_figure(model: ControlsModel, *, width: float, inputs: bool = False) -> Figure:
     """The panel without its buttons, which are the page's."""
+    two = width >= ONE_COLUMN
+    top = BUTTONS if two and not inputs else 0
     pick = model.pick
     if pick is None:
         empty = _empty(model, width)
-        room = 0 if inputs or width < ONE_COLUMN else BUTTONS  # the live panel's buttons stand below
-        return replace(empty, height=empty.height + room)
-    strategy = model.settings.strategy if model.settings else ""
+        body = group(empty.body, transform=f"translate(0 {top})")
+        return replace(empty, height=empty.height + top, body=body)
     taken = sum(1 for run in model.runs if run.planned)
-    two = width >= ONE_COLUMN
     column = width / 2 - MARGIN - 22 if two else width - 2 * MARGIN
-    plan, y = _plan(model, pick, MARGIN, 0, column, inputs=inputs)
+    plan, y = _plan(model, pick, MARGIN, top, column, inputs=inputs)
     if two:
         outcome, left = _outcome(model, pick, MARGIN, y + 6, column)
         words, left = _words(model, MARGIN, left + 2, column)
-        rules, right = rules_block(
-            pick, width / 2 + 10, 0, width / 2 - MARGIN - 10, runs=taken, strategy=strategy, still=inputs
-        )
-        y = max(left + (0 if inputs else BUTTONS), right)
+        rules, right = rules_block(pick, width / 2 + 10, 0, width / 2 - MARGIN - 10, runs=taken)
+        y = max(left, right)
         words += line(width / 2 - 8, 4, width / 2 - 8, y)
     else:
-        rules, y = rules_block(pick, MARGIN, y + 6, column, runs=taken, strategy=strategy, still=inputs)
+        rules, y = rules_block(pick, MARGIN, y + 6, column, runs=taken)
         outcome, y = _outcome(model, pick, MARGIN, y + 4, column)
         words, y = _words(model, MARGIN, y + 2, column)
     body = plan + rules + outcome + words
@@ -180,13 +177,15 @@ def _meter(model: ControlsModel, x: float, y: float, width: float) -> str:
 
 
 def _outcome(model: ControlsModel, pick: BucketPick, x: float, y: float, width: float) -> tuple[str, float]:
-    """Before → after as small boxes, bytes in and out, what becomes of deletes."""
-    parts, end = [line(x, y, x + width, y)], y + OUTCOME
+    """Before → after as small boxes, bytes in and out, what becomes of deletes. Where nothing fires: why, if
+    the rules do not say it."""
     if not pick.fires:
         rows = wrap(pick.reason, width, size=12, lines=4)
-        rows = ["No rule fires: the sums are above."] if len(rows) > 3 and pick.trials else rows
-        parts += [text(x, y + 20 + at * 16, row) for at, row in enumerate(rows)]
-        return "".join(parts), end
+        if pick.trials and (len(rows) > 3 or any(pick.reason == trial.text for trial in pick.trials)):
+            return "", y
+        reasons = [text(x, y + 20 + at * 16, row) for at, row in enumerate(rows)]
+        return "".join([line(x, y, x + width, y), *reasons]), y + 10 + 16 * len(rows)
+    parts = [line(x, y, x + width, y)]
     before, at = _boxes(model.runs, x, y + 10, model.num_levels, dashed=True, room=width * 0.42)
     parts.append(before)
     parts.append(path([f"M{num(at + 6)} {num(y + 21)}h18m-5 -5l5 5l-5 5"], fill="none", stroke=var("ink2")))
@@ -194,16 +193,16 @@ def _outcome(model: ControlsModel, pick: BucketPick, x: float, y: float, width: 
     parts.append(after)
     words = f"runs {len(model.runs)} → {len(model.after)}"
     parts.append(text(x + width, y + 25, words, fill="ink", weight=600, text_anchor="end"))
-    for row, (left, right) in enumerate(_costs(pick)):
+    costs = _costs(pick)
+    for row, (left, right) in enumerate(costs):
         parts.append(text(x, y + 52 + row * 16, left))
         parts.append(text(x + width, y + 52 + row * 16, right, text_anchor="end"))
-    at = y + 51 + 16 * len(_costs(pick))
-    free = 4 - len(_costs(pick))
+    at, free = y + 51 + 16 * len(costs), 4 - len(costs)
     for remark in _remarks(model, pick):
         rows = wrap(remark, width, size=11, lines=min(free, 2)) if free else []
         parts += [text(x, at + 14 * n, row, size=11) for n, row in enumerate(rows)]
         at, free = at + 14 * len(rows), free - len(rows)
-    return "".join(parts), end
+    return "".join(parts), at - 6
 
 
 def _costs(pick: BucketPick) -> list[tuple[str, str]]:
@@ -283,7 +282,7 @@ def _bar_of(
 
 
 def _words(model: ControlsModel, x: float, y: float, width: float) -> tuple[str, float]:
-    """A line for what is going on, what was done last, or what failed: the space is always there."""
+    """A line for what is going on, what was done last, or what failed."""
     parts = []
     if model.error:
         rows = wrap(model.error, width - 30, size=11, monospace=True, lines=3)

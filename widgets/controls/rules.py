@@ -13,18 +13,14 @@ from widgets.kit.theme import var
 
 MAX_LINES = 6  # comparisons of one rule; the others are a number
 INDENT = 22
-ROOMY = 320  # so wide that most sums take one line
 _COUNTED = re.compile(r"(^|; )((only )?\d+ of|all) \d+ runs?$")
 _UNITS = re.compile(r"(\d) (%|[KMGT]?i?B)(?![a-z])")  # a unit stays with its number
 _VERDICTS = ("take", "stop", "leave")
 
 
-def rules_block(
-    pick: BucketPick, x: float, y: float, width: float, *, runs: int, strategy: str, still: bool = False
-) -> tuple[str, float]:
-    """Every rule below `y`, and where the block ends; `runs`: how many the pick takes. What is `still` needs
-    no room for other sums."""
-    parts, start = [], y
+def rules_block(pick: BucketPick, x: float, y: float, width: float, *, runs: int) -> tuple[str, float]:
+    """Every rule below `y`, and where the block ends; `runs`: how many the pick takes."""
+    parts = []
     for trial in _in_place(pick.trials):
         body, tall = _rule(trial, x, y, width, runs=runs)
         if trial.state == "fired":
@@ -32,12 +28,7 @@ def rules_block(
             parts.append(rect(x - 6, y, 3, tall, fill=var("compact")))
         parts.append(body)
         y += tall + 2
-    return "".join(parts), y if still else max(y, start + _reserved(len(pick.trials), strategy, width))
-
-
-def _reserved(rules: int, strategy: str, width: float) -> int:
-    """Height that the rules keep, so that what follows does not jump when another one fires."""
-    return {"universal": 296 if width < ROOMY else 250, "leveled": 54 * rules + 21}.get(strategy, 0)
+    return "".join(parts), y
 
 
 def _in_place(trials: tuple[SettingsTrial, ...]) -> tuple[SettingsTrial, ...]:

@@ -59,7 +59,8 @@ function renderControls({ model, el }) {
   preview.acts.append(
     lwButton("", "store these settings as table options", send("store"), { text: "Store as table options" }),
     lwButton("", "back to the table's own settings", send("reset"), { text: "Reset" }));
-  stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, host, past);
+  const plan = lwEl("div", { class: "lw-plan" }, stage.foot, host); // the buttons stay where they are whatever the plan says
+  stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, plan, past);
   const step = lwButton("step", "carry out this compaction (S)", send("step"), { text: "Step", primary: true });
   const run = lwButton("fast", "compact every bucket until no rule fires", send("run_until_quiet"), { text: "Run until quiet" });
   const pause = lwButton("pause", "stop at once; what is not committed is given up", send("pause"), { text: "Pause" });

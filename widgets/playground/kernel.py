@@ -4,13 +4,15 @@
                                              → {"w3": {"frame": …}, "w5": {"plan": …}}
 
 One message at a time, in the worker's one thread; a job that a view would run in the background is run at
-once. Called by `worker.js`, and by tests in a process without Arrow and numpy.
+once, and only its progress is told meanwhile. Called by `worker.js`, and by tests in a process without Arrow
+and numpy.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import absent  # type: ignore[import-not-found]  # a module of `columns`, in the browser only
@@ -41,11 +43,14 @@ _UNSEEN = ("assets", "layout")
 OPENED: dict[str, Any] = anywidget.OPENED  # type: ignore[attr-defined]  # that of `columns`
 
 
-def begin(recipe: str) -> str:
-    """Make the views of a recipe; their ids and states in order."""
+def begin(recipe: str, tell: Callable[[str], object] | None = None) -> str:
+    """Make the views of a recipe; their ids and states in order. `tell` hears of progress in changes of a
+    view, while a message is carried out."""
     views: list[Any] = list(views_of(json.loads(recipe)))
     for view in views:
         view.changed.clear()
+        if tell is not None and view.has_trait("progress"):
+            view.observe(lambda change: tell(_progress(change["owner"])), "progress")
     return _text([{"id": view.model_id, "state": _state(view, view.synced)} for view in views])
 
 
@@ -63,6 +68,10 @@ def receive(message: str) -> str:
             answer[name] = _state(each, sorted(each.changed))
             each.changed.clear()
     return _text(answer)
+
+
+def _progress(widget: Any) -> str:
+    return _text({widget.model_id: {"progress": widget.progress}})
 
 
 def _state(widget: Any, names: list[str]) -> dict[str, Any]:

@@ -1,12 +1,14 @@
-"""The tasks of a lesson as plain values, and their views again: judged in the page as in a kernel.
+"""The views of a lesson as plain values, and the views again: tasks are judged in the page as in a kernel.
 
     {"kind": "lesson", "title": "02 Rows, files, runs", "views": [
         {"task": {"question": …, "answer": …}},
         {"veil": "rows in the file", "note": "…", "text": "…", "pictures": [[1040, 300, "<g>…", "…"], …]},
+        {"trade_off": {"workload": {…}, "flushes": 120, …, "recorded": [{"write": 3.86, …}, …]}},
         {"score": true}]}
 
-A veil waits for the task of that name; what is behind it is recorded, because the page has no table. Called
-by `recipes`, and by the course, which writes the recipe down.
+A veil waits for the task of that name; what is behind it is recorded, because the page has no table. Of a
+trade-off map the outcomes of its workload are recorded; those of others are simulated in the page. Called by
+`recipes`, and by the course, which writes the recipe down.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from widgets.kit import assets
+from widgets.kit import assets, page
 from widgets.kit.svg import Figure
 from widgets.kit.view import View
 from widgets.task.judge import judge_of
 from widgets.task.model import Score
 from widgets.task.widget import Task, TaskList, Veil
+from widgets.trade_off.widget import TradeOff
 
 WIDTHS = (1040, 660, 376)
 """Widths in which a lesson is recorded: a page, half of it, a telephone."""
@@ -48,6 +51,8 @@ def plain_veil(task: str, note: str, veil: Veil) -> dict[str, Any]:
 def waiting(view: View, at: int) -> dict[str, Any]:
     """What the page shows of a view at a place until Python plays it: its first pictures. What is clicked
     there (`carries`) goes on with it then."""
+    if isinstance(view, TradeOff):
+        return page.spec(view, at, widths=WIDTHS) | {"carries": ["index"]}
     frames = {}
     for width in WIDTHS:
         view.width = width
@@ -78,6 +83,8 @@ def lesson_views(title: str, views: Sequence[Mapping[str, Any]]) -> list[View]:
             drawn = tuple(Figure(*each) for each in plain.get("pictures", ()))
             shown = Recording(drawn) if drawn else plain.get("text", "")
             placed.append(Veil(tasks[plain["veil"]], shown, note=plain["note"]))
+        elif "trade_off" in plain:
+            placed.append(TradeOff(**plain["trade_off"]).wait())
         else:
             placed.append(_score(title, tasks))
     return placed

@@ -47,7 +47,7 @@ async function lwStart(status, { scripts, worker, lock, recipe, first }) {
     const specs = lwSpecs;
     views.forEach(({ id, state }, i) => {
       const at = first + i, el = document.querySelector(`[data-view="${at}"]`);
-      const model = models[id] = lwLiveModel(id, { ...state, static: false }, tell);
+      const model = models[id] = lwLiveModel(id, { ...state, static: false, at_once: true }, tell);
       (LW_LIVE[specs[at].kind] || (() => {}))(model);
       el.replaceChildren();
       lwViews[specs[at].entry]({ model, el, host: {} });

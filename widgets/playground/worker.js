@@ -29,7 +29,7 @@ async function begin({ files, recipe, lock }) {
     catch (e) { postMessage({ number: data.number, error: lastLine(e) }); }
   };
   self.python = python;
-  return JSON.parse(kernel.begin(recipe));
+  return JSON.parse(kernel.begin(recipe, (changes) => postMessage({ changes: JSON.parse(changes) })));
 }
 const lastLine = (e) => String(e.message || e).trim().split("\n").pop();
 self.onmessage = async ({ data }) => {

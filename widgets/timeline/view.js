@@ -85,7 +85,8 @@ function renderTimeline({ model, el }) {
     text.textContent = says;
     const box = lwMark("rect", { y: m.top, height: 22, rx: 4, fill: ink });
     g.append(box, text);
-    const wide = text.getComputedTextLength() + 20, left = Math.min(Math.max(x - wide / 2, 16), w - 16 - wide);
+    // A notebook lays out nothing of a cell that is out of sight: there the length is 0.
+    const wide = (text.getComputedTextLength() || 7.7 * says.length) + 20, left = Math.min(Math.max(x - wide / 2, 16), w - 16 - wide);
     box.setAttribute("x", left); box.setAttribute("width", wide); text.setAttribute("x", left + wide / 2);
     stage.say(says);
   }

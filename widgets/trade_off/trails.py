@@ -7,8 +7,8 @@ each). Used by the model; no picture here.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from threading import Lock
 from typing import Any
@@ -163,18 +163,45 @@ _outcomes_lock = Lock()
 
 def outcome(experiment: Experiment, setting: TrialSetting) -> TrialOutcome:
     """What a setting comes to; simulated once."""
-    options = tuple(sorted(experiment.options_of(setting).items()))
-    key = (experiment.workload, experiment.flushes, experiment.seed, experiment.samples, options)
+    key = _key(experiment, setting)
     with _outcomes_lock:
         if key in _outcomes:
             _outcomes.move_to_end(key)
             return _outcomes[key]
-    trial = _outcome(experiment, setting)
+    return _keep(key, _outcome(experiment, setting))
+
+
+def _key(experiment: Experiment, setting: TrialSetting) -> tuple[Any, ...]:
+    options = tuple(sorted(experiment.options_of(setting).items()))
+    return experiment.workload, experiment.flushes, experiment.seed, experiment.samples, options
+
+
+def _keep(key: tuple[Any, ...], trial: TrialOutcome) -> TrialOutcome:
     with _outcomes_lock:
         _outcomes[key] = trial
         while len(_outcomes) > KEPT:
             _outcomes.popitem(last=False)
     return trial
+
+
+_TEXT = ("partition", "file_name", "min_key", "max_key", "file_source")
+_SHARES = ("min_key_pos", "max_key_pos")
+
+
+def plain(trial: TrialOutcome) -> dict[str, Any]:
+    """An outcome as plain values: what `remember` takes."""
+    values = {each.name: getattr(trial, each.name) for each in fields(trial) if each.name != "setting"}
+    columns = [name for name in trial.levels.column_names if name != "creation_time"]
+    return values | {"levels": trial.levels.select(columns).to_pydict()}
+
+
+def remember(experiment: Experiment, trials: Sequence[Mapping[str, Any]]) -> None:
+    """Take the outcomes of all settings, which were simulated elsewhere, as this process' own."""
+    for setting, values in zip(experiment.settings, trials, strict=True):
+        types = {name: pa.string() for name in _TEXT} | {name: pa.float64() for name in _SHARES}
+        columns = values["levels"].items()
+        levels = pa.table({name: pa.array(column, types.get(name, pa.int64())) for name, column in columns})
+        _keep(_key(experiment, setting), TrialOutcome(setting=setting, **{**values, "levels": levels}))
 
 
 def _outcome(experiment: Experiment, setting: TrialSetting) -> TrialOutcome:

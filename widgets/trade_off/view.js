@@ -60,7 +60,7 @@ function renderTradeOff({ model, el }) {
       b.title = b.disabled ? `${b.dataset.value} was not simulated before this page was written` : `${b.dataset.value} keys (W: the next)`;
     }
     for (const node of [pick, trigger.node, ratio.node, words, opened, tree]) node.hidden = !axes;
-    cancel.hidden = !busy.busy;
+    cancel.hidden = !busy.busy || !!model.get("at_once"); // a page without a kernel hears nothing while it simulates
     meter.hidden = !busy.busy;
     again.hidden = !busy.again || !!model.get("static");
     bar.style.width = 100 * (busy.share || 0) + "%";
@@ -80,6 +80,7 @@ function renderTradeOff({ model, el }) {
   }
   function show() {
     const now = model.get("now") || {};
+    stage.words({ ...model.get("frame"), ...(now.code ? { code: now.code } : {}) });
     says.textContent = now.says || ""; against.textContent = now.against || ""; standing.textContent = now.standing || "";
     opened.textContent = now.opened || "";
     if (now.levels) stage.picture(tree, now.levels);
@@ -95,7 +96,6 @@ function renderTradeOff({ model, el }) {
   }
   function draw() {
     const f = model.get("frame");
-    stage.words(f);
     svg = f.svg ? stage.picture(host, f.svg) : null;
     stage.root.dataset.n = String(spots().length);
     show();

@@ -6,7 +6,7 @@ acts at once. Nothing is simulated twice in a process.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -27,6 +27,8 @@ from widgets.trade_off.trails import (
     Experiment,
     TrialSetting,
     outcomes,
+    plain,
+    remember,
     workloads,
 )
 
@@ -47,7 +49,7 @@ class TradeOff(WorkingView):
     multiplier between levels of `multipliers` under leveled. `options` hold for all; by default a file holds
     3 flushes and level 1 holds 8. Every setting takes the same `flushes` from one `seed`, of which `samples`
     rows are drawn. `title` stands above the picture. The settings are simulated in the background: `wait`.
-    Other traits go by keyword.
+    `recorded` are outcomes of the settings, as `recipe` gives them. Other traits go by keyword.
 
     >>> view = widgets.TradeOff("uniform", flushes=20, triggers=[3, 5], ratios=[1], multipliers=[10]).wait()
     >>> view.choose("leveled", trigger=3, ratio=10).setting.text
@@ -77,6 +79,7 @@ class TradeOff(WorkingView):
         multipliers: Sequence[int] = MULTIPLIERS,
         options: Mapping[str, Any] | None = None,
         title: str = "",
+        recorded: Sequence[Mapping[str, Any]] = (),
         **kwargs: Any,
     ) -> None:
         self._jobs = JobRunner("trade-off")
@@ -96,6 +99,8 @@ class TradeOff(WorkingView):
         self.experiments = {
             kind: replace(first, workload=simulated) for kind, simulated in workloads(chosen).items()
         }
+        if recorded:
+            remember(first, recorded)
         self._title = title
         self._models: dict[str, TradeOffModel] = {}
         self._started = False
@@ -146,6 +151,16 @@ class TradeOff(WorkingView):
             raise ts.InvalidRequest(f"{asked.text} is not on the map")
         self.index = self.experiment.settings.index(asked)
         return self
+
+    def recipe(self) -> dict[str, Any]:
+        """This map as plain values: `TradeOff(**recipe)` shows it again, in another process too, and
+        simulates only workloads that are chosen there. Waits until all settings are simulated."""
+        asked, model = self.experiment, self.wait().model
+        names = ("flushes", "seed", "samples", "triggers", "ratios", "multipliers", "options")
+        settings = {name: getattr(asked, name) for name in names}
+        recorded = [plain(trial) for trial in model.outcomes] if model is not None else []
+        chosen = {"workload": asdict(asked.workload), "title": self._title, "index": self.index}
+        return settings | chosen | {"recorded": recorded}
 
     def simulator(self) -> Any:
         """The simulation of the chosen setting: `widgets.Workbench(view.simulator())` opens it whole."""

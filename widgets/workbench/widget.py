@@ -24,6 +24,7 @@ from widgets.health.widget import TableHealth
 from widgets.history.moments import SOON, Moment, moments_of
 from widgets.kit import page, static, svg
 from widgets.kit.assets import of_kernel
+from widgets.kit.cell import NotebookCell
 from widgets.kit.jobs import JobRunner, Stopped, ViewJob
 from widgets.kit.links import Shared
 from widgets.kit.svg import Figure
@@ -89,7 +90,7 @@ class Workbench(anywidget.AnyWidget):
         self._begun, self._moments = False, moments_of(table)
         self._scope = {"partition": partition, "bucket": bucket}
         self.shared, self._placing, self._closed = Shared(self), threading.RLock(), False
-        self._jobs = JobRunner("history")
+        self._jobs, self._cell = JobRunner("history"), NotebookCell()
         super().__init__(assets=of_kernel(), watch=watch)
         self._watcher = Watch(self._look, "workbench-watch")
         self.on_msg(self._on_verb)
@@ -162,7 +163,8 @@ class Workbench(anywidget.AnyWidget):
         measured = hasattr(self._source.inspect, "health") and all(v is None for v in self._scope.values())
         if not measured or len(self.head.get("buckets", ())) <= MANY or "health" in self.parts:
             return
-        view = TableHealth(self._source, snapshot=self.timeline.snapshot, opened=self.levels.opened)
+        snapshot, opened = self.timeline.snapshot, self.levels.opened
+        view = self._cell.run(lambda: TableHealth(self._source, snapshot=snapshot, opened=opened))
         self._add("health", view)
         self.timeline.link(view)
         view.link(self.levels)
@@ -270,7 +272,7 @@ class Workbench(anywidget.AnyWidget):
             self.trouble = tool.refused(self._source) if tool else f"no view called {self.tool}"
             return
         try:
-            view = self._add(tool.name, tool.build(self._source, self.opened))
+            view = self._add(tool.name, self._cell.run(lambda: tool.build(self._source, self.opened)))
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
             return

@@ -137,6 +137,10 @@ runs
     why="It has no value.")
 cells
 """,
+    """sizes = {"flushes": 12, "triggers": [3, 5], "ratios": [1], "multipliers": [10]}
+trade_off = widgets.TradeOff("zipf", **sizes).wait(240)
+trade_off
+""",
     """course.progress()
 """,
 )
@@ -185,6 +189,14 @@ def test_a_lesson_is_answered_by_wrong_and_right_clicks_without_a_network(
     one.get_by_role("button", name="Start over").click()
     veil.get_by_text("veiled until").wait_for()
     assert score.locator(".lw-chip").all_inner_texts() == ["○ runs", "✓ null"]
+    trade_off = page.locator(".lw-trade_off")
+    trade_off.get_by_role("button", name="leveled").click()
+    trade_off.locator(".lw-costs b").filter(has_text="leveled, trigger 3, level ×10").wait_for()
+    trade_off.get_by_role("button", name="uniform").click()
+    trade_off.locator(".lw-sub").filter(has_text="uniform").wait_for()
+    assert trade_off.get_attribute("data-n") == "4"
+    assert trade_off.locator(".lw-pic svg").count() == 2
+    assert trade_off.get_by_role("button", name="Cancel").count() == 0, "a page is deaf while it simulates"
     assert {url.split(":")[0] for url in asked} <= {"file", "blob", "data"}
     assert complaints == []
     parts = ("python.js", "engine.js", "02_lesson.html")

@@ -18,7 +18,7 @@ from notebooks.cli.lesson_page import asking, lesson_page, recipe_of
 from notebooks.cli.pages import VIEW, references
 from tests.tables import KEYED
 from tests.widgets.playground.test_playground import as_sent, driven, unpacked
-from widgets import LsmLevels, Task, TaskList, Veil
+from widgets import LsmLevels, Task, TaskList, TradeOff, Veil
 from widgets.kit import static
 from widgets.playground.folder import lesson_scripts
 from widgets.playground.lesson import plain_veil
@@ -26,6 +26,7 @@ from widgets.playground.recipes import views_of
 from widgets.task.answers import Choice, Each, Holds, Members, Number, Order, runs
 from widgets.task.judge import TaskJudge, judge_of
 from widgets.task.model import Cell, Grid, Ruler, RunPicture, TaskQuestion, options_of
+from widgets.trade_off import trails
 
 __all__ = ["unpacked"]
 HINT, WHY = "Look **again**.", "Because `it` is so."
@@ -155,6 +156,36 @@ def test_what_a_lesson_shows_before_it_plays_holds_no_answer(levels: pa.Table) -
         assert secret not in specs
     assert "it is still there" in scripts
     assert "python.js" in scripts
+
+
+def test_a_map_in_a_page_has_the_outcomes_of_the_kernel_and_simulates_other_workloads(unpacked: Path) -> None:
+    sizes = {"flushes": 12, "samples": 40, "triggers": [3, 5], "ratios": [1], "multipliers": [10]}
+    trade_off = TradeOff({"kind": "zipf", "rows": 500}, title="orders", **sizes).wait(240)
+    trade_off.choose("leveled", trigger=3, ratio=10)
+    recipe = as_sent({"kind": "lesson", "title": "", "views": [{"trade_off": trade_off.recipe()}]})
+    acts = [{"index": 0}, {"workload": "uniform"}]
+    (begun,), *answers = driven(
+        unpacked, ("begin", recipe), *(("receive", {"id": "w1", "state": act}) for act in acts)
+    )
+    trade_off.redraw()
+    assert begun["state"]["frame"] == as_sent(trade_off.frame)
+    assert begun["state"]["now"] == as_sent(trade_off.now)
+    for act, answer in zip(acts, answers, strict=True):
+        for name, value in act.items():
+            setattr(trade_off, name, value)
+        trade_off.wait(240)
+        assert answer["w1"]["now"] == as_sent(trade_off.now)
+    assert answers[-1]["w1"]["frame"] == as_sent(trade_off.frame)
+
+
+def test_a_recorded_map_simulates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"flushes": 12, "samples": 30, "triggers": [3, 5], "ratios": [1], "multipliers": [10]}
+    recipe = as_sent(TradeOff("uniform", **sizes).wait(240).recipe())
+    trails._outcomes.clear()
+    monkeypatch.setattr(trails.Experiment, "simulator", None)
+    again = TradeOff(**recipe).wait(240)
+    assert as_sent(again.recipe()) == recipe
+    assert again.model.unbeaten
 
 
 def test_a_page_has_a_place_for_each_view_and_else_the_notebook(levels: pa.Table) -> None:
