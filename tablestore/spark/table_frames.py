@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, repeat
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ class _Sorted:
                 continue
             self.why = self.why or _unlike(store, split)
             if not self.why:
-                self.files += [(*named, None) for named in _named(store, split)]
+                self.files += _named(store, split, repeat(None))
                 keyed = bool(store.schema.primary_keys)
                 self.by_kind = self.by_kind or (keyed and any(f.level == 0 for f in split.files))
 
@@ -176,22 +177,22 @@ class _Sorted:
             parts = quantities.many(self.merged, "split")
             shown += f"; {parts} by Python workers: {self.why_others}"
             return ScanParts(shown, files, by_kind, rest=self.merged)
-        merged, masks, place = [], [], 0
+        masks, place = [], 0
+        merged: list[tuple[str, int, int | None]] = []
         for split in self.others:
             masks.append(_lost(self.store, split))
-            places = place + np.cumsum([0, *(f.row_count for f in split.files)])
-            merged += [
-                (*named, int(at)) for named, at in zip(_named(self.store, split), places, strict=False)
-            ]
+            merged += _named(self.store, split, accumulate((f.row_count for f in split.files), initial=place))
             place += len(masks[-1]) * _WORD
         words = np.concatenate(masks)
         shown += f"; {quantities.many(int(np.bitwise_count(words).sum()), 'row')} superseded"
         return ScanParts(shown, (*files, *merged), by_kind, words.tobytes())
 
 
-def _named(store: Store, split: DataSplit) -> list[tuple[str, int]]:
-    """Path and bytes of each file of a split."""
-    return [(store.readable_path(split.partition, split.bucket, f), f.file_size) for f in split.files]
+def _named(store: Store, split: DataSplit, places: Iterable[int | None]) -> list[tuple[str, int, int | None]]:
+    """Path, bytes and place of each file of a split."""
+    folder = split.partition, split.bucket
+    files = zip(split.files, places, strict=False)
+    return [(store.readable_path(*folder, f), f.file_size, place) for f, place in files]
 
 
 def _lost(store: Store, split: DataSplit) -> np.ndarray:
