@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ SMALL = {
     "point filter": "SELECT l_quantity FROM lineitem WHERE l_orderkey = 34 AND l_linenumber = 1",
     "count": "SELECT count(*) AS n FROM lineitem",
 }
+PLAIN = "plain Parquet"
+WAYS = ("by name", "format", "to_spark")
 Run = Callable[[str], list[Any]]
 Seconds = tuple[float, float]  # on the clock, of all CPUs
 
@@ -40,6 +42,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--scale", default="1", help="scale factor (default 1)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each query (default 3)")
     parser.add_argument("--queries", default="1", help="numbers, separated by commas, or all (default 1)")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="to our rows (default all)")
     parser.add_argument("--memory", default="2g", help="heap of the JVM (default 2g)")
     parser.add_argument("--directory", type=Path, help="where tables are made, and found by a later run")
     chosen = parser.parse_args(arguments)
@@ -53,7 +56,9 @@ def main(arguments: list[str]) -> int:
         stack.callback(spark.stop)
         numbers = list(QUERIES) if chosen.queries == "all" else [int(n) for n in chosen.queries.split(",")]
         queries = {f"Q{n}": QUERIES[n] for n in numbers} | SMALL
-        print(show(measure(spark, made, queries, chosen.rounds)))
+        took = measure(spark, made, queries, chosen.rounds, (PLAIN, *chosen.ways))
+        print(show(took))
+        print(medians(took, list(queries)[: len(numbers)]))
     return 0
 
 
@@ -83,21 +88,19 @@ def contenders(spark: Any, folder: Path, state: str) -> dict[str, Run]:
     plain = {t: spark.read.parquet(str(folder / f"plain-{name}" / f"{t}.parquet")) for t in tpch.TABLES}
     named = {t: lake.table(f"tpch.{t}") for t in tpch.TABLES}
     loaded = {t: spark.read.format("tablestore").load(named[t].location) for t in tpch.TABLES}
-    return {
-        "plain Parquet": over(plain.__getitem__),
-        "by name": by_name,
-        "format": over(loaded.__getitem__),
-        "to_spark": over(lambda t: named[t].to_spark(spark)),
-    }
+    by_way = by_name, over(loaded.__getitem__), over(lambda t: named[t].to_spark(spark))
+    return {PLAIN: over(plain.__getitem__), **dict(zip(WAYS, by_way, strict=True))}
 
 
 def measure(
-    spark: Any, folder: Path, queries: dict[str, str], rounds: int
+    spark: Any, folder: Path, queries: dict[str, str], rounds: int, names: Sequence[str]
 ) -> dict[tuple[str, str, str], Seconds]:
-    """Median seconds by state, query and contender. Raises SystemExit if their answers differ."""
+    """Median seconds by state, query and contender, of those in `names`. Raises SystemExit if their answers
+    differ."""
     took: dict[tuple[str, str, str], Seconds] = {}
     for state in (sql.COMPACTED, sql.CHANGED):
-        runs = contenders(spark, folder, state)
+        there = contenders(spark, folder, state)
+        runs = {name: there[name] for name in names}
         for query, text in queries.items():
             times: dict[str, list[Seconds]] = {name: [] for name in runs}
             for turn in range(rounds + 1):  # the first warms up
@@ -109,6 +112,7 @@ def measure(
                         times[name].append((time.perf_counter() - began[0], _cpu() - began[1]))
                 if len(set(map(_values, answers.values()))) != 1:
                     raise SystemExit(f"{query}, {state}: the answers differ")
+            print(f"{query}, {state}: measured", file=sys.stderr, flush=True)
             for name, some in times.items():
                 took[state, query, name] = (
                     statistics.median(t[0] for t in some),
@@ -140,10 +144,25 @@ def show(took: dict[tuple[str, str, str], Seconds]) -> str:
     """A line for each state, query and contender, with multiples of plain Parquet."""
     rows = []
     for (state, query, name), (seconds, cpu) in took.items():
-        plain = took[state, query, "plain Parquet"]
-        times = f"{seconds / plain[0]:.2f} ×", f"{cpu / max(plain[1], 0.01):.2f} ×"
+        times = [f"{ratio:.2f} ×" for ratio in _ratios(took, state, query, name)]
         rows.append((state, query, name, f"{seconds:.2f}", f"{cpu:.2f}", *times))
     return report.text(("tables", "query", "rows from", "seconds", "CPU s", "time", "CPU"), rows)
+
+
+def medians(took: dict[tuple[str, str, str], Seconds], queries: list[str]) -> str:
+    """A line for each state and contender: the medians of the multiples of these queries of TPC-H."""
+    lines = []
+    for state, name in dict.fromkeys((state, name) for state, _, name in took if name != PLAIN):
+        some = [_ratios(took, state, query, name) for query in queries]
+        time, cpu = (statistics.median(ratios) for ratios in zip(*some, strict=True))
+        lines.append(f"{state}, {name}, median of {len(some)} of TPC-H: {time:.2f} × time, {cpu:.2f} × CPU")
+    return "\n".join(lines)
+
+
+def _ratios(took: dict[tuple[str, str, str], Seconds], state: str, query: str, name: str) -> Seconds:
+    """Multiples of plain Parquet: of the clock and of the CPU, whose clock ticks every 0.01 s."""
+    ours, plain = took[state, query, name], took[state, query, PLAIN]
+    return ours[0] / plain[0], ours[1] / max(plain[1], 0.01)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, repeat
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.io.paths import is_object_location
 from tablestore.meta.store import Store
 from tablestore.read.scan.data_split import DataSplit
-from tablestore.read.scan.lost_rows import ROW_BITS, chooses_rows, lost_rows
+from tablestore.read.scan.lost_rows import chooses_rows, lost_rows
 from tablestore.read.scan.plan import PlanCounts
 from tablestore.read.scan.scan_mode import SnapshotState
 from tablestore.read.scan.split_generator import split_raw_and_merged
@@ -41,29 +42,30 @@ from tablestore.spark.source_options import TABLE_SOURCE
 from tablestore.table.scan import Scan
 
 log = logging.getLogger(__name__)
-MOST_ROWS_LOST = 1_000_000
-"""Rows that are left out of native scans at most, of one scan and in memory together: eight bytes each here,
-some hundred in Spark's driver."""
 MOST_ROWS_MASKED = 50_000_000
-"""Rows whose keys are merged here at most, before Spark starts; more are merged in Spark's tasks."""
-_TOO_MANY = "many superseded rows"
-_PLACE = "_tablestore_place"
-_known: dict[Any, np.ndarray] = {}
+"""Rows whose keys are merged here at most, before Spark starts; more are merged in Spark's tasks. Each is a
+bit in Spark's driver and in what its tasks get."""
+MOST_BYTES_KEPT = 16_000_000
+"""Bits of rows, of all tables together, that are kept for the next query."""
+_WORD = 64
+_masks: dict[Any, np.ndarray] = {}
 _lock = threading.Lock()
-_ENTRY = 1_000  # what a split counts for, however few rows it loses
+_ENTRY = 1_000  # bytes that a split counts for, however few rows it has
 _CHOSEN_HERE = ("where", "columns", "pushdown")  # options that a planned read has in another form
 
 
 @dataclass(frozen=True, slots=True)
 class ScanParts:
-    """Who reads what of a plan: Spark the `files`, (path, bytes) each, without the rows at `lost` (places as
-    `lost_rows` has them, all files numbered), the data source the others, `rest` splits. With `by_kind` Spark
-    leaves out rows that take away, too. `shown`: the plan in a line."""
+    """Who reads what of a plan: Spark the `files`, (path, bytes, place) each, the data source `rest` splits.
+
+    Spark leaves out rows whose bit is set in `lost` (whole words, lowest bit first). The bit of a file's
+    first row is at its place; a file whose place is None loses none. With `by_kind` Spark leaves out rows
+    that take away, too. `shown`: the plan in a line."""
 
     shown: str
-    files: tuple[tuple[str, int], ...] = ()
+    files: tuple[tuple[str, int, int | None], ...] = ()
     by_kind: bool = False
-    lost: np.ndarray = field(default_factory=lambda: np.array([], dtype=np.int64))
+    lost: bytes = b""
     rest: int = 0
 
 
@@ -129,7 +131,7 @@ class _Sorted:
 
     store: Store
     why: str
-    files: list[tuple[str, int]] = field(default_factory=list)
+    files: list[tuple[str, int, int | None]] = field(default_factory=list)
     by_kind: bool = False
     splits: int = 0
     merged: int = 0
@@ -151,13 +153,13 @@ class _Sorted:
                 continue
             self.why = self.why or _unlike(store, split)
             if not self.why:
-                self.files += _named(store, split)
+                self.files += _named(store, split, repeat(None))
                 keyed = bool(store.schema.primary_keys)
                 self.by_kind = self.by_kind or (keyed and any(f.level == 0 for f in split.files))
 
     def _add_merged(self, split: DataSplit) -> None:
         self.merged, self.merged_rows = self.merged + 1, self.merged_rows + split.rows
-        too_many = _TOO_MANY if self.merged_rows > MOST_ROWS_MASKED else ""
+        too_many = "many rows to merge" if self.merged_rows > MOST_ROWS_MASKED else ""
         self.why_others = self.why_others or _unlike(self.store, split) or too_many
         if self.why or self.why_others:
             self.others.clear()
@@ -171,48 +173,44 @@ class _Sorted:
         files, by_kind = tuple(self.files), self.by_kind
         if not self.merged:
             return ScanParts(shown, files, by_kind)
-        why, places = self.why_others, None
-        if not why:
-            places, why = _superseded(self.store, self.others, len(files)), _TOO_MANY
-        if places is None:
+        if self.why_others:
             parts = quantities.many(self.merged, "split")
-            return ScanParts(f"{shown}; {parts} by Python workers: {why}", files, by_kind, rest=self.merged)
-        shown += f"; {quantities.many(len(places), 'row')} superseded"
-        merged = (named for split in self.others for named in _named(self.store, split))
-        return ScanParts(shown, (*files, *merged), by_kind, places)
+            shown += f"; {parts} by Python workers: {self.why_others}"
+            return ScanParts(shown, files, by_kind, rest=self.merged)
+        masks, place = [], 0
+        merged: list[tuple[str, int, int | None]] = []
+        for split in self.others:
+            masks.append(_lost(self.store, split))
+            merged += _named(self.store, split, accumulate((f.row_count for f in split.files), initial=place))
+            place += len(masks[-1]) * _WORD
+        words = np.concatenate(masks)
+        shown += f"; {quantities.many(int(np.bitwise_count(words).sum()), 'row')} superseded"
+        return ScanParts(shown, (*files, *merged), by_kind, words.tobytes())
 
 
-def _named(store: Store, split: DataSplit) -> list[tuple[str, int]]:
-    """Path and bytes of each file of a split."""
-    return [(store.readable_path(split.partition, split.bucket, f), f.file_size) for f in split.files]
-
-
-def _superseded(store: Store, splits: Sequence[DataSplit], first: int) -> np.ndarray | None:
-    """The places of the rows of all splits that are no rows of the table, their files numbered from `first`
-    on; None where they are too many."""
-    by_split, count = [], 0
-    for split in splits:
-        places = _lost(store, split)
-        by_split.append(places + (first << ROW_BITS))
-        first, count = first + len(split.files), count + len(places)
-        if count > MOST_ROWS_LOST:
-            return None
-    return np.concatenate(by_split)
+def _named(store: Store, split: DataSplit, places: Iterable[int | None]) -> list[tuple[str, int, int | None]]:
+    """Path, bytes and place of each file of a split."""
+    folder = split.partition, split.bucket
+    files = zip(split.files, places, strict=False)
+    return [(store.readable_path(*folder, f), f.file_size, place) for f, place in files]
 
 
 def _lost(store: Store, split: DataSplit) -> np.ndarray:
-    """`lost_rows`, kept while they are few: the files of a split never change, and a program asks again."""
+    """`lost_rows` as words of bits (uint64), kept while they are few: the files of a split never change, and
+    a program asks again."""
     names, options = tuple(f.file_name for f in split.files), frozenset(store.schema.options.items())
     key = store.paths.root, store.schema.id, options, names, split.deletion_files
     with _lock:
-        places = _known.pop(key, None)
-    if places is None:
-        places = lost_rows(store, split)
+        words = _masks.pop(key, None)
+    if words is None:
+        lost = lost_rows(store, split)
+        bits = np.packbits(np.pad(lost, (0, -len(lost) % _WORD)), bitorder="little")
+        words = bits.view("<u8")
     with _lock:
-        _known[key] = places  # the newest at the end
-        while len(_known) > 1 and sum(len(p) + _ENTRY for p in _known.values()) > MOST_ROWS_LOST:
-            del _known[next(iter(_known))]
-    return places
+        _masks[key] = words  # the newest at the end
+        while len(_masks) > 1 and sum(w.nbytes + _ENTRY for w in _masks.values()) > MOST_BYTES_KEPT:
+            del _masks[next(iter(_masks))]
+    return words
 
 
 def is_newest(scan: Scan) -> bool:
@@ -275,14 +273,9 @@ def _unlike(store: Store, split: DataSplit) -> str:
 def _native_scan(spark: SparkSession, schema: StructType, parts: ScanParts) -> DataFrame:
     """Spark's scan of files, without the rows that are lost. At level 0 it filters by row kind: some writers
     never count their deletes."""
-    files = [(path, size, number << ROW_BITS) for number, (path, size) in enumerate(parts.files)]
     read = StructType([*schema.fields]).add(KIND, "byte", True) if parts.by_kind else schema
     how = {"datetimeRebaseMode": "CORRECTED"}  # Paimon's calendar, also before 1582-10-15
-    rows = jvm.frame(spark, "files", read.json(), json.dumps(files), how, parts.shown)
+    rows = jvm.frame(spark, "files", read.json(), json.dumps(parts.files), parts.lost, how, parts.shown)
     if parts.by_kind:
         rows = rows.where(F.col(KIND).isin(rowkind.INSERT, rowkind.UPDATE_AFTER))
-    if len(parts.lost):
-        lost = F.broadcast(jvm.frame(spark, "places", parts.lost.astype("<i8").tobytes()))
-        place = F.col(_PLACE) + F.col("_metadata.row_index")
-        rows = rows.join(lost, place == lost["place"], "left_anti")
     return rows.select(*(column(n) for n in schema.names))

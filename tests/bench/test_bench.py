@@ -59,10 +59,10 @@ def test_spark_stops_when_answers_differ_and_takes_rows_in_any_order(
     answers = {"plain Parquet": [(1, 0.1 + 0.2), (2, None)], "by name": [(2, None), (1, 0.3)]}
     runs = {name: lambda text, rows=rows: rows for name, rows in answers.items()}
     monkeypatch.setattr(spark, "contenders", lambda *_: runs)
-    assert len(spark.measure(None, tmp_path, {"Q1": ""}, 1)) == 4
+    assert len(spark.measure(None, tmp_path, {"Q1": ""}, 1, ["plain Parquet", "by name"])) == 4
     answers["by name"][1] = (1, 0.4)
     with pytest.raises(SystemExit, match=r"Q1, .*: the answers differ"):
-        spark.measure(None, tmp_path, {"Q1": ""}, 1)
+        spark.measure(None, tmp_path, {"Q1": ""}, 1, ["plain Parquet", "by name"])
 
 
 @pytest.mark.peer

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import random
 import re
+from bisect import bisect
 from collections import Counter
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
@@ -17,7 +19,6 @@ from pyspark.sql import functions as F
 
 import tablestore as ts
 from tablestore.meta import partition_sweep
-from tablestore.read.scan.lost_rows import ROW_BITS
 from tablestore.spark import query_planning, table_frames, to_spark
 from tablestore.spark.query_conditions import predicate_of
 
@@ -238,11 +239,13 @@ def test_a_plan_in_parts_is_read_as_a_whole_one(
 
     def parts() -> list[tuple[Any, ...]]:
         read = map(table_frames._parts, scans)
-        return [(r.shown, sorted(r.files), lost_of(r), r.by_kind, r.rest) for r in read]
+        return [(r.shown, sorted(f[:2] for f in r.files), lost_of(r), r.by_kind, r.rest) for r in read]
 
     def lost_of(read: table_frames.ScanParts) -> list[tuple[str, int]]:
-        places = (divmod(place, 1 << ROW_BITS) for place in read.lost.tolist())
-        return sorted((read.files[number][0], row) for number, row in places)
+        bits = np.unpackbits(np.frombuffer(read.lost, np.uint8), bitorder="little")
+        places = sorted((place, path) for path, _, place in read.files if place is not None)
+        lost = [places[bisect(places, (bit, "~")) - 1] + (bit,) for bit in np.flatnonzero(bits).tolist()]
+        return sorted((path, bit - place) for place, path, bit in lost)
 
     whole = parts()
     monkeypatch.setattr(partition_sweep, "PART_ENTRIES", 1)
@@ -253,21 +256,46 @@ def test_a_plan_in_parts_is_read_as_a_whole_one(
     assert (bool(lost), bool(rest)) == (engine == "deduplicate", engine != "deduplicate")
 
 
-def test_rows_to_leave_out_that_are_too_many_are_merged_by_workers(
+def test_too_many_rows_to_merge_are_merged_by_workers(
     spark: SparkSession, lake: ts.Lake, monkeypatch: pytest.MonkeyPatch
 ):
     table = keyed(lake, "d.t", bucket=1)
     for value in "ab":
         table.write({"p": [1] * 9, "k": list(range(9)), "s": [value] * 9})
     query = f"SELECT s FROM {viewed(spark, table, 'many')} WHERE k > 3"
-    for limit, scan in (("MOST_ROWS_LOST", 9), ("MOST_ROWS_LOST", 8), ("MOST_ROWS_MASKED", 17)):
-        with monkeypatch.context() as patched:
-            patched.setattr(table_frames, limit, scan)
-            frame = spark.sql(query)
-            assert ("9 rows superseded" in plan_of(frame)) == (scan == 9)
-            assert ("1 split by Python workers: many superseded rows" in plan_of(frame)) == (scan != 9)
-            assert ("BatchScan" in plan_of(frame)) == (scan != 9)
-            assert [tuple(r) for r in frame.collect()] == [("b",)] * 5
+    for most in (18, 17):
+        monkeypatch.setattr(table_frames, "MOST_ROWS_MASKED", most)
+        frame = spark.sql(query)
+        assert ("9 rows superseded" in plan_of(frame)) == (most == 18)
+        assert ("1 split by Python workers: many rows to merge" in plan_of(frame)) == (most == 17)
+        assert ("BatchScan" in plan_of(frame)) == (most == 17)
+        assert [tuple(r) for r in frame.collect()] == [("b",)] * 5
+
+
+def test_rows_superseded_in_several_buckets_are_left_out_by_every_reader(
+    spark: SparkSession, lake: ts.Lake, monkeypatch: pytest.MonkeyPatch
+):
+    """Bits of each bucket begin at a word of their own; files that nothing overlaps have none."""
+    monkeypatch.setattr(table_frames, "MOST_BYTES_KEPT", 2_500)  # of two buckets
+    table = keyed(lake, "d.t", bucket=3)
+    table.write({"p": [k % 2 for k in range(700)], "k": list(range(700)), "s": ["a"] * 700})
+    table.compact(full=True)
+    table.write({"p": [0] * 60, "k": list(range(0, 600, 10)), "s": ["b"] * 60})
+    table.delete([{"p": 0, "k": k} for k in range(2, 200, 4)])
+    view = viewed(spark, table, "several")
+    for vectorized in (True, False):
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+        try:
+            frame = spark.sql(f"SELECT p, k, s FROM {view}")
+            assert "FileScan" in plan_of(frame)
+            assert "BatchScan" not in plan_of(frame)
+            rows = sorted((r.p, r.k, r.s) for r in frame.collect())
+            count = spark.sql(f"SELECT count(*) AS n FROM {view}").collect()[0].n
+        finally:
+            spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+        assert rows == sorted((r["p"], r["k"], r["s"]) for r in table.scan().to_arrow().to_pylist())
+        assert count == len(rows) == 650
+        assert len(table_frames._masks) == 2
 
 
 @pytest.mark.large

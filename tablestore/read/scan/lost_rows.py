@@ -1,7 +1,7 @@
 """Which rows of files that must be merged are no rows of the table, for engines that read the files natively.
 
 Where the newest row of a key wins whole, a merge only chooses rows, so the keys alone say which: the other
-columns are not read. Memory: the windows of a merge of key columns, a byte a row and eight a lost row.
+columns are not read. Memory: the windows of a merge of key columns, and a byte a row.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.time_travel import expiring
 
 _PLACE = "_tablestore_place"
-ROW_BITS = 40
-"""A place is the number of the file times 2⁴⁰, plus the number of the row in it."""
 
 
 def chooses_rows(store: Store) -> bool:
@@ -38,34 +36,35 @@ def chooses_rows(store: Store) -> bool:
 
 
 def lost_rows(store: Store, split: DataSplit) -> np.ndarray:
-    """The places (int64, ascending; files numbered as in the split) of the rows of a split that are not rows
-    of the table. Raises NotFound when the snapshot expired meanwhile."""
-    kept = [np.zeros(f.row_count, dtype=bool) for f in split.files]
+    """For each row of the files of a split, one file after the other, whether it is no row of the table.
+
+    Raises NotFound when the snapshot expired meanwhile."""
+    first = np.cumsum([0, *(f.row_count for f in split.files)])
+    lost = np.ones(first[-1], dtype=bool)
     with expiring(store, split.snapshot_id), in_table(store.paths.root):
         for section in interval.partition(split.files, store.key_order):
             if stands_alone(section):
                 for file in section[0].files:
                     number = split.files.index(file)
                     mask = alive(store, split, number)
-                    kept[number][:] = True if mask is None else mask
+                    lost[first[number] : first[number + 1]] = False if mask is None else ~mask
                 continue
-            for places in _winners(store, split, [run.files for run in old_to_new(section)]):
-                files = places >> ROW_BITS
-                for number in np.unique(files):
-                    kept[number][places[files == number] & ((1 << ROW_BITS) - 1)] = True
-    lost = [np.flatnonzero(~mask) + (number << ROW_BITS) for number, mask in enumerate(kept)]
-    return np.concatenate(lost) if lost else np.array([], dtype=np.int64)
+            for rows in _winners(store, split, first, [run.files for run in old_to_new(section)]):
+                lost[rows] = False
+    return lost
 
 
-def _winners(store: Store, split: DataSplit, runs: Sequence[Sequence[DataFileMeta]]) -> Iterator[np.ndarray]:
-    """The places of the rows that a merge of these runs gives."""
+def _winners(
+    store: Store, split: DataSplit, first: np.ndarray, runs: Sequence[Sequence[DataFileMeta]]
+) -> Iterator[np.ndarray]:
+    """The places of the rows that a merge of these runs gives; `first`: that of each file's first row."""
     keys = store.schema.key_fields
     function = merge_function(store.schema, store.options, reading=True)
     names = function.columns([f.name for f in keys])
     prefetch = merge_reader.shares([sum(f.row_count for f in files) for files in runs])
     decoded = merge_reader.decoded(prefetch)
     readers = [
-        partial(_run, store, split, files, names, batch_rows)
+        partial(_run, store, split, first, files, names, batch_rows)
         for files, batch_rows in zip(runs, decoded, strict=True)
     ]
     for rows in merge_reader.merge(readers, keys, function, prefetch=prefetch):
@@ -73,14 +72,19 @@ def _winners(store: Store, split: DataSplit, runs: Sequence[Sequence[DataFileMet
 
 
 def _run(
-    store: Store, split: DataSplit, files: Sequence[DataFileMeta], names: Sequence[str], batch_rows: int
+    store: Store,
+    split: DataSplit,
+    first: np.ndarray,
+    files: Sequence[DataFileMeta],
+    names: Sequence[str],
+    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """The key columns of a run with the places of its rows."""
     for file in files:
         number = split.files.index(file)
         mask = alive(store, split, number)
         rows = np.arange(file.row_count) if mask is None else np.flatnonzero(mask)
-        places, at = rows + (number << ROW_BITS), 0
+        places, at = rows + first[number], 0
         for batch in read_file(
             store,
             split.partition,

@@ -12,12 +12,15 @@ import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Not;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -29,11 +32,13 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.util.collection.BitSet;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -43,18 +48,44 @@ import scala.jdk.javaapi.CollectionConverters;
  * The files are known with their sizes, so Spark lists no directory. Called by `table_frames.py`.
  */
 public final class TableFrames {
-    /** The column with the place of a file's first row among the rows of all files of a frame. */
+    /** The column with the place of a file's first row among the bits of a frame; null where all its rows stay. */
     private static final String PLACE = "_tablestore_place";
+    /** The column whose values Spark's reader of Parquet makes: the number of a row in its file. */
+    private static final String NUMBER = ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME();
 
     public TableFrames() {}
 
-    /** Spark's scan of Parquet files; `files` is a JSON list of [path, size, place of the first row]. */
-    public Dataset files(SparkSession session, String schema, String files, Map options, String shown)
+    /**
+     * Spark's scan of Parquet files; `files` is a JSON list of [path, size, place of the first row or null]. A row
+     * whose bit in `lost` is set, at the place of its file plus its number there, is left out.
+     */
+    public Dataset files(SparkSession session, String schema, String files, byte[] lost, Map options, String shown)
             throws IOException {
         Files index = new Files(new ObjectMapper().readTree(files), session.sessionState().newHadoopConf());
+        StructType read = (StructType) DataType.fromJson(schema);
+        if (lost.length > 0) read = read.add(NUMBER, DataTypes.LongType, true);
         HadoopFsRelation relation = new Shown(
-            index, index.partitionSchema(), (StructType) DataType.fromJson(schema), new ParquetFileFormat(), map(options), session, shown);
-        return Dataset$.MODULE$.ofRows(session, LogicalRelation$.MODULE$.apply(relation, false));
+            index, index.partitionSchema(), read, new ParquetFileFormat(), map(options), session, shown);
+        Dataset rows = Dataset$.MODULE$.ofRows(session, LogicalRelation$.MODULE$.apply(relation, false));
+        return lost.length == 0 ? rows : rows.filter(isKept(lost));
+    }
+
+    /** The condition on rows of `files` that their bit is not set; tasks know the classes in it. */
+    private static Column isKept(byte[] lost) {
+        ByteBuffer words = ByteBuffer.wrap(lost).order(ByteOrder.LITTLE_ENDIAN);
+        BitSet bits = new BitSet(lost.length * 8);
+        for (int at = 0; words.hasRemaining(); at += 64) {
+            for (long word = words.getLong(); word != 0; word &= word - 1) bits.set(at + Long.numberOfTrailingZeros(word));
+        }
+        Column number = functions.col(PLACE).plus(functions.col(NUMBER)).cast("int");
+        List arguments = new ArrayList();
+        arguments.add(ExpressionUtils.expression(number));
+        List either = new ArrayList();
+        either.add(new Invoke(
+            new Literal(bits, new ObjectType(BitSet.class)), "get", DataTypes.BooleanType, seq(arguments), seq(new ArrayList()),
+            true, true, true));
+        either.add(Literal.FalseLiteral());
+        return ExpressionUtils.column(new Not(new Coalesce(seq(either))));
     }
 
     /** A scan of the Python source with these options. */
@@ -64,17 +95,6 @@ public final class TableFrames {
         PythonTable table = new ShownTable(python, source, (StructType) DataType.fromJson(schema), shown);
         return Dataset$.MODULE$.ofRows(session, DataSourceV2Relation.create(
             table, Option.empty(), Option.empty(), new CaseInsensitiveStringMap(options), Option.empty()));
-    }
-
-    /** A frame of the column `place` with the little-endian longs of `bytes`. */
-    public Dataset places(SparkSession session, byte[] bytes) {
-        ByteBuffer numbers = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
-        List rows = new ArrayList(bytes.length / 8);
-        while (numbers.hasRemaining()) rows.add(new GenericInternalRow(new Object[] {Long.valueOf(numbers.getLong())}));
-        List columns = new ArrayList();
-        columns.add(new AttributeReference(
-            "place", DataTypes.LongType, false, Metadata.empty(), NamedExpression$.MODULE$.newExprId(), seq(new ArrayList())));
-        return Dataset$.MODULE$.ofRows(session, new LocalRelation(seq(columns), seq(rows), false, Option.empty()));
     }
 
     private static scala.collection.immutable.Seq seq(List items) {
@@ -101,7 +121,8 @@ public final class TableFrames {
                 List statuses = new ArrayList();
                 statuses.add(new FileStatusWithMetadata(
                     new FileStatus(size, false, 1, 128L << 20, 0L, path), scala.collection.immutable.Map$.MODULE$.empty()));
-                Object[] place = new Object[] {Long.valueOf(((JsonNode) file.get(2)).longValue())};
+                JsonNode at = (JsonNode) file.get(2);
+                Object[] place = new Object[] {at.isNull() ? null : Long.valueOf(at.longValue())};
                 partitions.add(new PartitionDirectory(new GenericInternalRow(place), seq(statuses)));
                 paths.add(path);
                 bytes += size;
@@ -131,7 +152,7 @@ public final class TableFrames {
         }
 
         public StructType partitionSchema() {
-            return new StructType().add(PLACE, DataTypes.LongType, false);
+            return new StructType().add(PLACE, DataTypes.LongType, true);
         }
 
         public Option metadataOpsTimeNs() {
