@@ -27,6 +27,9 @@ _LINK = (
 )
 
 
+_NO_NAMES = frozenset(("", ".", ".."))
+
+
 class ConfinedFileIO:
     """`inner`, below `root` and `roots` only. Safe to share between threads; picklable, roots included."""
 
@@ -38,10 +41,11 @@ class ConfinedFileIO:
     def checked(self, path: str, *, anew: bool = False, last: bool = True) -> str:
         """`path` itself; raises Corrupt unless it lies inside the allowed roots and no directory on it is a
         link. `anew`: check each directory again; `last`: check also the file that the path names."""
-        base = self.base_of(path)
+        folder, _, name = path.rpartition("/")
+        known = not anew and folder in self._known and name not in _NO_NAMES and path not in self._bases
+        base = folder if known else self.base_of(path)
         if is_object_location(path):
             return path
-        folder = path.rpartition("/")[0]
         try:
             if len(path) > len(base) and (anew or folder not in self._known):
                 self._look(base, folder)
@@ -56,7 +60,7 @@ class ConfinedFileIO:
         for base in self._bases:
             if path == base or (path.startswith(base) and path[len(base)] == "/"):
                 rest = path[len(base) + 1 :].split("/")
-                if path == base or not {"", ".", ".."}.intersection(rest):
+                if path == base or not _NO_NAMES.intersection(rest):
                     return base
                 break
         raise Corrupt(path, "a path in the table's metadata points outside its directory")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from tablestore.io.confined import ConfinedFileIO, is_local
 from tablestore.io.fileio import open_below, trouble
@@ -28,12 +28,15 @@ def deletes(io: ConfinedFileIO) -> Iterator[Callable[[str], None]]:
 
     def delete(path: str) -> None:
         folder, _, name = path.rpartition("/")
-        with trouble(path), suppress(FileNotFoundError):
-            if folder not in opened:
-                close()
-                io.checked(path, last=False)
-                opened[folder] = open_below(io.base_of(path), path)
-            os.unlink(name, dir_fd=opened[folder])
+        with trouble(path):
+            try:
+                if folder not in opened:
+                    close()
+                    io.checked(path, last=False)
+                    opened[folder] = open_below(io.base_of(path), path)
+                os.unlink(name, dir_fd=opened[folder])
+            except FileNotFoundError:
+                pass
 
     try:
         yield delete

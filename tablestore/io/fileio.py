@@ -240,16 +240,31 @@ def open_below(base: str, path: str) -> int:
     return at
 
 
-@contextlib.contextmanager
-def trouble(path: str) -> Any:
-    """Turn errors of the operating system into `Unavailable`, except FileNotFoundError and
+class _Trouble:
+    """The context of `trouble`; a generator would take longer than many of the calls inside."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, e: BaseException | None, _: object) -> None:
+        if isinstance(e, OSError) and not isinstance(e, _PASSED):
+            remedy = (
+                " (free some space, then retry: nothing was committed)" if e.errno == errno.ENOSPC else ""
+            )
+            raise Unavailable(e.errno or 0, f"{self._path}: {e.strerror or e}{remedy}") from e
+
+
+_PASSED = (FileNotFoundError, FileExistsError, IsADirectoryError, Unavailable)
+
+
+def trouble(path: str) -> contextlib.AbstractContextManager[None]:
+    """A context that turns errors of the operating system into `Unavailable`, except FileNotFoundError and
     FileExistsError."""
     if "://" in path:
         raise Unsupported(f"{path} from here", "open the table with the options of its store, s3.endpoint …")
-    try:
-        yield
-    except (FileNotFoundError, FileExistsError, IsADirectoryError, Unavailable):
-        raise
-    except OSError as e:
-        remedy = " (free some space, then retry: nothing was committed)" if e.errno == errno.ENOSPC else ""
-        raise Unavailable(e.errno or 0, f"{path}: {e.strerror or e}{remedy}") from e
+    return _Trouble(path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -226,7 +226,10 @@ class ManifestStore:
         enough = _FEW_ENTRIES if manifest_columns.started() else _MANY_ENTRIES
         if rows >= enough or len(files) >= _MANY_FILES:
             return manifest_columns.decode(files)
-        return [manifest_columns.of(manifest_format.decode_entries(data, path)) for path, data in files]
+        parts = [manifest_format.decode_entries(data, path) for path, data in files]
+        table = manifest_columns.of(e for part in parts for e in part)  # making a table costs more than a row
+        ends = accumulate(map(len, parts))
+        return [table.slice(end - len(part), len(part)) for part, end in zip(parts, ends, strict=True)]
 
     def remember(self, name: str, entries: Entries) -> None:
         """Cache the entries of a manifest that was just written."""

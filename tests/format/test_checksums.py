@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import zlib
@@ -15,7 +16,16 @@ import pytest
 from tablestore.core.errors import Corrupt
 from tablestore.format import checksums
 from tablestore.format.parquet import page_headers
-from tablestore.format.parquet.checked_file import CheckedFile, CheckedSink, open_checked, open_pages
+from tablestore.format.parquet.checked_file import (
+    CheckedFile,
+    CheckedSink,
+    PageHeaders,
+    ending,
+    joined_content,
+    open_checked,
+    open_pages,
+)
+from tablestore.format.parquet.pages import PageLayout
 from tablestore.io.fileio import LocalFileIO
 
 UUID = "0a1b2c3d-4e5f-4a6b-8c7d-001122334455"
@@ -165,4 +175,43 @@ def test_headers_with_a_checksum_are_parsed_the_short_way_too() -> None:
             at = pq.read_metadata(pa.BufferReader(data)).row_group(0).column(column).data_page_offset
             short, whole = page_headers.usual(data[at : at + 512]), page_headers.any_header(data[at:])
             assert short == whole
-            assert page_headers.page_bytes(data[at:]) == whole.size
+            assert page_headers.page_sizes(data[at:]) == (whole.size, whole.values)
+
+
+def uncounted(data: bytes) -> bytes:
+    """The same file as earlier versions made it: its checksums do not say how many values a page has."""
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    length = int.from_bytes(data[footer - 20 : footer - 16], "little")
+    begin = footer - 20 - length
+    assert data[begin : begin + 1] == b"r"
+    pages = PageHeaders.of(b"r", data[begin + 1 : begin + length])
+    content = b"p" + pages.numbers(counted=False)
+    old = data[:begin] + ending(content, data[footer:])
+    assert joined_content([PageHeaders.of(b"p", content[1:]), pages])[:1] == b"p"
+    assert joined_content([pages]) == data[begin : begin + length]
+    return old
+
+
+def test_the_pages_of_rows_are_known_without_reading_a_header_and_by_reading_them_in_older_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, reads = parquet(20_000), []
+    paths = {"new": tmp_path / "new.parquet", "old": tmp_path / "old.parquet"}
+    paths["new"].write_bytes(data)
+    paths["old"].write_bytes(uncounted(data))
+    assert read(paths["old"]) == read(paths["new"])
+    read_at = CheckedFile.read_at
+    monkeypatch.setattr(CheckedFile, "read_at", lambda f, n, at: reads.append(at) or read_at(f, n, at))
+    names, places = ["kind", "name", "id"], np.array([7_777, 9_001])
+    stretches, rows, counts = {}, {}, {}
+    for age, path in paths.items():
+        with contextlib.closing(open_pages(LocalFileIO(), str(path))) as source:
+            layout = PageLayout(source)
+            reads.clear()
+            stretches[age] = [part.tolist() for part in layout.stretches(source, 1, places, names)]
+            counts[age] = len(reads)
+            rows[age] = layout.read(source, 1, tuple(map(np.array, stretches[age])), names)
+    assert stretches["new"] == stretches["old"] == [[7_000, 9_000], [8_000, 10_000]]
+    assert rows["new"] == rows["old"]
+    assert rows["new"].column("id").to_pylist() == [*range(17_000, 18_000), *range(19_000, 20_000)]
+    assert counts == {"new": 0, "old": 3 * 10 + 1}  # one for each page, one more for the dictionary

@@ -3,13 +3,14 @@
 Between the last page and the footer, where no offset points to, our files have
 
     content    w, CRC-32 of all bytes before            of a small file
-               p, and for each page in the order of the file: bytes of its header, bytes of the page,
-               CRC-32 of the header                     of others
+               r, and for each page in the order of the file: bytes of its header, bytes of the page,
+               CRC-32 of the header, values of a data page or 0  of others
+               p, the same without the values           of others of earlier versions
     tail       bytes of the content, CRC-32 of it, CRC-32 of the footer and its length, `TSCRC32` and 1
 
 with numbers of 32 bits, little-endian. (Not in the key-value metadata, which programs copy into other files.)
 `CheckedSink` computes the checksums while Arrow writes. `open_checked` verifies the footer first, then each
-header in the bytes that are read anyway. Files without a tail are read unverified. Memory: 24 bytes a page. A
+header in the bytes that are read anyway. Files without a tail are read unverified. Memory: 32 bytes a page. A
 file serves one thread at a time (Arrow has a lock). Used wherever Parquet files are opened. Without these
 checksums, which no library has, a flipped bit in a header or the footer may give other rows.
 """
@@ -20,6 +21,7 @@ import contextlib
 import io
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +32,10 @@ from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
 from tablestore.io.fileio import FileIO
 
-_WHOLE, PAGES = b"w", b"p"
+_WHOLE, _PAGES, _COUNTED = b"w", b"p", b"r"
+_NUMBERS = {_PAGES: 3, _COUNTED: 4}  # of a page
 _TAIL, _MARK = struct.Struct("<III8s"), b"TSCRC32\x01"
-_PAGE, _CRC = struct.Struct("<III"), struct.Struct("<I")
+_PAGE, _CRC = struct.Struct("<IIII"), struct.Struct("<I")
 _SMALL = 48 << 10  # bytes before the footer
 _AT_ONCE = 64 << 10  # bytes that are read from the end at once, as Arrow does
 _MAGIC = thrift.MAGIC
@@ -78,9 +81,9 @@ class CheckedSink(io.RawIOBase):
         if not self._header:
             self._header = data
         else:
-            size = page_headers.page_bytes(self._header)
+            size, values = page_headers.page_sizes(self._header)
             assert size == len(data), f"a page of {len(data)} bytes, its header says {size}"
-            self._pages += _PAGE.pack(len(self._header), size, zlib.crc32(self._header))
+            self._pages += _PAGE.pack(len(self._header), size, zlib.crc32(self._header), values)
             self._header = b""
         self._sink.write(data)
 
@@ -93,7 +96,7 @@ class CheckedSink(io.RawIOBase):
         """Write the checksums and the footer; returns the size of the file."""
         assert self._footer is not None, "a file is finished after it ended"
         before = b"".join(self._few or ())
-        content = PAGES + self._pages if self._few is None else _WHOLE + _CRC.pack(zlib.crc32(before))
+        content = _COUNTED + self._pages if self._few is None else _WHOLE + _CRC.pack(zlib.crc32(before))
         self._sink.write(before + ending(content, self._footer))
         self._position += len(content) + _TAIL.size
         return self._position
@@ -101,6 +104,13 @@ class CheckedSink(io.RawIOBase):
     def close(self) -> None:
         self._sink.close()  # may fail; then `close` can be called again
         super().close()
+
+
+def joined_content(parts: Sequence[PageHeaders]) -> bytes:
+    """The content of the checksums of a file with the pages of these files, in order."""
+    counted = all(part.values is not None for part in parts)
+    kind = _COUNTED if counted else _PAGES
+    return kind + b"".join(part.numbers(counted=counted) for part in parts)
 
 
 def ending(content: bytes, footer: bytes | bytearray) -> bytes:
@@ -111,30 +121,34 @@ def ending(content: bytes, footer: bytes | bytearray) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PageHeaders:
-    """The positions, lengths and checksums of all page headers of a file."""
+    """The positions, lengths and checksums of all page headers of a file; `values` of data pages, 0 of other
+    pages (None: a file of an earlier version)."""
 
     starts: np.ndarray
     lengths: np.ndarray
     checksums: np.ndarray
     end: int  # of the last page
+    values: np.ndarray | None
 
     @classmethod
-    def of(cls, content: bytes) -> PageHeaders:
+    def of(cls, kind: bytes, content: bytes) -> PageHeaders:
         """The headers in the content of a file's checksums."""
-        lengths, sizes, checksums = np.frombuffer(content, dtype="<u4").reshape(-1, 3).astype(np.int64).T
+        numbers = np.frombuffer(content, dtype="<u4").reshape(-1, _NUMBERS[kind]).astype(np.int64).T
+        lengths, sizes, checksums = numbers[:3]
         ends = len(_MAGIC) + np.cumsum(lengths + sizes)
-        return cls(ends - lengths - sizes, lengths, checksums, int(ends[-1]))
+        values = numbers[3] if kind == _COUNTED else None
+        return cls(ends - lengths - sizes, lengths, checksums, int(ends[-1]), values)
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all pages with their headers."""
         return self.end - len(_MAGIC)
 
-    @property
-    def content(self) -> bytes:
-        """What a file's checksums say of its pages; the inverse of `of`."""
+    def numbers(self, *, counted: bool) -> bytes:
+        """What a file's checksums say of its pages; `counted`: with the values of each."""
         sizes = np.diff(self.starts, append=self.end) - self.lengths
-        return np.stack([self.lengths, sizes, self.checksums], axis=1).astype("<u4").tobytes()
+        columns = [self.lengths, sizes, self.checksums, *([self.values] if counted else [])]
+        return np.stack(columns, axis=1).astype("<u4").tobytes()
 
     def require(self, data: bytes, at: int) -> None:
         """Raise ValueError if `data`, the bytes of the file from `at` on, has a changed header."""
@@ -230,8 +244,8 @@ def _checked(source: pa.NativeFile) -> pa.NativeFile | CheckedFile:
     if len(end) < min(length + 8 + _TAIL.size, size):
         end = source.read_at(min(length + 8 + _TAIL.size, size), max(size - length - 8 - _TAIL.size, 0))
     kind, content = _content(source, size, end, length)
-    if kind == PAGES:
-        return CheckedFile(source, PageHeaders.of(content), end)
+    if kind in _NUMBERS:
+        return CheckedFile(source, PageHeaders.of(kind, content), end)
     if kind == _WHOLE:
         whole = end if len(end) == size else source.read_at(size, 0)
         before = size - 8 - length - _TAIL.size - 1 - _CRC.size

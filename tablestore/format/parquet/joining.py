@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tablestore.format.data_format import complaints, storing
 from tablestore.format.parquet import thrift_compact as thrift
-from tablestore.format.parquet.checked_file import PAGES, CheckedFile, ending, open_pages
+from tablestore.format.parquet.checked_file import CheckedFile, ending, joined_content, open_pages
 from tablestore.format.parquet.thrift_compact import STRUCT, Struct
 from tablestore.io.fileio import FileIO
 
@@ -58,7 +58,7 @@ def _written(io: FileIO, path: str, parts: Sequence[tuple[str, CheckedFile]], fo
                 sink.write(data)
                 at += len(data)
             size += part.pages.total_bytes
-        content = PAGES + b"".join(part.pages.content for _, part in parts)
+        content = joined_content([part.pages for _, part in parts])
         last = ending(content, thrift.footer_bytes(footer))
         sink.write(last)
     return size + len(last)

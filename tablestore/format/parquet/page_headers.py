@@ -65,13 +65,29 @@ _USUAL = re.compile(
 _END = re.compile(rb"[\x11\x12]{2}\x00\x00\x00")
 
 
-_SIZES = re.compile(rb"\x15[\x00-\x7f]\x15[\x80-\xff]*[\x00-\x7f]\x15" + _LONG)
+_ANY = rb"[\x80-\xff]*[\x00-\x7f]"
+_SIZES = re.compile(
+    rb"\x15([\x00-\x7f])\x15"
+    + _ANY
+    + rb"\x15"
+    + _LONG
+    + rb"(?:(?:\x15"
+    + _ANY
+    + rb"\x1c|\x2c)\x15"
+    + _LONG
+    + rb")?",
+    re.DOTALL,
+)
 
 
-def page_bytes(data: bytes) -> int | None:
-    """Bytes of the page after a header written by Arrow."""
+def page_sizes(data: bytes) -> tuple[int | None, int]:
+    """(bytes of the page after a header written by Arrow, values in it, 0 if it is no data page)."""
     match = _SIZES.match(data)
-    return None if match is None else thrift.read_varint(match[1], 0)[0] >> 1
+    if match is None:
+        return None, 0
+    kind, size, values = match.groups()
+    count = thrift.read_varint(values, 0)[0] >> 1 if kind == b"\x00" and values else 0
+    return thrift.read_varint(size, 0)[0] >> 1, count
 
 
 def checksum(data: bytes) -> int | None:

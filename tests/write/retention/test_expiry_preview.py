@@ -11,6 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import NotFound
+from tablestore.io.fileio import LocalFileIO
 from tests.faults import SimEnv
 from tests.tables import WRITE_ONLY, TableSpec
 from tests.write.lives import lived, on_disk
@@ -113,6 +114,19 @@ def test_age_says_until_when(tmp_path: Path) -> None:
     assert age.until_ms == t.store.snapshots.get(2).time_millis + 3_600_000
     env.sleep((age.until_ms - env.now_ms()) / 1000)
     assert t.expire_snapshots(dry_run=True).snapshots == (1,)
+
+
+def test_an_expiry_by_age_reads_each_snapshot_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = SimEnv()
+    t = EXPIRING.create(tmp_path, {"snapshot.time-retained": "1 h"}, env=env)
+    for k in range(8):
+        t.write(row(k))
+        env.sleep(60)
+    env.sleep(4 * 3600)
+    read, paths = LocalFileIO.read, list[str]()
+    monkeypatch.setattr(LocalFileIO, "read", lambda io, path: paths.append(path) or read(io, path))
+    assert t.expire_snapshots().snapshots == (1, 2, 3, 4, 5, 6, 7)
+    assert {paths.count(t.store.paths.snapshot(i)) for i in range(3, 7)} == {1}
 
 
 def test_consumers_that_will_be_forgotten_protect_nothing_beforehand(tmp_path: Path) -> None:
