@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from tablestore.core.extras import available
 
 log = logging.getLogger(__name__)
 
-_BLOCK_BYTES = 8 << 20
 PADDING = 64  # bytes after the data, so that any part of a value (or NULL) at their end can be read in eights
 Ints = npt.NDArray[Any]
 
@@ -77,20 +76,6 @@ class Slices:
         return pa.Array.from_buffers(
             pa.binary(), self.rows, [valid, pa.py_buffer(edges), pa.py_buffer(values)]
         )
-
-
-def blocks(rows: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The rows in order, some MB at a time."""
-    block: list[bytes] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row)
-        if size > _BLOCK_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
 
 
 def engine() -> str:

@@ -20,8 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from tablestore.cdc.capture.names import Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import (
     ALTERED,
@@ -37,7 +35,6 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges, share_of
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
-from tablestore.cdc.postgres.copied import copied_rows
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELATION, LogTable
 from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, range_of
@@ -374,9 +371,7 @@ def _next_bound(connection: Connection, table: PostgresTable, low: str | None, r
         return None
     where, values = range_of(table, low, None)
     name = quoted(column.name)
-    query = in_statement(f"SELECT {name} FROM {table.spelled_rows} WHERE ") + where
+    query = in_statement(f"SELECT {name}::text FROM {table.spelled_rows} WHERE ") + where
     query += in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + "%s"
-    for slices in copied_rows(connection.lines(query, [*values, max(1, rows) - 1]), 1):
-        keys = slices.binary(0).cast(pa.string())
-        return str(keys[0]) if len(keys) > 1 else None
-    return None
+    keys = connection.rows(query, *values, max(1, rows) - 1)
+    return str(keys[0][0]) if len(keys) > 1 else None

@@ -22,7 +22,8 @@ from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.databases.undo import UndoImages
-from tablestore.cdc.postgres.copied import copied_rows
+from tablestore.cdc.postgres.copied import values_of
+from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.pgoutput import CHANGES, Images, PostgresLog
 from tablestore.cdc.postgres.pieces import patiently_begun
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
@@ -255,7 +256,8 @@ def logged(
         source.slot.require(connection, start)
         decoder = PostgresLog(start, end, frozenset([table.number]))
         values = (source.slot.name, lsn_text(end), source.slot.publication)
-        for images in decoder.images(connection.copied(f"SELECT data FROM {PEEK}", values)):
+        messages = copied(connection, f"SELECT data FROM {PEEK}", values, binary=True)
+        for images in decoder.images(messages):
             _require_whole(images, table)
             slices = images.slices
             taken = Slices(slices.data, slices.rows, slices.offsets[places], slices.lengths[places])
@@ -267,7 +269,7 @@ def logged(
 def all_rows(connection: Connection, table: PostgresTable) -> Iterator[pa.RecordBatch]:
     """All rows that the connection shows."""
     query = in_statement(f"SELECT {table.selected} FROM {table.spelled_rows}")
-    for slices in copied_rows(connection.lines(query), len(table.columns)):
+    for slices in values_of(connection, query, len(table.columns)):
         yield rows_of(slices, table)
 
 
