@@ -76,9 +76,10 @@ def _without_signature(rows: CopiedRows) -> CopiedRows:
     format's end, or alone."""
     starts = rows.starts
     if len(starts) and rows.data[starts[0]] == _SIGNATURE:
-        first = starts[:1] + _SIGNATURE_BYTES
-        end = starts[1] - _HEAD_BYTES if len(starts) > 1 else rows.end
-        starts = np.concatenate([first[first + _LEAST_BINARY <= end], starts[1:]])
+        at = int(starts[0]) + _SIGNATURE_BYTES
+        columns = int.from_bytes(rows.data[at : at + 2].tobytes(), "big", signed=True)
+        follows = at < (starts[1] if len(starts) > 1 else rows.end) and columns > 0
+        starts = np.concatenate([np.full(int(follows), at), starts[1:]])
     return CopiedRows(rows.data, starts, rows.end)
 
 
