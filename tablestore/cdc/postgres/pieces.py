@@ -149,6 +149,19 @@ def range_of(table: PostgresTable, low: str | None, high: str | None) -> Conditi
     return " AND ".join(parts) or "true", [end for _, end in ends if end is not None]
 
 
+def key_after(connection: Connection, table: PostgresTable, low: str | None, rows: int) -> str | None:
+    """The key of the row that ends a range of so many above `low`; None if no row is behind it."""
+    column = table.chunk_key
+    if column is None:
+        return None
+    where, values = range_of(table, low, None)
+    name = quoted(column.name)
+    query = in_statement(f"SELECT {name}::text FROM {table.spelled_rows} WHERE ") + where
+    query += in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + "%s"
+    keys = connection.rows(query, *values, max(1, rows) - 1)
+    return str(keys[0][0]) if len(keys) > 1 else None
+
+
 def _has_keys(table: PostgresTable, keys: list[Any]) -> Condition:
     """Which rows have one of these keys: a list of texts for each column of it."""
     of = {c.name: c for c in table.columns}
