@@ -85,10 +85,17 @@ def engine() -> str:
 
 @functools.cache
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop as numba compiles it, where it is installed, else as it is."""
+    """The loop as numba compiles it, where it is installed, else as it is. What is compiled is kept on the
+    disk, unless neither the package's folder nor a home can be written: then each process compiles."""
     numba = available("numba")
     log.info("%s runs in %s", loop.__name__, engine())
-    return loop if numba is None else numba.njit(cache=True, nogil=True)(loop)
+    if numba is None:
+        return loop
+    try:
+        return numba.njit(cache=True, nogil=True)(loop)
+    except RuntimeError as e:  # numba's error where it has no folder for it
+        log.info("%s is compiled by each process: %s", loop.__name__, e)
+        return numba.njit(nogil=True)(loop)
 
 
 def copy_values(data: Any, begins: Any, sizes: Any, edges: Any, values: Any) -> None:
