@@ -140,7 +140,7 @@ def _received(server: socket.socket, least: int) -> Generator[CopiedRows, None, 
         starts = np.empty(len(data) // _HEAD_BYTES, np.int64)
         rows = at = 0
         while size < len(data) - PADDING:
-            received = server.recv_into(memoryview(data)[size:-PADDING])
+            received = server.recv_into(data.data[size:-PADDING])
             if not received:
                 if error:
                     return error

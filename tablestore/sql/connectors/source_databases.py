@@ -130,7 +130,7 @@ def address_of(values: Mapping[str, Any]) -> Address:
     )
 
 
-def chunks_of(values: Mapping[str, Any]) -> dict[str, int]:
+def chunks_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a stream that `CHUNK_OPTIONS` are."""
     return {"chunk_rows": values[_CHUNK_SIZE], "chunks": values[_CHUNKS]}
 
