@@ -6,7 +6,8 @@ large manifest it may hold the entries of some partitions alone. Safe to share b
 
 Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
 Arrow 3 KB. So all but the 128 of them that were used last are messages: a process that commits for long gains
-a manifest with each commit. Lists share the objects of the manifests that they have in common.
+a manifest of some 8 KB with each commit, until it has 2,000. Lists share the manifests that they have in
+common.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MAX_ENTRIES = 200_000
 _MAX_LISTED = 50_000
 _MOST_KNOWN = 2_000
 _MANY_SEARCHES = 8
-_COST = 20  # what a manifest or a part weighs beside its entries, in entries
+_COST = 100  # what a manifest or a part weighs beside its entries, in entries
 _FEW_ENTRIES = 64  # below that a table is mostly its columns
 MOST_TABLES = 128
 """Manifests of few entries that are kept as tables."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from tablestore.cdc.postgres.copied import copied_rows, cut
+from tablestore.cdc.postgres.copied import cut
+from tablestore.cdc.postgres.copy_rows import CopiedRows
 
 ESCAPED = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 CHARACTERS = ("\\", "N", "n", "\b", "\f", "\n", "\r", "\t", "\v", "\x01", "ä", "€", "x")
@@ -21,7 +22,7 @@ def drawn(r: random.Random) -> str | None:
 
 
 def values(lines: list[bytes], columns: int) -> list[list[str | None]]:
-    slices = cut(lines, columns)
+    slices = cut(CopiedRows.of(lines), columns)
     texts = [
         [None if v is None else v.decode() for v in slices.binary(c).to_pylist()] for c in range(columns)
     ]
@@ -41,10 +42,4 @@ def test_a_text_that_looks_like_null_is_a_text() -> None:
 
 
 def test_rows_without_columns_are_counted() -> None:
-    assert cut([b"\n", b"\n"], 0).rows == 2
-
-
-def test_rows_come_in_blocks_and_not_at_all_where_there_are_none() -> None:
-    big = line(["x" * (3 << 20)])
-    assert [slices.rows for slices in copied_rows(iter([big] * 7), 1)] == [3, 3, 1]
-    assert list(copied_rows(iter(()), 1)) == []
+    assert cut(CopiedRows.of([b"\n", b"\n"]), 0).rows == 2

@@ -208,7 +208,7 @@ def test_a_cached_manifest_costs_what_its_entries_do(monkeypatch: pytest.MonkeyP
 
 
 def test_many_small_manifests_weigh_more_than_their_entries(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(manifest_cache, "MAX_ENTRIES", 210)
+    monkeypatch.setattr(manifest_cache, "MAX_ENTRIES", 1_010)
     cache, rng = ManifestCache(), Random(1)
     for n in range(50):
         cache.put(f"m{n}", manifest_columns.of([entry(rng)]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,17 @@ import psycopg
 import pytest
 
 from tablestore.cdc.opening import rules_of, source_address
+from tablestore.cdc.postgres.copied import values_of
+from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.server import Connection
-from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, Unavailable, Unsupported
 from tests.cdc.databases.memory_lake import Lake
 from tests.cdc.databases.sources import PostgresSource
+
+
+def count(connection: Connection, query: str, values: Sequence[Any] = (), *, binary: bool = False) -> int:
+    """How many rows a query gives."""
+    return sum(len(rows.starts) for rows in copied(connection, query, values, binary=binary))
 
 
 def captured(database: PostgresSource, **how: Any) -> Lake:
@@ -222,16 +230,38 @@ def test_the_position_moves_on_where_others_write_much(database: PostgresSource)
 
 def test_an_error_of_the_server_amid_rows_is_told(database: PostgresSource) -> None:
     with Connection.open(database.address) as connection:
-        found: list[bytes] = []
         with pytest.raises(InvalidRequest, match="division by zero"):
-            found.extend(connection.copied("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) i"))
+            count(connection, "SELECT 1 / (90000 - i) FROM generate_series(1, 100000) i")
+        with pytest.raises(NotFound, match="missing"):
+            count(connection, "SELECT missing FROM pg_class")
         assert connection.rows("SELECT 1") == [(1,)]
-        assert list(connection.copied("SELECT 1 WHERE false")) == []
-        assert len(list(connection.copied("SELECT generate_series(1, %s)", [70_000]))) == 70_000
-        begun = connection.copied("SELECT generate_series(1, 1000000)")
+        for binary in (False, True):
+            assert count(connection, "SELECT 1 WHERE false", binary=binary) == 0
+            assert count(connection, "SELECT generate_series(1, %s)", [70_000], binary=binary) == 70_000
+        long = "SELECT repeat('x', i * 700000) FROM generate_series(1, 5) i"
+        assert [
+            int(slices.lengths[0, r]) for slices in values_of(connection, long, 1) for r in range(slices.rows)
+        ] == [700_000 * i for i in range(1, 6)]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_connection_is_closed_where_not_all_rows_are_read(database: PostgresSource, binary: bool) -> None:
+    with Connection.open(database.address) as connection:
+        begun = copied(connection, "SELECT generate_series(1, 1000000)", binary=binary)
         next(begun)
         begun.close()
-        assert connection.rows("SELECT 2") == [(2,)]
+        with pytest.raises(Unavailable, match="closed"):
+            connection.rows("SELECT 2")
+
+
+def test_a_connection_that_the_server_ends_is_unavailable(database: PostgresSource) -> None:
+    with Connection.open(database.address) as connection:
+        pid = connection.raw.info.backend_pid
+        rows = copied(connection, "SELECT i, pg_sleep(i / 500000) FROM generate_series(1, 1000000) i")
+        next(rows)
+        database.run(f"SELECT pg_terminate_backend({pid})")
+        with pytest.raises(Unavailable, match="terminating connection"):
+            list(rows)
 
 
 def test_a_server_that_was_set_back_is_an_error(database: PostgresSource) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from tablestore.core.extras import available
 
 log = logging.getLogger(__name__)
 
-_BLOCK_BYTES = 8 << 20
 PADDING = 64  # bytes after the data, so that any part of a value (or NULL) at their end can be read in eights
 Ints = npt.NDArray[Any]
 
@@ -79,20 +78,6 @@ class Slices:
         )
 
 
-def blocks(rows: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The rows in order, some MB at a time."""
-    block: list[bytes] = []
-    size = 0
-    for row in rows:
-        block.append(row)
-        size += len(row)
-        if size > _BLOCK_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
 def engine() -> str:
     """What runs the loops over values: numba or python."""
     return "python" if available("numba") is None else "numba"
@@ -100,10 +85,17 @@ def engine() -> str:
 
 @functools.cache
 def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop as numba compiles it, where it is installed, else as it is."""
+    """The loop as numba compiles it, where it is installed, else as it is. What is compiled is kept on the
+    disk, unless neither the package's folder nor a home can be written: then each process compiles."""
     numba = available("numba")
     log.info("%s runs in %s", loop.__name__, engine())
-    return loop if numba is None else numba.njit(cache=True, nogil=True)(loop)
+    if numba is None:
+        return loop
+    try:
+        return numba.njit(cache=True, nogil=True)(loop)
+    except RuntimeError as e:  # numba's error where it has no folder for it
+        log.info("%s is compiled by each process: %s", loop.__name__, e)
+        return numba.njit(nogil=True)(loop)
 
 
 def copy_values(data: Any, begins: Any, sizes: Any, edges: Any, values: Any) -> None:

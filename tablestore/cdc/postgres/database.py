@@ -20,8 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from tablestore.cdc.capture.names import Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import (
     ALTERED,
@@ -37,13 +35,12 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges, share_of
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
-from tablestore.cdc.postgres.copied import copied_rows
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELATION, LogTable
-from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, range_of
-from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
+from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, key_after
+from tablestore.cdc.postgres.server import ALTERING, Connection, title_of
 from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_ready, server_of
-from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, quoted, row_counts, tables_now
+from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, row_counts, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.flow.source import Offset
@@ -301,7 +298,7 @@ class PostgresDatabase:
 
         def next_bound(progress: PostgresProgress, low: str | None) -> str | None:
             assert progress.table is not None, "a table that is read has a definition"
-            return _next_bound(connection, progress.table, low, self.chunk_rows)
+            return key_after(connection, progress.table, low, self.chunk_rows)
 
         reading = (p.table for p in here.tables.values() if p.state == READING and p.table is not None)
         counts = row_counts(connection, {table.number: table.source for table in reading})
@@ -365,18 +362,3 @@ def _why_again(before: PostgresProgress, table: PostgresTable) -> str:
     ):
         return "its columns were altered"
     return ""
-
-
-def _next_bound(connection: Connection, table: PostgresTable, low: str | None, rows: int) -> str | None:
-    """The key of the row that ends a range of so many above `low`; None if no row is behind it."""
-    column = table.chunk_key
-    if column is None:
-        return None
-    where, values = range_of(table, low, None)
-    name = quoted(column.name)
-    query = in_statement(f"SELECT {name} FROM {table.spelled_rows} WHERE ") + where
-    query += in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + "%s"
-    for slices in copied_rows(connection.lines(query, [*values, max(1, rows) - 1]), 1):
-        keys = slices.binary(0).cast(pa.string())
-        return str(keys[0]) if len(keys) > 1 else None
-    return None

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tablestore.cdc.databases.slices import PADDING, Slices, blocks, compiled
+from tablestore.cdc.databases.slices import Slices, compiled
+from tablestore.cdc.postgres.copy_rows import CopiedRows
 from tablestore.core.errors import Corrupt
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
@@ -80,15 +81,12 @@ class PostgresLog:
     _counted: bool = False  # whether the transaction that is open counts
     _seconds: int = 0
 
-    def images(self, rows: Iterable[bytes]) -> Iterator[Images]:
-        """The images in `rows`, each a message behind 6 bytes, in blocks of some MB."""
-        for block in blocks(rows):
-            yield from self._of_block(block)
+    def images(self, blocks: Iterable[CopiedRows]) -> Iterator[Images]:
+        """The images in blocks of rows, each a message behind 6 bytes."""
+        for rows in blocks:
+            yield from self._of_block(rows.data, rows.starts + 6)
 
-    def _of_block(self, rows: list[bytes]) -> Iterator[Images]:
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        starts = np.cumsum(lengths) - lengths + 6
-        data = np.frombuffer(b"".join(rows) + bytes(PADDING), np.uint8)
+    def _of_block(self, data: Ints, starts: Ints) -> Iterator[Images]:
         codes = data[starts]
         counted, seconds = self._transactions(data, starts, codes)
         changes = np.isin(codes, CHANGES) & counted
@@ -98,10 +96,10 @@ class PostgresLog:
                 continue
             mine = numbers == number
             shapes = np.flatnonzero(mine & (codes == RELATION))
-            edges = [0, *shapes.tolist(), len(rows)]
+            edges = [0, *shapes.tolist(), len(starts)]
             for begin, stop in itertools.pairwise(edges):
                 if begin in shapes:
-                    self._relations[number] = LogTable.parse(rows[begin][6:])
+                    self._relations[number] = LogTable.parse(data[starts[begin] :].tobytes())
                 places = np.flatnonzero(mine[begin:stop] & changes[begin:stop]) + begin
                 if len(places):
                     yield self._cut(data, starts[places], seconds[places], self._relations[number])

@@ -23,7 +23,8 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import keyed
 from tablestore.cdc.databases.slices import Slices
-from tablestore.cdc.postgres.copied import copied_rows
+from tablestore.cdc.postgres.copied import values_of
+from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog
 from tablestore.cdc.postgres.server import Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text
@@ -84,7 +85,7 @@ class PostgresLogPiece:
             self.slot.require(connection, self.start)
             decoder = PostgresLog(self.start, self.end, frozenset(table.number for table in self.definitions))
             values = (self.slot.name, lsn_text(self.end), self.slot.publication)
-            yield from decoder.images(connection.copied(f"SELECT data FROM {PEEK}", values))
+            yield from decoder.images(copied(connection, f"SELECT data FROM {PEEK}", values, binary=True))
 
     def _looked_up(self, table: PostgresTable, keys: pa.Table, seconds: int) -> Iterator[TableRows | BadRow]:
         """The rows of these keys as they are now."""
@@ -148,6 +149,19 @@ def range_of(table: PostgresTable, low: str | None, high: str | None) -> Conditi
     return " AND ".join(parts) or "true", [end for _, end in ends if end is not None]
 
 
+def key_after(connection: Connection, table: PostgresTable, low: str | None, rows: int) -> str | None:
+    """The key of the row that ends a range of so many above `low`; None if no row is behind it."""
+    column = table.chunk_key
+    if column is None:
+        return None
+    where, values = range_of(table, low, None)
+    name = quoted(column.name)
+    query = in_statement(f"SELECT {name}::text FROM {table.spelled_rows} WHERE ") + where
+    query += in_statement(f" ORDER BY {name} LIMIT 2 OFFSET ") + "%s"
+    keys = connection.rows(query, *values, max(1, rows) - 1)
+    return str(keys[0][0]) if len(keys) > 1 else None
+
+
 def _has_keys(table: PostgresTable, keys: list[Any]) -> Condition:
     """Which rows have one of these keys: a list of texts for each column of it."""
     of = {c.name: c for c in table.columns}
@@ -178,7 +192,7 @@ def rows_now(
             return
         condition, values = where(now)
         query = in_statement(f"SELECT {now.selected} FROM {now.spelled_rows} WHERE ") + condition
-        yield from copied_rows(connection.lines(query, values), len(table.columns))
+        yield from values_of(connection, query, len(table.columns), values)
 
 
 def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds: float) -> Iterator[T]:

@@ -44,7 +44,6 @@ _SESSION = {
 _LOG_END = """
     SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8,
         (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8"""
-_HEADER_BYTES, _TRAILER_BYTES = 19, 2  # of a COPY in binary format
 WRITING = (
     *("RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock"),
     *("ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"),
@@ -140,39 +139,6 @@ class Connection:
         with own_errors(self.address):
             self.raw.execute(statement, values)
 
-    def copied(self, query: str, values: Sequence[Any] = ()) -> Iterator[bytes]:
-        """The rows of a query as COPY's binary format has them, one each: int16 columns, then of each its
-        length int32 (−1: NULL) and its bytes; big-endian."""
-        with own_errors(self.address), self.raw.cursor() as cursor:
-            statement = f"COPY ({query}) TO STDOUT (FORMAT binary)"
-            with cursor.copy(statement, tuple(values)) as copy:
-                row = copy.read()[_HEADER_BYTES:] or copy.read()
-                while len(row) > _TRAILER_BYTES:
-                    yield bytes(row)
-                    size, row = self.raw.pgconn.get_copy_data(1)  # what is here costs no wait
-                    if size < 0:
-                        raise self._end_of_copy()
-                    row = row if size else copy.read()
-                copy.read()  # the end
-
-    def lines(self, query: str, values: Sequence[Any] = ()) -> Iterator[bytes]:
-        """The rows of a query as COPY's text format has them, a line each (`copied.py`)."""
-        statement = f"COPY ({query}) TO STDOUT"
-        with (
-            own_errors(self.address),
-            self.raw.cursor() as cursor,
-            cursor.copy(statement, tuple(values)) as copy,
-        ):
-            yield from map(bytes, copy)
-
-    def _end_of_copy(self) -> Exception:
-        """The error of the server that ended a COPY before its last row."""
-        errors = required("psycopg", by="a PostgreSQL source").errors
-        error: Exception = errors.error_from_result(self.raw.pgconn.get_result())
-        while self.raw.pgconn.get_result() is not None:
-            continue
-        return error
-
     def log_end(self) -> int:
         """The end of the log, as bytes from its beginning: all that others see is before it, and on disk.
 
@@ -251,6 +217,17 @@ def own_errors(address: Address) -> Iterator[None]:
         yield
     except psycopg.Error as e:
         raise _error(address, e) from None
+
+
+def error_of_fields(code: str, text: str) -> Exception:
+    """The client's error for one of the server, by its SQLSTATE."""
+    psycopg = required("psycopg", by="a PostgreSQL source")
+    try:
+        kind = psycopg.errors.lookup(code)
+    except KeyError:
+        kind = psycopg.DatabaseError
+    error: Exception = kind(text)
+    return error
 
 
 def _error(address: Address, error: Any) -> TablestoreError:

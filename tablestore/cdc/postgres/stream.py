@@ -1,7 +1,8 @@
-"""PostgresStream: a table of PostgreSQL by itself, each change once: its rows as of one place in the log,
-then its log.
+"""PostgresStream: a table of PostgreSQL by itself, each change once: its rows, in chunks between which its
+log is followed, then its log alone.
 
-A view of the rows has more than that place. What the log has behind the place is undone by its old images,
+A batch of chunks has them as of where it ends, and the log up to there of the keys that were read before.
+A view of a chunk has more than that place. What the log has behind the place is undone by its old images,
 so that a batch that is read again has the same rows. Old images are in the log of a table with REPLICA
 IDENTITY FULL. A table that is altered, truncated or rewritten ends the stream: what follows is in no log.
 """
@@ -10,25 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
 from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.databases.undo import UndoImages
-from tablestore.cdc.postgres.copied import copied_rows
+from tablestore.cdc.postgres.copied import values_of
+from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.pgoutput import CHANGES, Images, PostgresLog
-from tablestore.cdc.postgres.pieces import patiently_begun
+from tablestore.cdc.postgres.pieces import key_after, patiently_begun, range_of
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text, require_ready, server_of
 from tablestore.cdc.postgres.tables import FULL, PostgresTable, tables_now
-from tablestore.cdc.postgres.values import columns_of
+from tablestore.cdc.postgres.values import Mask, columns_of
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from tablestore.flow.source import Changes, Offset
 from tablestore.format.predicates.predicate import Predicate
@@ -41,6 +46,10 @@ LATEST = "latest-offset"  # changes from now on
 COMMITTED = "committed-offset"  # from where the slot is
 STARTUP_MODES = (INITIAL, SNAPSHOT, LATEST, COMMITTED)
 AGAIN = "begin the statement anew, with another slot"
+COMPARED = ("SMALLINT", "INT", "BIGINT", "DECIMAL")
+"""Types of keys that are compared here as by the server."""
+KeyRange = tuple[str | None, str | None]
+"""Above which key, and up to which; None: without that end."""
 _IDLE_BYTES = 1 << 20  # of the log of others, after which the position moves on
 _MOVED = f"""
     SELECT count(*) FROM {PEEK}
@@ -49,37 +58,43 @@ _MOVED = f"""
 
 @dataclass(frozen=True, slots=True)
 class _StreamOffset:
-    """An offset in parts. `position` is None before the first batch; `rows`: they are still to be read."""
+    """An offset in parts. `position` is None before the first batch. `rows`: those above `key` are still to
+    be read; `bounds` are the ends of the chunks of the batch before."""
 
     rows: bool
     position: int | None = None
     server: str = ""
     table: PostgresTable | None = None
+    key: str | None = None
+    bounds: tuple[str, ...] = ()
 
     def to_json(self) -> Offset:
         table = None if self.table is None else self.table.to_json()
         parts = {"rows": self.rows, "position": self.position, "server": self.server, "table": table}
-        return {"v": VERSION, "kind": KIND, **parts}
+        return {"v": VERSION, "kind": KIND, **parts, "key": self.key, "bounds": [*self.bounds]}
 
     @classmethod
     def from_json(cls, offset: Offset) -> _StreamOffset:
         if offset.get("v") != VERSION or offset.get("kind") != KIND:
             raise InvalidRequest(f"{str(offset)[:200]} is no offset of a table of PostgreSQL")
         table = None if offset["table"] is None else PostgresTable.from_json(offset["table"])
-        return cls(offset["rows"], offset["position"], offset["server"], table)
+        chunks = (offset.get("key"), tuple(offset.get("bounds", ())))
+        return cls(offset["rows"], offset["position"], offset["server"], table, *chunks)
 
 
 @dataclass(frozen=True)
 class PostgresStream(DeclaredStream):
     """A keyed table with REPLICA IDENTITY FULL and the slot that it is followed by, which nothing else may
-    read. `columns`: as somebody declares them; None: as the source has them. A batch has about `log_bytes`
-    of the log."""
+    read. `chunk_rows` to a chunk, up to `chunks` of them in a batch. `columns`: as somebody declares them;
+    None: as the source has them. A batch has about `log_bytes` of the log."""
 
     address: Address
     table: PostgresTable
     slot: Slot
     mode: str = INITIAL
     columns: DeclaredColumns | None = None
+    chunk_rows: int = 200_000
+    chunks: int = 4
     log_bytes: int = 256 << 20
     patience_seconds: float = 900
 
@@ -103,7 +118,8 @@ class PostgresStream(DeclaredStream):
     @property
     def explained(self) -> str:
         """What it gives, in words."""
-        how = "its rows first, then its log" if self.mode == INITIAL else f"its log from {self.mode} on"
+        first = f"rows in chunks of {self.chunk_rows:,} first, then its log"
+        how = first if self.mode == INITIAL else f"its log from {self.mode} on"
         return f"{self.table.source} of {title_of(self.address)}: {how}, by slot {self.slot.name!r}"
 
     @property
@@ -121,8 +137,9 @@ class PostgresStream(DeclaredStream):
         return patiently(end, what=str(self.table.source), patience_seconds=self.patience_seconds).to_json()
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
-        """The first batch makes the slot, and has the rows of the place where it begins; then the log up to
-        its end, to `target`, or about so many bytes. The slot moves to `start`, to which all is committed."""
+        """The first batch makes the slot, and has chunks as of where it begins. Then chunks and what was
+        logged meanwhile; once all are read, the log up to its end, to `target`, or about so many bytes.
+        The slot moves to `start`, to which all is committed."""
         here = _StreamOffset.from_json(start)
         limit = None if target is None else _StreamOffset.from_json(target).position
 
@@ -140,14 +157,18 @@ class PostgresStream(DeclaredStream):
         return False
 
     def pieces(self, start: Offset, end: Offset) -> list[RowsPiece | ChangesPiece]:
+        """A piece of the log, then one for each chunk; no key is in two of them."""
         here, there = _StreamOffset.from_json(start), _StreamOffset.from_json(end)
         if there.position is None or there.table is None:
             return []
-        if here.position is None:
-            return [RowsPiece(self, there.table, there.position)] if here.rows else []
-        if here.position >= there.position:
-            return []
-        return [ChangesPiece(self, there.table, here.position, there.position)]
+        pieces: list[RowsPiece | ChangesPiece] = []
+        if here.position is not None and here.position < there.position:
+            high = here.key if here.rows else None
+            pieces.append(ChangesPiece(self, there.table, here.position, there.position, high))
+        if here.rows:
+            ranges = chunk_ranges(here.key, there.bounds, last=not there.rows)
+            pieces += [RowsPiece(self, there.table, there.position, *keys) for keys in ranges]
+        return pieces
 
     def done(self, end: Offset) -> None:
         """The slot stays until the next batch is planned: what is committed is not noted yet."""
@@ -160,7 +181,18 @@ class PostgresStream(DeclaredStream):
     def _begun(self, connection: Connection, here: _StreamOffset) -> _StreamOffset:
         server = server_of(connection)
         begin = self.slot.committed if self.mode == COMMITTED else self.slot.begin
-        return replace(here, rows=False, server=server, table=self.table, position=begin(connection))
+        begun = replace(here, server=server, table=self.table, position=begin(connection))
+        return self._with_chunks(connection, begun) if here.rows else begun
+
+    def _with_chunks(self, connection: Connection, here: _StreamOffset) -> _StreamOffset:
+        """A batch that ends there and has the next chunks."""
+        assert here.table is not None, "an offset with a position has the table"
+        bounds: tuple[str, ...] = ()
+        last = not _is_compared(here.table)
+        if not last:
+            above = partial(key_after, connection, here.table, rows=self.chunk_rows)
+            bounds, last = bounds_above(here.key, max(1, self.chunks), above)
+        return replace(here, rows=not last, key=None if last else bounds[-1], bounds=bounds)
 
     def _followed(
         self, connection: Connection, here: _StreamOffset, position: int, limit: int | None
@@ -170,35 +202,40 @@ class PostgresStream(DeclaredStream):
             raise NotFound(f"{where} is another server than before, or another timeline of it: {AGAIN}")
         self.slot.require(connection, position)
         self.slot.move(connection, position)
-        end = min(connection.log_end(), position + self.log_bytes)
+        end = connection.log_end()
+        end = end if here.rows else min(end, position + self.log_bytes)
         end = end if limit is None else min(end, limit)
-        if end <= position:
+        if end <= position and not here.rows:
             return here
         assert here.table is not None, "an offset with a position has the table"
         connection.wait_until_visible(self.patience_seconds, [here.table.number], ALTERING)
         _require_same(connection, here.table, self.slot.publication)
+        if here.rows:
+            return self._with_chunks(connection, replace(here, position=max(position, end)))
         if limit is None and end - position < _IDLE_BYTES:
             number = here.table.number.to_bytes(4, "big")
             values = (self.slot.name, lsn_text(end), self.slot.publication, [*CHANGES], number)
             if not connection.rows(_MOVED, *values)[0][0]:
                 return here
-        return replace(here, rows=False, position=end)
+        return replace(here, position=end, key=None, bounds=())
 
 
 @dataclass(frozen=True)
 class ChangesPiece:
-    """The changes in transactions whose commits are at `start` or later, and before `end`."""
+    """The changes in transactions whose commits are at `start` or later, and before `end`, of keys that are
+    not above `high`."""
 
     source: PostgresStream
     table: PostgresTable
     start: int
     end: int
+    high: str | None
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """An update as −U and +U, or of its key as −D and +I; no condition is pushed down to the server."""
         table = self.source.needed(self.table, columns)
         for rows, kinds, seconds in patiently_begun(
-            lambda: logged(self.source, self.table, table, self.start, self.end),
+            lambda: logged(self.source, self.table, table, (self.start, self.end), (None, self.high)),
             self.source.address,
             self.source.patience_seconds,
         ):
@@ -207,11 +244,13 @@ class ChangesPiece:
 
 @dataclass(frozen=True)
 class RowsPiece:
-    """The rows as of a place in the log where its slot begins."""
+    """The rows as of a place in the log, of keys above `low` and not above `high`."""
 
     source: PostgresStream
     table: PostgresTable
     position: int
+    low: str | None
+    high: str | None
 
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """The same rows whenever they are read; no condition is pushed down to the server."""
@@ -233,9 +272,10 @@ class RowsPiece:
             undo = UndoImages(_plain(table), table.primary_key)
             with Connection.open(source.address) as other:
                 end = other.log_end()  # the view has nothing behind it
-            for rows, kinds, _ in logged(source, self.table, table, self.position, end):
+            keys = (self.low, self.high)
+            for rows, kinds, _ in logged(source, self.table, table, (self.position, end), keys):
                 undo.add(rows, pa.array(kinds))
-            for batch in all_rows(connection, table):
+            for batch in all_rows(connection, table, keys):
                 yield undo.unchanged(batch)
             yield from undo.before()
 
@@ -244,30 +284,55 @@ def logged(
     source: PostgresStream,
     table: PostgresTable,
     wanted: PostgresTable,
-    start: int,
-    end: int,
+    span: tuple[int, int],
+    keys: KeyRange,
 ) -> Iterator[tuple[pa.RecordBatch, Kinds, npt.NDArray[np.int64]]]:
-    """Of the changes of `table` between two places, the columns of `wanted`, their kinds and the seconds of
-    their commits. Raises Unsupported where old rows are missing, or the log has the table otherwise than it
-    is."""
+    """Of the changes of `table` in a span of the log and a range of keys, the columns of `wanted`, their
+    kinds and the seconds of their commits. Raises Unsupported where old rows are missing, or the log has the
+    table otherwise than it is."""
+    start, end = span
     places = [table.columns.index(column) for column in wanted.columns]
     with Connection.open(source.address) as connection:
         source.slot.require(connection, start)
         decoder = PostgresLog(start, end, frozenset([table.number]))
         values = (source.slot.name, lsn_text(end), source.slot.publication)
-        for images in decoder.images(connection.copied(f"SELECT data FROM {PEEK}", values)):
+        messages = copied(connection, f"SELECT data FROM {PEEK}", values, binary=True)
+        for images in decoder.images(messages):
             _require_whole(images, table)
             slices = images.slices
             taken = Slices(slices.data, slices.rows, slices.offsets[places], slices.lengths[places])
             rows = rows_of(taken, wanted)
             kinds = keyed([rows.column(name) for name in wanted.primary_key], images.kinds)
-            yield rows, kinds, images.seconds
+            inside = _in_range(rows.column(wanted.primary_key[0]), keys)
+            if inside is None:
+                yield rows, kinds, images.seconds
+            elif inside.any():
+                yield rows.filter(pa.array(inside)), kinds[inside], images.seconds[inside]
 
 
-def all_rows(connection: Connection, table: PostgresTable) -> Iterator[pa.RecordBatch]:
-    """All rows that the connection shows."""
-    query = in_statement(f"SELECT {table.selected} FROM {table.spelled_rows}")
-    for slices in copied_rows(connection.lines(query), len(table.columns)):
+def _in_range(column: pa.Array, keys: KeyRange) -> Mask | None:
+    """Which values are in a range of keys; None: all."""
+    masks = [
+        compare(column, pa.scalar(end).cast(column.type)).to_numpy(zero_copy_only=False)
+        for compare, end in zip((pc.greater, pc.less_equal), keys, strict=True)
+        if end is not None
+    ]
+    return np.logical_and.reduce(masks) if masks else None
+
+
+def _is_compared(table: PostgresTable) -> bool:
+    """Whether keys are compared here as by the server."""
+    column = table.chunk_key
+    return column is not None and column.type.root in COMPARED
+
+
+def all_rows(
+    connection: Connection, table: PostgresTable, keys: KeyRange = (None, None)
+) -> Iterator[pa.RecordBatch]:
+    """All rows that the connection shows in a range of keys."""
+    condition, values = range_of(table, *keys)
+    query = in_statement(f"SELECT {table.selected} FROM {table.spelled_rows} WHERE ") + condition
+    for slices in values_of(connection, query, len(table.columns), values):
         yield rows_of(slices, table)
 
 

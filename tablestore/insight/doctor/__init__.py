@@ -64,6 +64,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("streams", changes.merged_streams),
     ("deletes", changes.dropped_deletes),
     ("writers", changes.interleaved_writers),
+    ("commit races", changes.lost_races),
     ("primary key", changes.narrow_key),
     ("snapshots", retention.snapshots),
     ("consumers", retention.consumers),

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
-from tablestore.core.quantities import many
+from tablestore.core.quantities import duration, many
+from tablestore.format.lost_races import LostRaces
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
 from tablestore.insight import topic_log
@@ -214,6 +215,30 @@ def interleaved_writers(facts: Facts) -> RuleOutcome:
     )
     finding = Finding("interleaved writers", "risk", "table", what, call, evidence, column is not None, asks)
     return RuleOutcome(line, (finding,))
+
+
+def lost_races(facts: Facts) -> RuleOutcome:
+    """Commits that tried again, since others were first."""
+    races = [LostRaces.of(s.properties) for s in facts.commits]
+    retries, lost_ms = sum(r.retries for r in races), sum(r.millis for r in races)
+    line = f"{many(retries, 'lost race')} in {many(len(races), 'commit')}"
+    if retries < facts.limits.lost_races:
+        return RuleOutcome(line)
+    span_ms = facts.commits[-1].time_millis - facts.commits[0].time_millis
+    per_hour = retries * 3_600_000 / max(span_ms, 1)
+    evidence: Evidence = {
+        "per_hour": round(per_hour, 1),
+        "retries": retries,
+        "commits": len(races),
+        "users": len({s.commit_user for s in facts.commits}),
+        "seconds": lost_ms / 1000,
+    }
+    what = (
+        f"others were first {retries:,} times in {len(races):,} commits, {duration(lost_ms)} were lost: "
+        "commit more rows at a time, or by fewer writers; compactions by one service alone"
+    )
+    calls = (look("table.inspect.commits()"),)
+    return RuleOutcome(line, (Finding("commit races", "slow", "table", what, calls, evidence, mends=False),))
 
 
 def _turns(users: Sequence[str]) -> int:

@@ -57,6 +57,7 @@ class Limits:
     commits: int = 100  # newest commits that are looked at
     entries: int = 100_000  # ... whose manifests hold so many entries at most
     tags: int = 20  # tags whose files are added up
+    lost_races: int = 20  # retries of these commits, since others were first
     stalls: int = 3  # waits for compaction among these commits
     decisions: int = 20  # buckets whose compaction is decided for evidence
 

@@ -2,7 +2,7 @@
 
 A moment is a snapshot that is left, judged by the options of today: its health, and the doctor's rules about
 the state of files. Rules about what is now (logs, tags, consumers, kept snapshots) are asked once, and
-nothing says when such a finding began. Conflicts and retries leave nothing on disk.
+nothing says when such a finding began. Commits that were refused leave nothing on disk.
 
 Cost: the manifests of so many snapshots, and the deltas of all for amplification. A log is asked for its
 offsets at each moment; one that does not answer gives no figure.
@@ -37,7 +37,7 @@ HISTORIC = tuple(
     if rule[0]
     in (
         *("sorted runs", "small files", "key overlap", "bucket size", "bucket skew", "partition skew"),
-        *("tombstones", "deletion vectors", "statistics", "dead letters", "manifests"),
+        *("tombstones", "deletion vectors", "statistics", "dead letters", "manifests", "commit races"),
     )
 )
 """The rules that say of an old snapshot what they would have said then."""

@@ -38,12 +38,14 @@ from tablestore.sql.connectors.connector import (
     whole,
 )
 from tablestore.sql.connectors.source_databases import (
+    CHUNK_OPTIONS,
+    CHUNKS_WITHOUT_EFFECT,
     TIMEOUT,
     address_of,
-    require_key,
+    chunks_of,
+    require_keys,
     where_options,
     without_effect,
-    yes,
     zone,
 )
 
@@ -71,15 +73,7 @@ _OPTIONS = (
     Option(f"{_OFFSET}.pos", "where in it, between two transactions", count, default=4),
     Option(f"{_OFFSET}.gtid-set", "instead of file and pos: the transactions before; of MariaDB"),
     Option("scan.startup.timestamp-millis", "for the mode timestamp: from its first transaction on", whole),
-    Option("scan.incremental.snapshot.enabled", "true", yes, default=True),
-    Option("scan.incremental.snapshot.chunk.size", "rows of a chunk", count, default=200_000),
-    Option(
-        "scan.incremental.snapshot.chunk.key-column",
-        "the column by which chunks are cut: the first one of the primary key",
-    ),
-    Option(
-        "tablestore.chunks-per-batch", "chunks that a batch reads at most, each in a task", count, default=4
-    ),
+    *CHUNK_OPTIONS,
     TIMEOUT,
     *without_effect(
         {
@@ -87,12 +81,8 @@ _OPTIONS = (
             "heartbeat.interval": "each batch goes to the end of the binlog, whatever table it is of",
             "connect.max-retries": "a server that is away is tried again for 15 minutes",
             "connection.pool.size": "a task has a connection of its own",
-            "scan.snapshot.fetch.size": "rows are read as they come",
-            "chunk-meta.group.size": "no list of chunks is kept",
-            "chunk-key.even-distribution.factor.upper-bound": "chunks have as many rows as they are to have",
-            "chunk-key.even-distribution.factor.lower-bound": "chunks have as many rows as they are to have",
+            **CHUNKS_WITHOUT_EFFECT,
             "scan.incremental.close-idle-reader.enabled": "nothing is open between batches",
-            "scan.incremental.snapshot.unbounded-chunk-first.enabled": "the last chunk ends at its position",
             "scan.incremental.snapshot.backfill.skip": "changes come once either way",
             "scan.newly-added-table.enabled": "a stream is one table",
             "use.legacy.json.format": "JSON comes as the server writes it",
@@ -129,18 +119,10 @@ def _opened(options: ConnectorOptions, columns: DeclaredColumns | None) -> Mysql
         address_of(values),
         values["table-name"],
         columns=columns,
-        chunk_rows=values["scan.incremental.snapshot.chunk.size"],
-        chunks=values["tablestore.chunks-per-batch"],
+        **chunks_of(values),
         start=_start(values),
     )
-    key = source.table.primary_key
-    require_key(options.primary_key, key, source.table)
-    by = values["scan.incremental.snapshot.chunk.key-column"]
-    if by is not None and by != key[0]:
-        raise InvalidOption(
-            f"option 'scan.incremental.snapshot.chunk.key-column' is {by!r}, and the primary key of "
-            f"{source.table} begins with {key[0]!r}: chunks are cut by that one"
-        )
+    require_keys(options, source.table.primary_key, source.table)
     return source
 
 

@@ -34,16 +34,17 @@ from tablestore.core.options.values import one_of
 from tablestore.format.types.data_type import DataField
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count
 from tablestore.sql.connectors.source_databases import (
+    CHUNK_OPTIONS,
+    CHUNKS_WITHOUT_EFFECT,
     TIMEOUT,
     address_of,
-    require_key,
+    chunks_of,
+    require_keys,
     where_options,
     without_effect,
-    yes,
     zone,
 )
 
-_ONE_VIEW = "rows are read in one view, and come as they are read"
 _METADATA = {"schema_name": "database_name", "table_name": "table_name", "op_ts": "op_ts"}
 """What a capture calls the metadata of this connector: a schema is its database."""
 _OPTIONS = (
@@ -75,7 +76,7 @@ _OPTIONS = (
         default=INITIAL,
     ),
     Option("changelog-mode", "all: an update has its row before", one_of("all"), default="all"),
-    Option("scan.incremental.snapshot.enabled", "true", yes, default=True),
+    *CHUNK_OPTIONS,
     Option("tablestore.log-bytes", "about how much of the log a batch has", count, default=256 << 20),
     TIMEOUT,
     *without_effect(
@@ -83,13 +84,7 @@ _OPTIONS = (
             "heartbeat.interval.ms": "a position moves on with the log, whatever table it is of",
             "connect.max-retries": "a server that is away is tried again for 15 minutes",
             "connection.pool.size": "a task has a connection of its own",
-            "scan.incremental.snapshot.chunk.size": _ONE_VIEW,
-            "scan.incremental.snapshot.chunk.key-column": _ONE_VIEW,
-            "scan.snapshot.fetch.size": _ONE_VIEW,
-            "chunk-meta.group.size": _ONE_VIEW,
-            "chunk-key.even-distribution.factor.upper-bound": _ONE_VIEW,
-            "chunk-key.even-distribution.factor.lower-bound": _ONE_VIEW,
-            "scan.incremental.snapshot.unbounded-chunk-first.enabled": _ONE_VIEW,
+            **CHUNKS_WITHOUT_EFFECT,
             "scan.incremental.close-idle-reader.enabled": "nothing is open between batches",
             "scan.incremental.snapshot.backfill.skip": "changes come once either way",
             "scan.newly-added-table.enabled": "a stream is one table",
@@ -125,9 +120,10 @@ def _stream(options: ConnectorOptions) -> PostgresStream:
         Slot(values["slot.name"], values["tablestore.publication"], AGAIN),
         mode=values["scan.startup.mode"],
         columns=_declared(options),
+        **chunks_of(values),
         log_bytes=values["tablestore.log-bytes"],
     )
-    require_key(options.primary_key, source.table.primary_key, source.table.source)
+    require_keys(options, source.table.primary_key, source.table.source)
     return source
 
 
@@ -151,7 +147,7 @@ class _PostgresRows:
         with Connection.open(self._address) as connection:
             self._table = table_now(connection, values["schema-name"], values["table-name"])
         self._columns.require(self._table)
-        require_key(options.primary_key, self._table.primary_key, self._table.source)
+        require_keys(options, self._table.primary_key, self._table.source)
 
     @cached_property
     def _moment(self) -> str:

@@ -15,7 +15,14 @@ from tablestore.cdc.databases.address import PASSWORD_VARIABLE, PREFERRED, TLS_M
 from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.values import boolean, duration_ms, one_of
-from tablestore.sql.connectors.connector import Option, always, from_environment, whole
+from tablestore.sql.connectors.connector import (
+    ConnectorOptions,
+    Option,
+    always,
+    count,
+    from_environment,
+    whole,
+)
 
 _NO_EFFECT = "taken and without effect: "
 
@@ -73,6 +80,24 @@ def where_options(port: int, rights: str) -> tuple[Option, ...]:
     )
 
 
+_CHUNK_SIZE = "scan.incremental.snapshot.chunk.size"
+_CHUNK_COLUMN = "scan.incremental.snapshot.chunk.key-column"
+_CHUNKS = "tablestore.chunks-per-batch"
+CHUNK_OPTIONS = (
+    Option("scan.incremental.snapshot.enabled", "true", yes, default=True),
+    Option(_CHUNK_SIZE, "rows of a chunk", count, default=200_000),
+    Option(_CHUNK_COLUMN, "the column by which chunks are cut: the first one of the primary key"),
+    Option(_CHUNKS, "chunks that a batch reads at most, each in a task", count, default=4),
+)
+"""How the rows that are there are read."""
+_AS_MANY = "chunks have as many rows as they are to have"
+CHUNKS_WITHOUT_EFFECT = {
+    "scan.snapshot.fetch.size": "rows are read as they come",
+    "chunk-meta.group.size": "no list of chunks is kept",
+    "chunk-key.even-distribution.factor.upper-bound": _AS_MANY,
+    "chunk-key.even-distribution.factor.lower-bound": _AS_MANY,
+    "scan.incremental.snapshot.unbounded-chunk-first.enabled": "the last chunk ends at its position",
+}
 TIMEOUT = Option(
     "connect.timeout",
     "how long a connection may take: `30 s`; the default is in seconds",
@@ -105,10 +130,22 @@ def address_of(values: Mapping[str, Any]) -> Address:
     )
 
 
-def require_key(declared: tuple[str, ...], key: tuple[str, ...], table: object) -> None:
-    """Raise InvalidRequest for a primary key that is declared otherwise than the table has it."""
+def chunks_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a stream that `CHUNK_OPTIONS` are."""
+    return {"chunk_rows": values[_CHUNK_SIZE], "chunks": values[_CHUNKS]}
+
+
+def require_keys(options: ConnectorOptions, key: tuple[str, ...], table: object) -> None:
+    """Raise InvalidRequest for a primary key that is declared otherwise than the table has it, InvalidOption
+    for chunks by another column."""
+    declared, by = options.primary_key, options.values[_CHUNK_COLUMN]
     if declared and {*declared} != {*key}:
         raise InvalidRequest(
             f"the primary key is declared as ({', '.join(declared)}), and that of {table} is "
             f"({', '.join(key)}): declare that one, or none"
+        )
+    if by is not None and by != key[0]:
+        raise InvalidOption(
+            f"option {_CHUNK_COLUMN!r} is {by!r}, and the primary key of {table} begins with {key[0]!r}: "
+            "chunks are cut by that one"
         )

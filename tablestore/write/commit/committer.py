@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from tablestore.core.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.lost_races import LostRaces
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
@@ -34,6 +35,7 @@ from tablestore.write.commit.changes import (
     overwriting,
     without_duplicates,
 )
+from tablestore.write.commit.commit_counts import COUNTER
 from tablestore.write.commit.next_snapshot import NextSnapshot
 from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
 
@@ -203,12 +205,12 @@ class Committer:
         rebuild: bool = False,
     ) -> int:
         """Publish one snapshot of `kind`; its id. `rebuild`: the changes depend on the snapshot before."""
-        started, tries = self._store.env.monotonic(), 0
+        started, races = self._store.env.monotonic(), LostRaces()
         following = NextSnapshot(self._store, self._writer, kind, request, operation)
         changes: SnapshotChanges | None = None
         try:
             while True:
-                newest = self._newest(request if not tries else None)
+                newest = self._newest(request if not races.retries else None)
                 latest = newest.snapshot
                 if kind != COMPACT and self._overtaken(latest, request):
                     raise _PublishedElsewhere(
@@ -217,7 +219,7 @@ class Committer:
                 if rebuild or changes is None:
                     changes = provide(latest)
                 self._require_basis(kind, latest, changes, request)
-                snapshot = self._attempt(kind, latest, changes, following)
+                snapshot = self._attempt(kind, latest, changes, following, races)
                 if not (self._store.is_named_by(latest) and self._is_fresh(newest)):
                     self._store.require_same()
                 conflict_check.require_present(self._store, changes)
@@ -227,20 +229,23 @@ class Committer:
                         break
                     self._withdraw(snapshot)
                     following.begin_anew()
-                tries += 1
                 following.discard_try(rebuild=rebuild)
-                self._wait_for_a_try(tries, started, latest)
+                self._wait_for_a_try(races.retries + 1, started, latest)
+                races = LostRaces(races.retries + 1, self._millis_since(started))
         except CommitUnknown:
             raise
-        except TablestoreError:
+        except TablestoreError as e:
+            if isinstance(e, CommitConflict):
+                COUNTER.refused()
             self._discard_manifests()
             raise
         self._writer.written.clear()
         self._published = snapshot.id
+        COUNTER.published(races)
         synced.published(self._store, snapshot)
         self._store.snapshots.hint_latest(snapshot.id)
         positions.keep(self._store, snapshot)
-        _log(self._store, snapshot, changes.entries, tries, self._millis_since(started))
+        _log(self._store, snapshot, changes.entries, races.retries, self._millis_since(started))
         return snapshot.id
 
     def _require_basis(
@@ -334,13 +339,18 @@ class Committer:
         self._safe = newest
 
     def _attempt(
-        self, kind: str, latest: Snapshot | None, changes: SnapshotChanges, following: NextSnapshot
+        self,
+        kind: str,
+        latest: Snapshot | None,
+        changes: SnapshotChanges,
+        following: NextSnapshot,
+        races: LostRaces,
     ) -> Snapshot | None:
         """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
         try:
             schema_ids = self._store.schemas.ids()
             conflict_check.require_no_conflict(self._store, kind, latest, changes, schema_ids)
-            return following.on(latest, changes, max(schema_ids, default=self._store.schema.id))
+            return following.on(latest, changes, max(schema_ids, default=self._store.schema.id), races)
         except (Corrupt, NotFound):
             self._store.require_same()
             if latest is not None and not self._store.snapshots.exists(latest.id):

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.table_options import LogSystem
-from tablestore.format import binary_row, compaction_record
+from tablestore.format import binary_row, compaction_record, lost_races
+from tablestore.format.lost_races import LostRaces
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, TABLE, Snapshot
@@ -26,6 +27,8 @@ from tablestore.write.commit.changes import SnapshotChanges, numbered
 from tablestore.write.commit.request import CommitRequest
 
 _OURS = (
+    lost_races.RETRIES,
+    lost_races.MILLIS,
     compaction_record.PROPERTY,
     compaction_record.FOLLOWED,
     offsets.PROPERTY,
@@ -49,9 +52,11 @@ class NextSnapshot:
         """The manifests of the delta, as last written."""
         return self._written[1] if self._written else []
 
-    def on(self, latest: Snapshot | None, changes: SnapshotChanges, schema_id: int) -> Snapshot:
+    def on(
+        self, latest: Snapshot | None, changes: SnapshotChanges, schema_id: int, races: LostRaces
+    ) -> Snapshot:
         """The snapshot that puts `changes` on top of `latest`, all its files written; `schema_id`: the newest
-        schema."""
+        schema; `races`: those that the commit has lost."""
         store, writer, request = self._store, self._writer, self._request
         snapshot_id = (latest.id if latest else 0) + 1
         entries, next_row = self._numbered(latest, changes.entries, snapshot_id)
@@ -83,7 +88,10 @@ class NextSnapshot:
             changelog_record_count=sum(e.file.row_count for e in changes.changelog) if changelog else None,
             watermark=_watermark(latest, request),
             statistics=changes.statistics or inherited,
-            properties=self._properties(latest) | self._kept(changes) | self._log_offsets(latest),
+            properties=self._properties(latest)
+            | self._kept(changes)
+            | self._log_offsets(latest)
+            | races.as_properties(),
             next_row_id=next_row,
             operation=self._operation,
             writer_version=positions.WRITER,

@@ -284,14 +284,13 @@ class PostgresSource(Source):
     def stream(self, table: str, **how: Any) -> PostgresStream:
         self.let_stream(table)
         slot = Slot(f"s{uuid.uuid4().hex[:12]}", "tablestore")
-        how.pop("chunks", None), how.pop("chunk_rows", None)  # its rows are one chunk
         return PostgresStream.open(self.address, self.schema, table, slot, **how)
 
     def let_stream(self, table: str) -> None:
         self.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
 
     def stream_options(self, name: str) -> dict[str, str]:
-        return {"slot__name": f"{name}_{self.name}"}
+        return {"slot__name": f"{name}_{self.name}", "scan__incremental__snapshot__chunk__size": "200"}
 
     @property
     def sql_options(self) -> dict[str, str]:

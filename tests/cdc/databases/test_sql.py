@@ -54,6 +54,7 @@ REFUSED = [
     (COLUMNS, {"debezium.snapshot.mode": "never"}, "read from the (binlog|slot) itself"),
     (COLUMNS, {"scan.startup.mode": "latest-offset"}, "'latest-offset' in batch mode"),
     (COLUMNS, {"server-time-zone": "Atlantis"}, "a time zone such as"),
+    (COLUMNS, {"scan.incremental.snapshot.chunk.key-column": "v"}, "begins with 'k'"),
     ("k INT, w INT", {}, r"column of \w+\.t 'w'"),
     ("k INT, s INT, v DATE", {}, r"'s' is \D+\(20\), not INT; 'v' is int\S+, not DATE"),
     ("k INT, v INT, PRIMARY KEY (v) NOT ENFORCED", {}, r"as \(v\), and that of \w+\.t is \(k\)"),
@@ -64,7 +65,6 @@ REFUSED_BY = {
         (COLUMNS, {"scan.startup.mode": "timestamp"}, "needs option 'scan.startup.timestamp-millis'"),
         (COLUMNS, {"scan.startup.mode": "specific-offset"}, "specific-offset.file' or "),
         (COLUMNS, {"scan.startup.specific-offset.skip-rows": "1"}, "between two transactions"),
-        (COLUMNS, {"scan.incremental.snapshot.chunk.key-column": "v"}, "begins with 'k'"),
     ],
     PostgresSource.kind: [
         (COLUMNS, {"schema-name": ""}, "needs option 'schema-name'"),

@@ -19,6 +19,8 @@ from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql import server as mysql
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.cdc.postgres import server as postgres
+from tablestore.cdc.postgres.copied import values_of
+from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.core.errors import InvalidRequest
 from tests.servers import mariadb as mariadb_servers
 from tests.servers import postgres as postgres_servers
@@ -122,6 +124,19 @@ def test_a_certificate_that_is_not_trusted_is_refused_at_once(
     address = address_of(encrypted.url, tls="verify-ca", tls_ca=str(certificates / name))
     with pytest.raises(InvalidRequest, match=why):
         is_encrypted(encrypted, address)
+
+
+def test_rows_are_read_by_an_encrypted_connection(encrypted: PrivateDatabase) -> None:
+    if encrypted.scheme == "mysql":
+        pytest.skip("its client reads all rows in one way")
+    numbers = "SELECT 7, generate_series(1, 100000), NULL"
+    with postgres.Connection.open(address_of(encrypted.url, tls="required")) as connection:
+        blocks = [s.binary(1).to_pylist() for s in values_of(connection, numbers, 3)]
+        assert len(blocks) > 1
+        assert [int(v) for block in blocks for v in block] == [*range(1, 100_001)]
+        for rows in (0, 100_000):
+            of_binary = copied(connection, f"SELECT generate_series(1, {rows})", binary=True)
+            assert sum(len(block.starts) for block in of_binary) == rows
 
 
 @pytest.mark.parametrize("fixture", ["mariadb", "postgres_server"])
