@@ -161,7 +161,7 @@ class ValueReader:
             except (pa.ArrowException, IndexError, OverflowError) as e:  # a length beyond its row
                 raise Corrupt(where, f"rows that are no compacted ones: {brief(e)}") from e
             parts.append((schema_id, fitted(decoded, self._schema)))
-        parts.sort(key=lambda one: -one[0])
+        parts.sort(key=lambda part: -part[0])
         if len(parts) == 1:
             return parts[0][1]
         whole = pa.Table.from_batches([rows for _, rows in parts], self._schema).combine_chunks()

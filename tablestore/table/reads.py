@@ -21,8 +21,8 @@ from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.table import lookup
 from tablestore.table.handle import Handle
 from tablestore.table.lazy_read import column_names
+from tablestore.table.log_of import table_log
 from tablestore.table.scan import Scan, snapshot_scan
-from tablestore.table.table_log import table_log
 from tablestore.table.union_read import union_of
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.routing import row_buckets

@@ -17,12 +17,12 @@ from tablestore.read.changes.stream import Seconds, SnapshotId, StreamRequest
 from tablestore.read.changes.stream_start import Start
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.table import history, reads
+from tablestore.table.log_of import table_log
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.normalize import follow as followed
 from tablestore.table.scan import Scan
 from tablestore.table.table_facts import TableFacts
-from tablestore.table.table_log import table_log
 
 
 @checked_but("columns", "key", "since", "timeout", "until", "where")

@@ -26,9 +26,8 @@ from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
-from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.rules import TYPE_MAPPINGS, CaptureRules
 from tablestore.cdc.capture.source import SKIPPED
-from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
 from tablestore.cdc.databases.address import PASSWORD_VARIABLE, TLS_MODES
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cli.cdc import command as cdc

@@ -32,8 +32,7 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.tiering.enumerator import AssignedTable
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
 from tablestore.tiering.journal import TieringJournal
-from tablestore.tiering.round import RoundParts, TieringRound
-from tablestore.tiering.round_report import RoundProgress
+from tablestore.tiering.round import RoundParts, RoundProgress, TieringRound
 from tablestore.tiering.runner import ThreadRunner
 from tests.fluss.stranger import END, FRAMES, KEYED, LOG, PARTS, ROWS, Stranger, mutations
 from tests.tiering.memory import MemoryLake

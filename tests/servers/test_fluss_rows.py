@@ -14,7 +14,7 @@ from tablestore.fluss.admin import EARLIEST
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.kv import limit_scan, lookup, snapshot_rows
 from tablestore.fluss.log_scan import LogScan
-from tablestore.fluss.scan_errors import LogOffsetExpired
+from tablestore.fluss.scan_state import LogOffsetExpired
 from tablestore.fluss.tables import FlussTable, KvSnapshot, TableBucket
 from tablestore.fluss.write import TableWriter
 from tablestore.format import rowkind

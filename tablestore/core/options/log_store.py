@@ -11,7 +11,6 @@ from enum import StrEnum
 
 from tablestore.core.options.values import (
     STORED,
-    between,
     boolean,
     duration_ms,
     enum,
@@ -132,7 +131,7 @@ class LogOptions:
         integer,
         0,
         "Kafka: number of this writer; a second one of the same number takes the place of the first",
-        strict=between(integer, 0),
+        least=0,
     )
     log_registry_url: str | None = opt(
         "debezium-avro-confluent.url", str, None, "Kafka: schema registry of log.format = debezium-avro"

@@ -156,6 +156,6 @@ def _problems(lake_table: Any, table: ClusterTable, columns: pa.Schema) -> list[
     return problems
 
 
-def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+def _alike(here: pa.DataType, there: pa.DataType) -> bool:
     large = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-    return large.get(one, one) == large.get(other, other)
+    return large.get(here, here) == large.get(there, there)
