@@ -22,7 +22,7 @@ from pathlib import Path
 from notebooks.bench.parts import playable, report
 from notebooks.bench.parts.widget_cells import CASES, IN_PAGE, OURS, PEER, SETUP, Case
 from tests import browsing
-from tests.lab.jupyter import Lab, Notebook, Server
+from tests.lab.jupyter import Lab, LabServer, Notebook
 from tests.suite import counterparts
 from widgets.playground.pyodide import NoPyodide
 
@@ -141,7 +141,7 @@ def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], 
 def _laboratory() -> Iterator[Lab]:
     """JupyterLab in a page, ended whatever happens."""
     with tempfile.TemporaryDirectory(prefix="bench-widgets-") as folder:
-        server = Server(Path(folder))
+        server = LabServer(Path(folder))
         try:
             lab = Lab(server, browsing.browser())
             browsing.before_close(lab.close)

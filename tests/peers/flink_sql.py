@@ -32,7 +32,7 @@ class FlinkError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class FlinkResult:
     """What a statement gave: columns [[name, Flink's type]], rows of texts, each row's kind ("+I", ..)."""
 
     columns: list[list[str]]
@@ -70,9 +70,9 @@ class FlinkSql:
         self.run(f"CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = '{warehouse}')")
         self.run("USE CATALOG lake")
 
-    def run(self, statement: str, *, limit: int = 10_000) -> Result:
+    def run(self, statement: str, *, limit: int = 10_000) -> FlinkResult:
         """One statement, with or without its `;`. At most `limit` rows are awaited."""
-        return Result(**self._ask(sql=statement.strip().removesuffix(";"), limit=limit))
+        return FlinkResult(**self._ask(sql=statement.strip().removesuffix(";"), limit=limit))
 
     def _ask(self, **request: Any) -> Any:
         self._process.stdin.write(json.dumps(request) + "\n")

@@ -35,12 +35,16 @@ Rows = pa.Table | Sequence[Sequence[Any]]
 Predicate = list[Any]
 
 
+class Undone(Exception):
+    """Leaves a writer without a commit."""
+
+
 class JavaError(AssertionError):
     """Java Paimon refused or failed; the text is its chain of exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class JavaRead:
     """What a batch read gave: fields [[name, type text]], rows and kinds in Java order, files planned."""
 
     fields: list[list[str]]
@@ -202,7 +206,7 @@ class JavaPaimon:
         suffix: str | None = None,
         branch: str | None = None,
         options: Mapping[str, object] | None = None,
-    ) -> Read:
+    ) -> JavaRead:
         """Batch read. `suffix` names a system table ("snapshots", "audit_log"); with `exact` false a filter
         only prunes."""
         found = self.ask(
@@ -216,7 +220,7 @@ class JavaPaimon:
             branch=branch,
             options=_texts(options),
         )
-        return Read(**found)
+        return JavaRead(**found)
 
     def global_table(self, warehouse: str, name: str) -> list[list[Any]]:
         """Rows of a table of the database `sys`: tables, partitions, all_table_options."""

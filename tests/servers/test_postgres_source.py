@@ -14,11 +14,11 @@ import pytest
 from tablestore.cdc.opening import rules_of, source_address
 from tablestore.cdc.postgres.server import Connection
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.databases.sources import PostgresSource
 
 
-def captured(database: PostgresSource, **how: Any) -> Lake:
+def captured(database: PostgresSource, **how: Any) -> LastRowsLake:
     """A capture that has all that there is."""
     lake = database.lake(**how)
     lake.catch_up()

@@ -13,9 +13,8 @@ from rich.console import Console
 import tablestore as ts
 from tablestore.cli.places import cache_folder
 from tablestore.cli.running import INTERRUPTED, asked_to_stop
-from tablestore.cli.sql.output import WRITERS, Writer, as_text
+from tablestore.cli.sql.output import WRITERS, CountedStream, Writer, as_text
 from tablestore.cli.sql.shell import Shell
-from tablestore.cli.sql.stream import CountedStream
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.private_file import write_private
 from tablestore.sql import Session

@@ -14,7 +14,7 @@ from tablestore.format.binary_row import DamagedRow
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests import manifest_columns
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
-from tablestore.insight.check.findings import Findings
+from tablestore.insight.check.findings import CheckFindings
 from tablestore.meta.entries import Entries, concatenated
 from tablestore.meta.store import Store
 
@@ -49,7 +49,7 @@ class MetadataReader:
     `broken`: manifests that are not as a list says."""
 
     store: Store
-    found: Findings
+    found: CheckFindings
     entries: EntryCache = field(default_factory=EntryCache)
     broken: set[str] = field(default_factory=set)
 

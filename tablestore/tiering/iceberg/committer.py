@@ -6,7 +6,6 @@ offsets are also a property of the table, for the case that all snapshots of rou
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,6 @@ from tablestore.tiering.iceberg.writer import IcebergWriteResult, deleted
 from tablestore.tiering.lake_offsets import properties_of, state_of
 from tablestore.tiering.splits import Offsets
 
-log = logging.getLogger(__name__)
 _USER = "commit-user"
 _SEQUENCE = "tablestore.fluss-sequence-number"  # of the snapshot of the last round, or one before
 _BY = "tiering into Iceberg"
