@@ -25,7 +25,7 @@ from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.open_log import settings_of
 from tablestore.read.scan.file_read import strictly
-from tablestore.table import counting, deleting, finishing, history, lookup, overwriting, postpone
+from tablestore.table import deleting, finishing, history, lookup, overwriting, postpone
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
@@ -468,5 +468,5 @@ def _change_counted(table: Handle, where: Predicate | None, steps: ChangeSteps) 
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user)
     with writing(store):
-        changed = counting.change_rows(store, where, asked, written, steps)
+        changed = deleting.change_counted(store, where, asked, written, steps)
     return expired_after(table, changed)
