@@ -373,7 +373,8 @@ _WIDTHS = {"TINYINT": "<i1", "SMALLINT": "<i2", "INT": "<i4", "DATE": "<i4", "TI
 
 def integers(rows: pa.Array, types: Sequence[DataType]) -> list[np.ndarray] | None:
     """Many rows of one type decoded at once: one int64 array a column, in the order of its values; None if a
-    column is nullable or not stored as an integer, or a row has another width. `rows` is a large_binary array without nulls."""
+    column is nullable or not stored as an integer, or a row has another width. `rows` is a large_binary array
+    without nulls."""
     kinds = [kind for t in types if not t.nullable and (kind := _decoded_kind(t)) is not None]
     if not types or len(kinds) < len(types):
         return None

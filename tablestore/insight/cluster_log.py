@@ -1,6 +1,6 @@
 """What a table lacks of its log in a Fluss cluster or in Kafka: rows that retention took before files had
-them, and rows that it will take soon. Servers are asked for offsets; no row is read but the first of a partition of
-Kafka."""
+them, and rows that it will take soon. Servers are asked for offsets; no row is read but the first of a
+partition of Kafka."""
 
 from __future__ import annotations
 

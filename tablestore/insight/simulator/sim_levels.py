@@ -94,8 +94,8 @@ Rank = tuple[float, int, Any]  # bytes overlapped for each of its own, newest ro
 
 class Rankings:
     """The rankings of a bucket's levels, as far as they are long: which file goes first, as `overlap.first`
-    finds by a search of all of them. A level has thousands of files, and each compaction changes a few: `follow`
-    gives the same answer at the cost of the change. Not thread-safe."""
+    finds by a search of all of them. A level has thousands of files, and each compaction changes a few:
+    `follow` gives the same answer at the cost of the change. Not thread-safe."""
 
     def __init__(self) -> None:
         self._by_level: dict[int, Ranking] = {}
