@@ -32,7 +32,7 @@ class FaultyIO:
     def __init__(self, fail_at: int | None = None, mode: str = "error before") -> None:
         self._inner, self.fail_at, self.mode = LocalFileIO(), fail_at, mode
         self.count, self.dead, self.log = 0, False, list[str]()
-        self._outputs: list[_Output] = []
+        self._outputs: list[_FaultyOutput] = []
 
     @property
     def open_outputs(self) -> list[str]:
@@ -65,7 +65,7 @@ class FaultyIO:
 
     def open_output(self, path: str) -> Any:
         inner = self._run("create", path, lambda: self._inner.open_output(path), writes=True)
-        self._outputs.append(made := _Output(self, inner, path))
+        self._outputs.append(made := _FaultyOutput(self, inner, path))
         return made
 
     def write(self, path: str, data: bytes) -> None:
@@ -129,7 +129,7 @@ def failures(log: Sequence[str]) -> list[tuple[int, str]]:
     return sorted(errors + [(n, "kill before") for n in changes] + [(n, "kill after") for n in changes[-1:]])
 
 
-class _Output:
+class _FaultyOutput:
     """An output stream whose every write is an operation of its own. Arrow takes it as a Python file
     object."""
 
@@ -185,3 +185,17 @@ class SimEnv(Env):
         """Let time pass, or the clock jump back."""
         object.__setattr__(self, "_now", self._now + millis)
         object.__setattr__(self, "_passed", self._passed + max(millis, 0))
+
+
+class FullDisk(LocalFileIO):
+    """Opens so many files for writing, then fails."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        self.left = left
+
+    def open_output(self, path: str) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(28, "No space left on device")
+        return super().open_output(path)

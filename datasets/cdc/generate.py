@@ -171,15 +171,15 @@ def _ensure_chunks(source: Source, *, progress: bool) -> None:
     _publish(index, ("[\n" + ",\n".join(map(json.dumps, entries)) + "\n]\n").encode())
 
 
-def _chunk(home: Path, table: str, made: Path, *, number: int) -> dict[str, object]:
+def _chunk(home: Path, table: str, chunks: Path, *, number: int) -> dict[str, object]:
     """Put a cached file into place, as a hard link if the file system allows, and describe it."""
     name = f"chunks/{number:05}.parquet"
     temporary = home / "chunks" / f".{number:05}.parquet"
     temporary.unlink(missing_ok=True)
     try:
-        os.link(made, temporary)
+        os.link(chunks, temporary)
     except OSError:
-        shutil.copyfile(made, temporary)
+        shutil.copyfile(chunks, temporary)
     temporary.replace(home / name)
     temporary.unlink(missing_ok=True)  # renaming a link onto another link of the same file leaves both
     metadata = pq.read_metadata(home / name)

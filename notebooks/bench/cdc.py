@@ -140,16 +140,16 @@ def _position(server: MariaDb) -> list[Any]:
     return [file, offset, ""]
 
 
-def _require_same(found: Found) -> None:
-    read = {name: some[0].answer for (step, name), some in found.items() if step == ROWS}
+def _require_same(rows: Found) -> None:
+    read = {name: some[0].answer for (step, name), some in rows.items() if step == ROWS}
     if len({tuple(answer.items()) for answer in read.values()}) > 1:
         raise Differs(f"the rows differ: {read}")
 
 
-def show(found: Found, chosen: argparse.Namespace) -> str:
+def show(results: Found, chosen: argparse.Namespace) -> str:
     """A line for each step and contender, and how it stands to ours; below, the goals."""
     lines, rates = [], {}
-    for (step, name), some in found.items():
+    for (step, name), some in results.items():
         count = int(some[0].answer.get("images", some[0].answer.get("rows", 0)))
         seconds = report.median(some, lambda measured: measured.seconds)
         cpu = report.median(some, lambda measured: measured.cpu_seconds)
@@ -176,8 +176,8 @@ def show(found: Found, chosen: argparse.Namespace) -> str:
     if ratios:
         least, mean = min(ratios), statistics.geometric_mean(ratios)
         text.append(f"images: {mean:.0f} × {peer}, {least:.0f} × at the least (goal {GOAL_IMAGES} ×)")
-    if (INGEST, registry.OURS) in found:
-        whole = found[INGEST, registry.OURS][0]
+    if (INGEST, registry.OURS) in results:
+        whole = results[INGEST, registry.OURS][0]
         limits = f"goal at scale {GOAL_SCALE}: {GOAL_SECONDS} s, {GOAL_BYTES >> 30} GiB"
         text.append(
             f"ingest at scale {chosen.scale}: {whole.seconds:.1f} s, {whole.cpu_seconds:.1f} s of CPU, "

@@ -195,12 +195,12 @@ def _solved(runs: list[Measured]) -> Costs:
     work = np.array([m.work for m in runs]) / np.array([[m.cpu] for m in runs])
     kept = list(range(work.shape[1]))
     while True:
-        found = np.linalg.lstsq(work[:, kept], np.ones(len(runs)), rcond=None)[0]
-        if (found >= 0).all():
+        solved = np.linalg.lstsq(work[:, kept], np.ones(len(runs)), rcond=None)[0]
+        if (solved >= 0).all():
             values = np.zeros(work.shape[1])
-            values[kept] = found
+            values[kept] = solved
             return Costs(*(float(v) for v in values))
-        kept.pop(int(found.argmin()))
+        kept.pop(int(solved.argmin()))
 
 
 if __name__ == "__main__":

@@ -127,12 +127,12 @@ def _require_history(name: str, table: str, size: int) -> None:
         raise Refused(f"{name}: {len(ids)} snapshots after {size} commits")
 
 
-def show(found: dict[str, dict[int, Cost]], sizes: Sequence[int]) -> str:
+def show(results: dict[str, dict[int, Cost]], sizes: Sequence[int]) -> str:
     """Costs as a table, one group of lines a size."""
     lines = []
     for size in sizes:
-        ours = found[registry.OURS][size]
-        for name, costs in found.items():
+        ours = results[registry.OURS][size]
+        for name, costs in results.items():
             cost, first = costs[size], costs[sizes[0]]
             lines.append(
                 (

@@ -241,10 +241,10 @@ def show(rounds: Sequence[Round]) -> str:
     above = statistics.median(sum(c.seconds.values()) for c in loads) / statistics.median(floor)
     own_cpu = statistics.median(sum(c.cpu.values()) for c in loads)
     above_cpu = own_cpu / statistics.median(c.cpu[DECODE] + c.cpu[OWN] for c in floors)
-    found = (
+    results = (
         f"\n{rows:,} rows: the load takes {above:.2f}× the time of the floor and {above_cpu:.2f}× its CPU."
     )
-    return report.text(HEADER, lines) + "\n" + found
+    return report.text(HEADER, lines) + "\n" + results
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def _process() -> Contender:
     )
 
 
-def show(found: Mapping[str, Measured], rows: int) -> str:
+def show(results: Mapping[str, Measured], rows: int) -> str:
     """The steps as a table."""
     lines = [
         [
@@ -113,7 +113,7 @@ def show(found: Mapping[str, Measured], rows: int) -> str:
             f"{measured.written_bytes / 1e6:.1f}" if measured.written_bytes else "",
             f"{measured.peak_bytes / 1e6:.0f}",
         ]
-        for step, measured in found.items()
+        for step, measured in results.items()
     ]
     return report.text(HEADER, lines)
 

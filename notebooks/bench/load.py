@@ -174,24 +174,24 @@ def _steps(
         shutil.rmtree(warehouse)
 
 
-def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
+def _agree(facts: dict[str, str], step: str, each: Measured, name: str) -> None:
     """Raises Differs when rows or sums of a step differ from those of the first contender."""
     reference = "scan" if step == "rescan" else step
     for fact in ("rows", "quantity"):
-        if fact in one.answer:
-            first = facts.setdefault(f"{reference} {fact}", one.answer[fact])
-            if first != one.answer[fact]:
-                raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {first}")
+        if fact in each.answer:
+            first = facts.setdefault(f"{reference} {fact}", each.answer[fact])
+            if first != each.answer[fact]:
+                raise Differs(f"{name}, {MEANING[step]}: {fact} {each.answer[fact]}, the others have {first}")
 
 
-def show(found: Found, entries: Sequence[registry.Entry], rows: int) -> str:
+def show(results: Found, entries: Sequence[registry.Entry], rows: int) -> str:
     """Medians as a table."""
     lines = []
     for step in STEPS:
-        ours = found[step, registry.OURS]
+        ours = results[step, registry.OURS]
         for entry in entries:
-            if (step, entry.name) in found:
-                lines.append(_line(step, entry.name, found[step, entry.name], ours, rows))
+            if (step, entry.name) in results:
+                lines.append(_line(step, entry.name, results[step, entry.name], ours, rows))
     return report.text(HEADER, lines)
 
 
@@ -215,12 +215,12 @@ def _line(step: str, name: str, rounds: Sequence[Measured], ours: Sequence[Measu
     ]
 
 
-def _seconds(one: Measured) -> float:
-    return one.seconds
+def _seconds(each: Measured) -> float:
+    return each.seconds
 
 
-def _cpu(one: Measured) -> float:
-    return one.cpu_seconds
+def _cpu(each: Measured) -> float:
+    return each.cpu_seconds
 
 
 def source(scale: str) -> str:

@@ -242,9 +242,9 @@ def _read(log: Log, rows: int) -> None:
     _require(sum(batch.rows.num_rows for batch in log.read(bounds.start, bounds.end)), rows)
 
 
-def _require(found: int, wanted: int) -> None:
-    if found != wanted:
-        raise SystemExit(f"{found:,} of {wanted:,} rows were read")
+def _require(rows: int, wanted: int) -> None:
+    if rows != wanted:
+        raise SystemExit(f"{rows:,} of {wanted:,} rows were read")
 
 
 def _messages(log: KafkaLog, batches: list[pa.RecordBatch]) -> list[tuple[int, list[dict[str, Any]]]]:
@@ -318,30 +318,30 @@ def _read_ipc(file: Path, rows: int) -> None:
         _require(sum(batch.num_rows for batch in reader), rows)
 
 
-def show(found: Mapping[str, Any]) -> str:
+def show(results: Mapping[str, Any]) -> str:
     """The figures as two tables, with goals."""
     waits = []
     for name in [f"{system}/{mode}" for system in (EMBEDDED, KAFKA) for mode in MODES]:
-        if name not in found:
+        if name not in results:
             continue
         system, mode = name.split("/")
-        values = sorted(found[name]["ms"])
+        values = sorted(results[name]["ms"])
         middle, late = statistics.median(values), values[int(len(values) * 0.99)]
         goal = "" if mode == TRANSACTIONAL else f"{GOAL_MS[system]} ms"
         figures = [f"{value:.1f} ms" for value in (middle, late, values[-1])]
-        waits.append([system, mode, *figures, *(f"{value:.1f} ms" for value in found[name]["cpu"]), goal])
+        waits.append([system, mode, *figures, *(f"{value:.1f} ms" for value in results[name]["cpu"]), goal])
     header = ["log", "rows are seen", "p50", "p99", "most", "CPU of writer", "of reader", "goal (p50)"]
     rates = []
-    for name, values in found.items():
+    for name, values in results.items():
         system, step = name.split("/", 1)
         if step in MODES:
             continue
-        wall, cpu = (statistics.median(one) for one in zip(*values, strict=True))
+        wall, cpu = (statistics.median(each) for each in zip(*values, strict=True))
         floor, shares = _FLOORS.get((system, step)), ["", ""]
         if floor is not None:
-            floors = (statistics.median(one) for one in zip(*found[f"{system}/{floor}"], strict=True))
+            floors = (statistics.median(each) for each in zip(*results[f"{system}/{floor}"], strict=True))
             shares = [f"{mine / its:.2f}" for mine, its in zip((wall, cpu), floors, strict=True)]
-        millions = report.spread([one / 1e6 for one, _ in values])
+        millions = report.spread([each / 1e6 for each, _ in values])
         rates.append([system, step, f"{wall:,.0f}", millions, f"{cpu:,.0f}", *shares])
     columns = ["log", "step", "rows/s", "millions", "rows/s of CPU", "share of the floor", "by CPU"]
     return "\n".join(

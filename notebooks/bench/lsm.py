@@ -170,22 +170,22 @@ def _steps(
 _SAME = {"rescan": "scan", "get_many": "gets"}
 
 
-def _agree(facts: dict[str, str], step: str, one: Measured, name: str) -> None:
+def _agree(facts: dict[str, str], step: str, each: Measured, name: str) -> None:
     """Raises Differs when rows or sums of a step differ from those of the first contender."""
     for fact in ("rows", "quantity"):
-        if fact in one.answer:
-            first = facts.setdefault(f"{_SAME.get(step, step)} {fact}", one.answer[fact])
-            if first != one.answer[fact]:
-                raise Differs(f"{name}, {MEANING[step]}: {fact} {one.answer[fact]}, the others have {first}")
+        if fact in each.answer:
+            first = facts.setdefault(f"{_SAME.get(step, step)} {fact}", each.answer[fact])
+            if first != each.answer[fact]:
+                raise Differs(f"{name}, {MEANING[step]}: {fact} {each.answer[fact]}, the others have {first}")
 
 
-def show(found: Found, entries: Sequence[registry.Entry]) -> str:
+def show(results: Found, entries: Sequence[registry.Entry]) -> str:
     """Medians as a table."""
     lines = [
-        _line(step, entry.name, found[step, entry.name], found[step, registry.OURS])
+        _line(step, entry.name, results[step, entry.name], results[step, registry.OURS])
         for step in MEANING
         for entry in entries
-        if (step, entry.name) in found
+        if (step, entry.name) in results
     ]
     return report.text(HEADER, lines)
 
@@ -212,10 +212,10 @@ def _each(rounds: Sequence[Measured]) -> list[float]:
     return [float(ms) for measured in rounds for ms in measured.answer.get("ms", "").split(",") if ms]
 
 
-def _step_seconds(one: Measured) -> float:
+def _step_seconds(step: Measured) -> float:
     """What the commits or calls of a step took together, where it reports them; else the whole step."""
-    each = _each([one])
-    return sum(each) / 1000 if each else one.seconds
+    each = _each([step])
+    return sum(each) / 1000 if each else step.seconds
 
 
 def _seconds(rounds: Sequence[Measured]) -> float:

@@ -48,15 +48,15 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     print(f"{report.command('spark', arguments)}\n{report.machine()}")
     with ExitStack() as stack:
-        made = chosen.directory or Path(
+        tables = chosen.directory or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-spark-"))
         )
-        sql.prepare(made, chosen.scale)
-        spark = session("bench-spark", memory=chosen.memory, log_file=str(made / "spark.log"))
+        sql.prepare(tables, chosen.scale)
+        spark = session("bench-spark", memory=chosen.memory, log_file=str(tables / "spark.log"))
         stack.callback(spark.stop)
         numbers = list(QUERIES) if chosen.queries == "all" else [int(n) for n in chosen.queries.split(",")]
         queries = {f"Q{n}": QUERIES[n] for n in numbers} | SMALL
-        took = measure(spark, made, queries, chosen.rounds, (PLAIN, *chosen.ways))
+        took = measure(spark, tables, queries, chosen.rounds, (PLAIN, *chosen.ways))
         print(show(took))
         print(medians(took, list(queries)[: len(numbers)]))
     return 0
@@ -72,18 +72,18 @@ def contenders(spark: Any, folder: Path, state: str) -> dict[str, Run]:
         def run(text: str) -> list[Any]:
             for table in tpch.TABLES:
                 frame_of(table).createOrReplaceTempView(table)
-            found: list[Any] = spark.sql(text).collect()
+            results: list[Any] = spark.sql(text).collect()
             for table in tpch.TABLES:
                 spark.catalog.dropTempView(table)
-            return found
+            return results
 
         return run
 
     def by_name(text: str) -> list[Any]:
         spark.catalog.setCurrentCatalog(name)
         spark.catalog.setCurrentDatabase("tpch")
-        found: list[Any] = spark.sql(text).collect()
-        return found
+        results: list[Any] = spark.sql(text).collect()
+        return results
 
     plain = {t: spark.read.parquet(str(folder / f"plain-{name}" / f"{t}.parquet")) for t in tpch.TABLES}
     named = {t: lake.table(f"tpch.{t}") for t in tpch.TABLES}

@@ -122,13 +122,13 @@ def _median(values: Iterator[float]) -> float:
     return statistics.median(values)
 
 
-def show(found: dict[tuple[str, int], Seconds], numbers: list[int]) -> str:
+def show(results: dict[tuple[str, int], Seconds], numbers: list[int]) -> str:
     """A line a query, totals and ratios below."""
-    names = list(dict.fromkeys(name for name, _ in found))
+    names = list(dict.fromkeys(name for name, _ in results))
     lines = ["query  " + "  ".join(f"{name:>25}" for name in names) + "   (seconds, CPU seconds)"]
     for number in numbers:
-        lines.append(f"{number:>5}  " + "  ".join(_cell(found[name, number]) for name in names))
-    totals = {n: tuple(sum(found[n, q][i] for q in numbers) for i in (0, 1)) for n in names}
+        lines.append(f"{number:>5}  " + "  ".join(_cell(results[name, number]) for name in names))
+    totals = {n: tuple(sum(results[n, q][i] for q in numbers) for i in (0, 1)) for n in names}
     lines.append("total  " + "  ".join(_cell(totals[name]) for name in names))  # type: ignore[arg-type]  # two
     for state, goal in ((COMPACTED, 1.2), (CHANGED, 2)):
         ours, plain = totals[f"ours, {state}"], totals[f"plain, {state}"]
@@ -180,14 +180,14 @@ def grouped(folder: Path, rounds: int) -> str:
 
     times: dict[str, list[Seconds]] = {"stream": [], "plain": []}
     for turn in range(min(rounds, 2) + 1):  # the first warms up
-        found = {}
+        results = {}
         for name, run in (("stream", streamed), ("plain", plain)):
             began = time.perf_counter(), time.process_time()
-            found[name] = run()
+            results[name] = run()
             if turn:
                 times[name].append((time.perf_counter() - began[0], time.process_time() - began[1]))
-        if found["stream"] != found["plain"]:
-            raise SystemExit(f"the stream has other groups: {found}")
+        if results["stream"] != results["plain"]:
+            raise SystemExit(f"the stream has other groups: {results}")
     (ours, cpu), (theirs, their_cpu) = (
         [_median(t[i] for t in some) for i in (0, 1)] for some in times.values()
     )

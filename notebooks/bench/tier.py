@@ -99,10 +99,10 @@ def compare(
             except Refused as e:
                 print(f"{kind:<6} {e}", flush=True)
                 flink = None
-    best = min(ours, key=lambda one: one.wall)
+    best = min(ours, key=lambda each: each.wall)
     print(line(best), flush=True)
     if theirs:
-        print(flink_line(min(theirs, key=lambda one: one.seconds), best), flush=True)
+        print(flink_line(min(theirs, key=lambda each: each.seconds), best), flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -216,27 +216,27 @@ class _DecodeClock:
             setattr(log_scan, name, what)
 
 
-def line(one: Measured) -> str:
+def line(each: Measured) -> str:
     """The measurement in a line, beside its goal."""
     parts = ", ".join(
-        f"{name} {one.parts.get(name, 0.0):.2f}" for name in ("plan", "fetch", "decode", "write", "commit")
+        f"{name} {each.parts.get(name, 0.0):.2f}" for name in ("plan", "fetch", "decode", "write", "commit")
     )
-    speed = one.rows / one.wall
-    reached = f"{speed / GOALS[one.kind]:.2f} of the goal of {GOALS[one.kind]:,}"
+    speed = each.rows / each.wall
+    reached = f"{speed / GOALS[each.kind]:.2f} of the goal of {GOALS[each.kind]:,}"
     return (
-        f"{one.kind:<6} {one.rows:,} rows in {one.wall:.2f} s: {speed:,.0f} rows/s, {reached}; "
-        f"CPU {one.cpu:.2f} s ({one.rows / one.cpu:,.0f} rows a CPU second); s of threads: {parts}"
+        f"{each.kind:<6} {each.rows:,} rows in {each.wall:.2f} s: {speed:,.0f} rows/s, {reached}; "
+        f"CPU {each.cpu:.2f} s ({each.rows / each.cpu:,.0f} rows a CPU second); s of threads: {parts}"
     )
 
 
-def flink_line(found: contender.Measured, ours: Measured) -> str:
+def flink_line(theirs: contender.Measured, ours: Measured) -> str:
     """What Flink took, beside ours."""
-    first = float(found.answer["first"])
-    moving = f"{found.seconds - first:.2f} s from its first row on"
+    first = float(theirs.answer["first"])
+    moving = f"{theirs.seconds - first:.2f} s from its first row on"
     return (
-        f"flink  the same in {found.seconds:.2f} s, {moving}: {found.seconds / ours.wall:.2f} times ours, "
-        f"{(found.seconds - first) / ours.wall:.2f} from its first row on; "
-        f"CPU {found.cpu_seconds:.2f} s, {found.cpu_seconds / ours.cpu:.2f} times ours"
+        f"flink  the same in {theirs.seconds:.2f} s, {moving}: {theirs.seconds / ours.wall:.2f} times ours, "
+        f"{(theirs.seconds - first) / ours.wall:.2f} from its first row on; "
+        f"CPU {theirs.cpu_seconds:.2f} s, {theirs.cpu_seconds / ours.cpu:.2f} times ours"
     )
 
 

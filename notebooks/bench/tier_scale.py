@@ -194,8 +194,8 @@ def _rounds(rounds: Sequence[RoundReport]) -> str:
     return "rounds: " + "; ".join(parts)
 
 
-def _open(found: Resources) -> str:
-    return f"{found.threads} threads, {found.files} open files, {found.megabytes} MB"
+def _open(resources: Resources) -> str:
+    return f"{resources.threads} threads, {resources.files} open files, {resources.megabytes} MB"
 
 
 def _ordinal(turn: int) -> str:
@@ -276,11 +276,11 @@ def made_in_fluss(
     tiered = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s"}
     descriptor = TableDescriptor(columns, (), (), ("id",), buckets, tiered)
     paths = [f"{DATABASE}.t{number:04d}" for number in range(tables)]
-    made = [with_leaders(admin, TablePath.parse(path), descriptor) for path in paths]
+    created = [with_leaders(admin, TablePath.parse(path), descriptor) for path in paths]
     for path in paths[:failing]:
         options = {"bucket": buckets, "bucket-key": "other"}
         lake.create_table(path, schema={"other": ts.INT}, options=options)
-    source = _FlussSource(address, cluster, made, paths, buckets)
+    source = _FlussSource(address, cluster, created, paths, buckets)
     source.write(0)
     return source
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from notebooks.bench.parts import playable, report
 from notebooks.bench.parts.widget_cells import CASES, IN_PAGE, OURS, PEER, SETUP, Case
 from tests import browsing
-from tests.lab.jupyter import Lab, Notebook, Server
+from tests.lab.jupyter import Lab, LabServer, Notebook
 from tests.suite import counterparts
 from widgets.playground.pyodide import NoPyodide
 
@@ -67,12 +67,12 @@ def _pages(names: Sequence[str], turns: int) -> str:
     """The pages that play, a line each."""
     try:
         with tempfile.TemporaryDirectory(prefix="bench-pages-") as folder:
-            found = playable.measure(Path(folder), names, turns)
+            pages = playable.measure(Path(folder), names, turns)
     except NoPyodide as absent:
         return f"pages that play: {absent}"
     finally:
         browsing.close()
-    return report.text(playable.HEADER, list(playable.lines(found, report.spread)))
+    return report.text(playable.HEADER, list(playable.lines(pages, report.spread)))
 
 
 def _absent() -> str:
@@ -141,7 +141,7 @@ def measure(lab: Lab, sizes: Sequence[int], changes: int, names: Sequence[str], 
 def _laboratory() -> Iterator[Lab]:
     """JupyterLab in a page, ended whatever happens."""
     with tempfile.TemporaryDirectory(prefix="bench-widgets-") as folder:
-        server = Server(Path(folder))
+        server = LabServer(Path(folder))
         try:
             lab = Lab(server, browsing.browser())
             browsing.before_close(lab.close)
@@ -152,10 +152,10 @@ def _laboratory() -> Iterator[Lab]:
 
 
 def _one(lab: Lab, case: Case, size: int, who: str, changes: int) -> Timing:
-    made, changed = (case.made, case.changed) if who == OURS else (case.peer, case.peer_changed)
+    widget, changed = (case.made, case.changed) if who == OURS else (case.peer, case.peer_changed)
     setup = f"ROOT = {str(lab.server.root)!r}\nsize = {size}\n{SETUP}\n{case.data}"
     warm = case.warm if who == OURS else "import plotly.graph_objects as go; go.FigureWidget()"
-    notebook = lab.open([setup, warm, made])
+    notebook = lab.open([setup, warm, widget])
     try:
         lab.page.evaluate(IN_PAGE + ";0")
         first = _again(lab, notebook, 2, ".lw[data-ver]" if who == OURS else ".plotly .main-svg")
@@ -179,11 +179,11 @@ def _change(lab: Lab, notebook: Notebook, statement: str) -> float:
     return float(lab.js(call, notebook.path, statement, seconds=LIMIT, what="a change")) / 1000
 
 
-def show(found: Found) -> str:
+def show(results: Found) -> str:
     """A line a widget, size and contender."""
     lines = []
-    for (name, size, who), timing in found.items():
-        ours = found[name, size, OURS]
+    for (name, size, who), timing in results.items():
+        ours = results[name, size, OURS]
         ratios = ["", "", ""]
         if who != OURS:
             pairs = ((timing.first, ours.first), (timing.change, ours.change), (timing.state, ours.state))

@@ -221,11 +221,11 @@ def _work(run: Run, screen: Console) -> None:
 
 
 def _report(
-    run: Run, facts: dict[str, Any], found: Verification, options: argparse.Namespace, screen: Console
+    run: Run, facts: dict[str, Any], same: Verification, options: argparse.Namespace, screen: Console
 ) -> None:
     out = Console(highlight=False)
     out.print(scorecard.as_text(facts))
-    agreed = f"{found.rows:,} rows, {found.columns} column checksums and {found.groups} groups of Q1 equal"
+    agreed = f"{same.rows:,} rows, {same.columns} column checksums and {same.groups} groups of Q1 equal"
     _print_verdict(out, facts, f"{agreed} an independent computation")
     if options.json:
         options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

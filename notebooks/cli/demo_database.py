@@ -102,8 +102,8 @@ def _private(
             "this warehouse holds an earlier demo, which a new server cannot go on with: add --fresh"
         )
     scale, pairs = Scale.of(options.scale_factor or _SCALE), _or(options.pairs, _PAIRS)
-    made = [f"{tables.DATABASE}.dwd_{name}" for name in tpch_database.TABLES]
-    journal.add("plan", source=options.source, scale_factor=str(scale), pairs=pairs, tables=made)
+    created = [f"{tables.DATABASE}.dwd_{name}" for name in tpch_database.TABLES]
+    journal.add("plan", source=options.source, scale_factor=str(scale), pairs=pairs, tables=created)
     with ExitStack() as stack:
         filled = _from_mariadb if options.source == MARIADB else _from_postgres
         screen.print(f"TPC-H at scale factor {scale}, {pairs} refresh pairs, from a private server,")
@@ -179,20 +179,20 @@ def _plan(
 def _own(options: argparse.Namespace, places: Places, screen: Console) -> tuple[DatabaseRun, dict[str, Any]]:
     address = _address(options)
     into = options.into or address.database
-    found = _tables_of(address, options.tables or "*")
+    taken_up = _tables_of(address, options.tables or "*")
     journal, lake = Journal(places.journal), ts.connect(str(places.warehouse))
     before = journal.last("plan")
     if before and before.get("source") != str(address):
         raise ts.InvalidRequest("this warehouse holds a demo of another source: add --fresh to start over")
-    if not before and (taken := [t for t in found if f"{into}.{t}" in lake]):
+    if not before and (taken := [t for t in taken_up if f"{into}.{t}" in lake]):
         raise ts.InvalidRequest(f"{into}.{taken[0]} is in the lake already; choose --into or --warehouse")
-    rows, names = sum(found.values()), ", ".join(found)
-    screen.print(f"reads {len(found)} tables of {address} (about {rows:,} rows) and follows its binlog")
+    rows, names = sum(taken_up.values()), ", ".join(taken_up)
+    screen.print(f"reads {len(taken_up)} tables of {address} (about {rows:,} rows) and follows its binlog")
     screen.print("without locks; " + _changes(options, address))
-    writer = _writer(options, address, found) if options.refresh else None
+    writer = _writer(options, address, taken_up) if options.refresh else None
     screen.print(f"writes database {into} of {places.warehouse}: {names}", soft_wrap=True)
     if not before:
-        journal.add("plan", source=str(address), into=into, tables=[f"{into}.{t}" for t in found])
+        journal.add("plan", source=str(address), into=into, tables=[f"{into}.{t}" for t in taken_up])
     rules = _rules(options, {"tables": options.tables} if options.tables else {})
     plan = DatabasePlan(MysqlSource(address), into, rules, False, rows, _interval(options))
     return _work(options, places, screen, plan, writer)
@@ -217,14 +217,14 @@ def _tables_of(address: Address, patterns: str) -> dict[str, int]:
             " WHERE table_schema = %s AND table_type = 'BASE TABLE' ORDER BY table_name",
             address.database,
         )
-    found = {name: int(n or 0) for name, n in rows if chosen.match(SourceName(address.database, name))}
-    if not found:
+    tables = {name: int(n or 0) for name, n in rows if chosen.match(SourceName(address.database, name))}
+    if not tables:
         raise ts.NotFound(f"{address} has no table that matches {patterns}")
-    return found
+    return tables
 
 
-def _writer(options: argparse.Namespace, address: Address, found: Collection[str]) -> RefreshWriter:
-    if absent := [name for name in SCHEMAS if name not in found]:
+def _writer(options: argparse.Namespace, address: Address, tables: Collection[str]) -> RefreshWriter:
+    if absent := [name for name in SCHEMAS if name not in tables]:
         raise ts.InvalidRequest(
             f"--refresh changes orders and lineitem, and {absent[0]} is not among the tables"
         )
@@ -278,13 +278,15 @@ def _work(
             lineitem = run.lake.table(tables.LINEITEM) if plan.summary else None
             compacted = compact(spark, lineitem, full=True) if lineitem is not None else None
             began = time.monotonic()
-            found = database_run.verify(run, show, until=quiet)
-        problems = [line for one in found for line in one.differences]
+            verified = database_run.verify(run, show, until=quiet)
+        problems = [line for each in verified for line in each.differences]
         problems += [
-            f"{run.lake.table(one.target).name}: {v}" for one in found for v in _violations(run, one.target)
+            f"{run.lake.table(each.target).name}: {v}"
+            for each in verified
+            for v in _violations(run, each.target)
         ]
         problems += database_run.summary_problems(run) if plan.summary else []
-        outcome = Outcome(found, tuple(problems), time.monotonic() - began, compacted, writer)
+        outcome = Outcome(verified, tuple(problems), time.monotonic() - began, compacted, writer)
         return run, database_scorecard.figures(run, run.reports, outcome)
 
 

@@ -237,9 +237,9 @@ def html(pages: Iterable[Page]) -> dict[str, str]:
     return files
 
 
-def _page(page: Page, known: Iterable[Page], places: Mapping[str, str]) -> str:
+def _page(page: Page, pages: Iterable[Page], places: Mapping[str, str]) -> str:
     links = "".join(
-        f'<a href="{p.file}.html"{" class=here" if p is page else ""}>{escape(p.title)}</a>' for p in known
+        f'<a href="{p.file}.html"{" class=here" if p is page else ""}>{escape(p.title)}</a>' for p in pages
     )
     contents = "".join(
         f"<strong>{escape(e.name)}</strong>"

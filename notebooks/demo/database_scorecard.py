@@ -62,8 +62,8 @@ def figures(run: DatabaseRun, reports: Sequence[BatchReport], outcome: Outcome) 
     }
 
 
-def _facts(found: Distribution | None) -> dict[str, Any] | None:
-    return None if found is None else asdict(found)
+def _facts(captured: Distribution | None) -> dict[str, Any] | None:
+    return None if captured is None else asdict(captured)
 
 
 def as_text(f: dict[str, Any], run: DatabaseRun) -> TextTable:

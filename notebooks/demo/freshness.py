@@ -25,11 +25,11 @@ class Distribution:
     worst: float
 
     @classmethod
-    def of(cls, found: Freshness) -> Distribution | None:
+    def of(cls, snapshots: Freshness) -> Distribution | None:
         """None without a transaction."""
-        if not len(found.counts):
+        if not len(snapshots.counts):
             return None
-        return cls(int(found.counts.sum()), *(round(found.quantile(share), 3) for share in SHARES))
+        return cls(int(snapshots.counts.sum()), *(round(snapshots.quantile(share), 3) for share in SHARES))
 
     def __str__(self) -> str:
         return f"{self.median:.1f} s median, {self.p95:.1f} s p95, {self.worst:.1f} s worst"

@@ -84,7 +84,7 @@ def load_files(
 ) -> int:
     """Load the files of tables, some at once: `load_file(table, file, count)` gives the rows that are there
     then, and calls `count` with those that it sent. Gives all of them."""
-    files = sorted(_files(scale, tables), key=lambda one: one[0] != "lineitem")  # the largest first
+    files = sorted(_files(scale, tables), key=lambda each: each[0] != "lineitem")  # the largest first
     sent, rows, lock = 0, 0, threading.Lock()
 
     def count(more: int) -> None:
@@ -94,7 +94,7 @@ def load_files(
             show(sent)
 
     with ThreadPoolExecutor(_LOADERS) as pool:
-        for loaded in pool.map(lambda one: load_file(one[0], one[1], count), files):
+        for loaded in pool.map(lambda each: load_file(each[0], each[1], count), files):
             rows += loaded
     return rows
 

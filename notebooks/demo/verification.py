@@ -64,13 +64,13 @@ class _Counted:
             self._show("verification", min(self._rows, self._total), self._total, "")
 
 
-def _rows_differ(expected: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
-    if expected["rows"] != found["rows"]:
-        yield f"{found['rows']:,} rows, expected {expected['rows']:,}"
+def _rows_differ(expected: dict[str, Any], rows: dict[str, Any]) -> Iterator[str]:
+    if expected["rows"] != rows["rows"]:
+        yield f"{rows['rows']:,} rows, expected {expected['rows']:,}"
     for name, column in expected["columns"].items():
-        if found["columns"].get(name) != column:
-            yield f"column {name}: {found['columns'].get(name)}, expected {column}"
-    if expected["q1"] != found["q1"]:
+        if rows["columns"].get(name) != column:
+            yield f"column {name}: {rows['columns'].get(name)}, expected {column}"
+    if expected["q1"] != rows["q1"]:
         yield "the groups of Q1 over the table's rows differ"
 
 

@@ -48,8 +48,8 @@ class Verdict:
 def verdict(name: str, unit: str, times: np.ndarray, values: np.ndarray, *, least: float) -> Verdict:
     """That of samples at `times` (seconds, rising), NaN where there is none; a growth of up to `least` means
     nothing."""
-    known = ~np.isnan(values)
-    times, values = times[known], values[known]
+    verdicts = ~np.isnan(values)
+    times, values = times[verdicts], values[verdicts]
     if len(times):
         warm = times >= times[0] + _WARM * (times[-1] - times[0])
         times, values = times[warm], values[warm]

@@ -8,18 +8,20 @@ where.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from tablestore.catalog.options import LockOptions
 from tablestore.catalog.views import CatalogView
-from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound
+from tablestore.core.env import Env
+from tablestore.core.errors import AlreadyExists, Corrupt, InvalidRequest, NotFound, Unavailable
 from tablestore.format import schema as schema_format
 from tablestore.format.schema import TableSchema
-from tablestore.io.confined import confined
+from tablestore.io.confined import GuardedFileIO, confined
 from tablestore.io.fileio import FileIO
-from tablestore.io.guarded import GuardedFileIO
 from tablestore.io.paths import DROPPED, TablePaths, checked_name, join
 from tablestore.meta.schemas import SchemaStore
 
@@ -227,3 +229,25 @@ def known_table(catalog: Catalog, database: str, table: str) -> None:
 def no_lock() -> Iterator[None]:
     """The context that `hold` gives where locks are off."""
     yield
+
+
+log = logging.getLogger(__name__)
+_FIRST_MS = 50
+
+
+def acquire(attempt: Callable[[], bool], options: LockOptions, env: Env, holder: Callable[[], str]) -> None:
+    """Return once `attempt` has succeeded; raises Unavailable with `holder()` after `lock-acquire-timeout`.
+
+    Pauses grow from 100 ms to `lock-check-max-sleep`: Paimon's schedule, with random jitter, so that waiters
+    do not retry in step.
+    """
+    started, pause = env.monotonic(), float(_FIRST_MS)
+    while not attempt():
+        waited = (env.monotonic() - started) * 1000
+        if waited >= options.acquire_ms:
+            raise Unavailable(
+                f"no lock after {waited / 1000:.1f} s: {holder()}; retry, or raise lock-acquire-timeout"
+            )
+        pause = min(pause * 2, options.check_max_sleep_ms)
+        log.debug("waiting for a lock: %s", holder)
+        env.sleep(min(pause * (0.5 + env.jitter() / 2), options.acquire_ms - waited + 1) / 1000)

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.catalog import dropping, hive_table, lock_wait
+from tablestore.catalog import catalog, dropping, hive_table
 from tablestore.catalog.catalog import (
     database_dir,
     guarded,
@@ -395,7 +395,7 @@ class HiveCatalog:
             return state[0] == t.LockState.ACQUIRED
 
         try:
-            lock_wait.acquire(acquired, self.options.lock, self.env, lambda: self._holder(database, table))
+            catalog.acquire(acquired, self.options.lock, self.env, lambda: self._holder(database, table))
             yield
         finally:
             self._unlock(asked.lockid)

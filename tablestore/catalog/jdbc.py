@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.catalog import dropping, lock_wait
+from tablestore.catalog import catalog, dropping
 from tablestore.catalog.catalog import (
     database_dir,
     guarded,
@@ -334,7 +334,7 @@ class JdbcCatalog:
                 f"the lock key {lock_id!r} has {len(lock_id)} characters; raise lock-key-max-length"
             )
         options = self.options.lock
-        lock_wait.acquire(lambda: self._take(lock_id), options, self.env, lambda: self._holder(lock_id))
+        catalog.acquire(lambda: self._take(lock_id), options, self.env, lambda: self._holder(lock_id))
         with self.server.session() as session:
             select = "SELECT acquired_at FROM paimon_distributed_locks WHERE lock_id = ?"
             taken_at = session.rows(select, lock_id)

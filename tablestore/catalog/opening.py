@@ -1,6 +1,8 @@
-"""The catalog that a set of options asks for."""
+"""The catalog that a set of options asks for, and whether there is a warehouse: a mistyped path is none."""
 
 from __future__ import annotations
+
+from difflib import get_close_matches
 
 from tablestore.catalog.catalog import Catalog
 from tablestore.catalog.filesystem import FileSystemCatalog
@@ -10,7 +12,7 @@ from tablestore.catalog.metastore import Metastore
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import server_of
 from tablestore.core.env import Env
-from tablestore.core.errors import InvalidOption
+from tablestore.core.errors import InvalidOption, NotFound, TablestoreError
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location, join, warehouse_location
 from tablestore.io.routed import RoutedFileIO, file_io_for
@@ -51,3 +53,17 @@ def _own_database(warehouse: str, io: FileIO) -> str:
         raise InvalidOption("option 'uri' is missing: the SQL database of the catalog, e.g. postgresql://…")
     io.make_dir(warehouse)
     return f"sqlite:{join(warehouse, _OWN_DATABASE)}"
+
+
+def require_warehouse(warehouse: str, io: FileIO, remedy: str) -> None:
+    """Raise NotFound, naming the most similar directory beside it and the `remedy`, for a warehouse without a
+    directory. Object stores have none: there each prefix is a warehouse."""
+    if is_object_location(warehouse) or io.is_dir(warehouse):
+        return
+    parent, _, name = warehouse.rstrip("/").rpartition("/")
+    try:
+        near = get_close_matches(name, [s.name for s in io.list(parent or "/") if s.is_dir], n=1)
+    except (OSError, TablestoreError):  # the directory above is missing, too, or nobody may list it
+        near = []
+    meant = f"; did you mean {parent}/{near[0]}?" if near else ";"
+    raise NotFound(f"there is no lake {warehouse}{meant} {remedy}")

@@ -49,8 +49,8 @@ from tablestore.read.changes.tracked import require_tracked
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.table_log import TableLog, furthest, offsets_at
 from tablestore.table.lake import open_table
+from tablestore.table.log_of import table_log
 from tablestore.table.table import Table
-from tablestore.table.table_log import table_log
 
 VERSION = 1
 FULL, LATEST = -1, -2

@@ -29,8 +29,8 @@ from tablestore.read.points.point_read import PointReader
 from tablestore.read.table_log import TableLog, offsets_at
 from tablestore.table.lake import open_table
 from tablestore.table.last_rows import LastRows
+from tablestore.table.log_of import table_log
 from tablestore.table.table import Table
-from tablestore.table.table_log import table_log
 from tablestore.write.routing import row_buckets
 
 Changes = Iterator[tuple[pa.RecordBatch, pa.Array]]

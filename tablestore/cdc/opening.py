@@ -298,10 +298,10 @@ SOURCES: Mapping[str, Callable[[str, Tables, Mapping[str, Any]], SourceAddress]]
 }
 
 
-def _require_known(settings: Mapping[str, Any], known: Iterable[str], more: Iterable[str]) -> None:
+def _require_known(settings: Mapping[str, Any], names: Iterable[str], more: Iterable[str]) -> None:
     for name in settings:
-        if name not in (*known, *more):
-            raise NotFound.among("argument of this source", name, (*known, *more))
+        if name not in (*names, *more):
+            raise NotFound.among("argument of this source", name, (*names, *more))
 
 
 def _security(settings: Mapping[str, Any]) -> dict[str, str]:

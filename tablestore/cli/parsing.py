@@ -6,6 +6,8 @@ Standard library only: the help of a command waits for nothing.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import Any
 
 from tablestore.cli.door import Door
 
@@ -46,7 +48,14 @@ def add_master(p: argparse._ActionsContainer) -> None:
 
 def add_store_options(p: argparse._ActionsContainer, text: str) -> None:
     """`--option`, as often as one likes."""
-    p.add_argument("--option", type=pair, action="append", default=[], metavar="KEY=VALUE", help=text)
+    add_many(p, "--option", "KEY=VALUE", text, kind=pair)
+
+
+def add_many(
+    p: argparse._ActionsContainer, flag: str, metavar: str, text: str, *, kind: Callable[[str], Any] = str
+) -> None:
+    """An option that may come as often as one likes; `kind` reads a value."""
+    p.add_argument(flag, type=kind, action="append", default=[], metavar=metavar, help=text)
 
 
 def add_metrics(p: argparse._ActionsContainer) -> None:

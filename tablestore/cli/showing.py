@@ -12,7 +12,7 @@ from rich.live import Live
 _LOOK_SECONDS = 0.25
 
 
-class RunningJob(Protocol):
+class ViewedJob(Protocol):
     """What runs by itself until it has ended or is stopped."""
 
     @property
@@ -23,7 +23,7 @@ class RunningJob(Protocol):
 
 
 def show_until_end(
-    job: RunningJob,
+    job: ViewedJob,
     screen: Console,
     asked: Event,
     *,
@@ -42,7 +42,7 @@ def show_until_end(
             live.update(picture(), refresh=True)
 
 
-def _until_end(job: RunningJob, asked: Event) -> Iterator[None]:
+def _until_end(job: ViewedJob, asked: Event) -> Iterator[None]:
     while job.running:
         yield
         if asked.wait(_LOOK_SECONDS):

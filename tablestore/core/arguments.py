@@ -170,10 +170,10 @@ def _kind(hint: Any) -> Kind | None:
     return None
 
 
-def _of_class(known: type) -> Callable[[Any], bool]:
-    if not getattr(known, "_is_protocol", False):
-        return lambda value: isinstance(value, known)
-    verbs = [name for name in vars(known) if not name.startswith("_")]
+def _of_class(kind: type) -> Callable[[Any], bool]:
+    if not getattr(kind, "_is_protocol", False):
+        return lambda value: isinstance(value, kind)
+    verbs = [name for name in vars(kind) if not name.startswith("_")]
 
     def has_verbs(value: Any) -> bool:
         """One that forwards what it is asked for is not asked."""

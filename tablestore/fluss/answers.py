@@ -50,20 +50,20 @@ def partition_of(message: Any) -> int | None:
     return message.partition_id if message.HasField("partition_id") else None
 
 
-def same(found: object, asked: object, what: str, where: str) -> None:
+def same(answered: object, asked: object, what: str, where: str) -> None:
     """Raise Corrupt unless an answer is about what was asked."""
-    require(found == asked, where, f"an answer for {what} {found}, asked was {asked}")
+    require(answered == asked, where, f"an answer for {what} {answered}, asked was {asked}")
 
 
-def all_of(found: Collection[Any], asked: Iterable[Any], where: str) -> None:
+def all_of(answered: Collection[Any], asked: Iterable[Any], where: str) -> None:
     """Raise Corrupt unless an answer has a part for each that was asked for."""
-    missing = [each for each in asked if each not in found]
+    missing = [each for each in asked if each not in answered]
     require(not missing, where, f"an answer without {missing[0] if missing else ''}")
 
 
-def unique(found: Sequence[Any], what: str, where: str) -> None:
+def unique(answered: Sequence[Any], what: str, where: str) -> None:
     """Raise Corrupt where an answer names one twice."""
-    require(len(set(found)) == len(found), where, f"it names a {what} twice")
+    require(len(set(answered)) == len(answered), where, f"it names a {what} twice")
 
 
 def values_of(spec: Any, where: str) -> Mapping[str, str]:

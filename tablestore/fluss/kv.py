@@ -23,7 +23,7 @@ from tablestore.core.errors import Corrupt, Unavailable, Unsupported, brief
 from tablestore.core.extras import required
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.answers import partition_of, require, same
-from tablestore.fluss.apis import LIMIT_SCAN, LOOKUP
+from tablestore.fluss.apis import LOOKUP
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.compacted_rows import decode_rows, encode_rows, fixed_array, joined, varints
 from tablestore.fluss.errors import FlussError
@@ -161,7 +161,7 @@ class ValueReader:
             except (pa.ArrowException, IndexError, OverflowError) as e:  # a length beyond its row
                 raise Corrupt(where, f"rows that are no compacted ones: {brief(e)}") from e
             parts.append((schema_id, fitted(decoded, self._schema)))
-        parts.sort(key=lambda one: -one[0])
+        parts.sort(key=lambda part: -part[0])
         if len(parts) == 1:
             return parts[0][1]
         whole = pa.Table.from_batches([rows for _, rows in parts], self._schema).combine_chunks()
@@ -247,42 +247,3 @@ def _looked_up(cluster: Cluster, table: FlussTable, bucket: TableBucket, keys: l
         return buckets[0].values
 
     return cluster.retried(ask, [bucket])
-
-
-def limit_scan(cluster: Cluster, table: FlussTable, bucket: TableBucket, limit: int) -> pa.RecordBatch:
-    """Up to `limit` rows of a bucket of a keyed table as they are now, which is consistent with no offset."""
-    require_compacted(table)
-    request = pb.LimitScanRequest(
-        table_id=table.table_id, partition_id=bucket.partition_id, bucket_id=bucket.bucket, limit=limit
-    )
-    where = f"{table.path}: {bucket}"
-
-    def ask() -> bytes:
-        answer = cluster.leader(table, bucket).call(LIMIT_SCAN, request)
-        if answer.error_code:
-            raise FlussError(answer.error_code, answer.error_message, where=where)
-        return bytes(answer.records)
-
-    values = _listed(cluster.retried(ask, [bucket]), limit, where)
-    if not values:
-        return pa.RecordBatch.from_pylist([], table.arrow_schema)
-    return ValueReader(cluster, table).rows(pa.array(values, pa.binary()), where)
-
-
-def _listed(data: bytes, limit: int, where: str) -> list[bytes]:
-    """The values of a scan: int32 length, int8, int32 count | each: int32 length, value. None: no bytes."""
-    values: list[bytes] = []
-    if not data:
-        return values
-    try:
-        (count,) = struct.unpack_from("<i", data, 5)
-        require(0 <= count <= limit, where, f"{count} rows, where {limit} are the most")
-        at = 9
-        for _ in range(count):
-            (size,) = struct.unpack_from("<i", data, at)
-            require(0 <= size <= len(data) - at - 4, where, f"a row of {size} bytes at byte {at}")
-            values.append(data[at + 4 : at + 4 + size])
-            at += 4 + size
-    except struct.error as e:
-        raise Corrupt(where, f"{len(data)} bytes that are no rows: {e}") from e
-    return values

@@ -25,13 +25,16 @@ from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_records import BatchHead, BatchMark, bytes_needed, check, decode, heads
 from tablestore.fluss.messages import pb
 from tablestore.fluss.remote_files import segment_files
-from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled, rewritten
 from tablestore.fluss.scan_state import (
     BucketGroup,
     BucketProgress,
     LogBatches,
+    LogOffsetExpired,
+    LogRewritten,
+    LogStalled,
     ScanBatch,
     SegmentFiles,
+    rewritten,
 )
 from tablestore.fluss.schemas import ScanColumns, fitted
 from tablestore.fluss.tables import FlussTable, TableBucket

@@ -1,4 +1,5 @@
-"""What a scan of a log keeps of its buckets: how far each is, who is asked for it, what is not decoded.
+"""What a scan of a log keeps of its buckets: how far each is, who is asked for it, what is not decoded;
+and what it raises of one bucket: it stalls, its rows are gone, or others are in their place.
 
 `ScanBatch` is what it gives. Values of one scan, which belongs to one thread. Used by `log_scan`.
 """
@@ -11,10 +12,46 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from tablestore.core.errors import NotFound, Unavailable
 from tablestore.fluss.connection import FlussConnection, Pending
 from tablestore.fluss.log_records import BatchHead, BatchMark
 from tablestore.fluss.tables import TableBucket
 from tablestore.io.fileio import FileIO
+
+
+class LogStalled(Unavailable):
+    """A bucket gives no rows although it has some: `bucket` says which, `offset` where the scan has come
+    to."""
+
+    def __init__(self, bucket: TableBucket, offset: int, message: str) -> None:
+        self.bucket, self.offset = bucket, offset
+        super().__init__(message)
+
+
+class LogOffsetExpired(NotFound):
+    """Rows that are asked for are no longer in the log: `bucket` says whose, `offset` from which on,
+    `start` where the log begins now, if known."""
+
+    def __init__(self, bucket: TableBucket, offset: int, start: int | None, message: str) -> None:
+        self.bucket, self.offset, self.start = bucket, offset, start
+        super().__init__(message)
+
+
+class LogRewritten(NotFound):
+    """A log does not have the rows any more that were read of it, and has others at their offsets: `bucket`
+    says whose, `offset` up to where rows were read."""
+
+    def __init__(self, bucket: TableBucket, offset: int, message: str) -> None:
+        self.bucket, self.offset = bucket, offset
+        super().__init__(message)
+
+
+def rewritten(where: str, offset: int) -> str:
+    """What there is to say of a log whose batch before an offset is another one by now."""
+    return (
+        f"{where}: the log was cut below offset {offset}, up to which its rows were read, and has others "
+        "there now: a server that was killed lost rows which it had acknowledged"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Tables of a cluster as frozen values: columns, keys, buckets, properties; and their JSON.
+"""Tables of a cluster as frozen values: columns, keys, buckets, properties, how long rows stay; their JSON.
 
 table JSON  {"version": 1, "schema": {"version": 1, "columns": [{"name", "data_type", "comment"?}, …],
              "highest_field_id"?, "primary_key"?: […]}, "comment"?, "partition_key": […],
@@ -305,3 +305,16 @@ class PartitionInfo:
     def name(self) -> str:
         """The values joined by `$`, as the protocol names it."""
         return "$".join(self.values.values())
+
+
+TTL = "table.log.ttl"
+_TTL = "7d"
+
+
+def kept_ms(properties: Mapping[str, str]) -> int | None:
+    """Milliseconds from the append of a row on; None: for ever."""
+    try:
+        kept = duration_ms(properties.get(TTL, _TTL))
+    except ValueError:  # such as -1
+        return None
+    return kept if kept > 0 else None

@@ -67,13 +67,13 @@ class TableWriter:
         if self._table.primary_key:
             raise InvalidRequest(f"{self._table.path} has a primary key: upsert or delete")
 
-        def made(one: TableBucket, some: pa.RecordBatch) -> bytes:
+        def made(target: TableBucket, some: pa.RecordBatch) -> bytes:
             return encode(
                 some,
                 schema_id=self._table.schema_id,
                 compression=self._compression,
                 writer_id=self._id(),
-                sequence=self._sequence(one),
+                sequence=self._sequence(target),
             )
 
         self._write(PRODUCE_LOG, rows, made, bucket)
@@ -91,13 +91,13 @@ class TableWriter:
             raise InvalidRequest(f"{self._table.path} has no primary key: append")
         require_compacted(self._table)
 
-        def made(one: TableBucket, some: pa.RecordBatch) -> bytes:
+        def made(target: TableBucket, some: pa.RecordBatch) -> bytes:
             return encode_changes(
                 key_bytes(self._table, some),
                 None if deletes else compacted(self._table, some),
                 schema_id=self._table.schema_id,
                 writer_id=self._id(),
-                sequence=self._sequence(one),
+                sequence=self._sequence(target),
             )
 
         self._write(PUT_KV, rows, made, None, names=self._table.primary_key if deletes else None)
@@ -108,7 +108,7 @@ class TableWriter:
         self,
         api: Api,
         rows: pa.Table | pa.RecordBatch,
-        made: Callable[[TableBucket, pa.RecordBatch], bytes],
+        encoded: Callable[[TableBucket, pa.RecordBatch], bytes],
         bucket: int | None,
         names: tuple[str, ...] | None = None,
     ) -> None:
@@ -120,7 +120,7 @@ class TableWriter:
         while queues:
             for place in [place for place, queue in queues.items() if not queue]:
                 del queues[place]
-            now = [_Batch(place, made(place, queue.pop(0))) for place, queue in queues.items()]
+            now = [_Batch(place, encoded(place, queue.pop(0))) for place, queue in queues.items()]
             if now:
                 self._send(api, now)
 

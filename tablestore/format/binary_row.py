@@ -366,3 +366,42 @@ def _variable(array: pa.Array, t: DataType) -> _Text | _Stamp | _BigDecimal | No
 def signed(array: pa.Array) -> np.ndarray:
     """int64 values of an integer column, zero where null."""
     return filled(array).astype(np.int64)
+
+
+_WIDTHS = {"TINYINT": "<i1", "SMALLINT": "<i2", "INT": "<i4", "DATE": "<i4", "TIME": "<i4", "BIGINT": "<i8"}
+
+
+def integers(rows: pa.Array, types: Sequence[DataType]) -> list[np.ndarray] | None:
+    """Many rows of one type decoded at once: one int64 array a column, in the order of its values; None if a
+    column is nullable or not stored as an integer, or a row has another width. `rows` is a large_binary array
+    without nulls."""
+    kinds = [kind for t in types if not t.nullable and (kind := _decoded_kind(t)) is not None]
+    if not types or len(kinds) < len(types):
+        return None
+    nulls = (len(types) + 63 + 8) // 64 * 8
+    width = 4 + nulls + 8 * len(types)
+    offsets = np.frombuffer(rows.buffers()[1], dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
+    if not len(rows) or (np.diff(offsets) != width).any():
+        return None
+    flat = np.frombuffer(rows.buffers()[2], dtype=np.uint8)[offsets[0] : offsets[-1]]
+    cells = flat.reshape(len(rows), width)
+    if cells[:, 5 : 4 + nulls].any() or (cells[:, :4] != _arity(len(types))).any():
+        return None
+    columns = []
+    for i, kind in enumerate(kinds):
+        at = 4 + nulls + 8 * i
+        slots = np.ascontiguousarray(cells[:, at : at + 8]).view(kind)
+        columns.append(slots[:, 0].astype(np.int64))
+    return columns
+
+
+def _decoded_kind(t: DataType) -> str | None:
+    if t.root == "DECIMAL":
+        return "<i8" if t.precision <= 18 else None
+    if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return "<i8" if t.precision <= 3 else None
+    return _WIDTHS.get(t.root)
+
+
+def _arity(columns: int) -> np.ndarray:
+    return np.frombuffer(columns.to_bytes(4, "big"), dtype=np.uint8)

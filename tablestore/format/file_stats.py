@@ -101,13 +101,13 @@ def _is_none(column: ColumnStats) -> bool:
     return column.min is None and column.max is None and column.null_count is None
 
 
-def _kept(known: ColumnStats | None, mode: StatsMode) -> ColumnStats:
-    if known is None or not mode.counts:
+def _kept(column: ColumnStats | None, mode: StatsMode) -> ColumnStats:
+    if column is None or not mode.counts:
         return ColumnStats(None, None, None, 0)
-    low, high = (known.min, known.max) if mode.bounds else (None, None)
+    low, high = (column.min, column.max) if mode.bounds else (None, None)
     if mode.length is not None:
         low, high = stats.truncated(low, high, mode.length)
-    return ColumnStats(low, high, known.null_count, known.rows)
+    return ColumnStats(low, high, column.null_count, column.rows)
 
 
 class StatsCollector:

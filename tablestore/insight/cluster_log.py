@@ -1,5 +1,6 @@
-"""What a lake table lacks of its log in a Fluss cluster: rows that retention took before a round of tiering
-brought them, and rows that it will take soon. The cluster is asked for offsets; no row is read."""
+"""What a table lacks of its log in a Fluss cluster or in Kafka: rows that retention took before files had
+them, and rows that it will take soon. Servers are asked for offsets; no row is read but the first of a
+partition of Kafka."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from tablestore.core.errors import CommitConflict, NotFound, TablestoreError, Un
 from tablestore.core.quantities import duration, many
 from tablestore.fluss.errors import FlussError
 from tablestore.log.fluss_log import FlussLog
+from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.offsets import PARTITION_STEP
 from tablestore.meta.store import Store
 from tablestore.read.open_log import log_of
@@ -83,3 +85,34 @@ def open_log(store: Store) -> FlussLog | None:
     """The log of a table that is filled from Fluss; None of every other table."""
     log = log_of(store)
     return log if isinstance(log, FlussLog) else None
+
+
+def require_whole(store: Store, log: KafkaLog) -> None:
+    """Raise LogExpired where rows are gone that no file has, Corrupt where the topic ends before the files,
+    NotFound where it is gone, Unavailable where no broker answers."""
+    log.whole_bounds(offsets_at(store, store.snapshots.latest()))
+
+
+def waiting_rows(store: Store, log: KafkaLog) -> dict[int, int]:
+    """Per partition how many offsets at most wait for files for longer than half of the time that brokers
+    keep rows. Raises what `require_whole` does of a topic that is gone or not reached."""
+    kept = log.retention_ms()
+    if kept is None:
+        return {}
+    at, start = offsets_at(store, store.snapshots.latest()), log.bounds().start
+    young = log.at(store.env.now_ms() - kept // 2)
+    waiting = {b: (max(at.get(b, 0), first), young.get(b, 0)) for b, first in start.items()}
+    return {b: end - first for b, (first, end) in waiting.items() if log.has_rows(b, first, end)}
+
+
+def warning(log: KafkaLog, waiting: dict[int, int]) -> str:
+    """A sentence about rows that wait, empty where none do."""
+    if not waiting:
+        return ""
+    buckets = sorted(waiting)
+    names = ", ".join(map(str, buckets[:_SHOWN])) + (", …" if len(buckets) > _SHOWN else "")
+    kept = duration(log.retention_ms() or 0)
+    return (
+        f"topic {log.topic!r}, partition {names}: up to {many(sum(waiting.values()), 'row')} wait for files "
+        f"for longer than half of the {kept} for which brokers keep them; table.log.finish() brings them"
+    )

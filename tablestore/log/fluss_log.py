@@ -20,13 +20,12 @@ from tablestore.core.env import Env
 from tablestore.core.errors import CommitConflict, NotFound, SchemaMismatch, Unsupported
 from tablestore.core.options.trusted_servers import require_trusted
 from tablestore.core.quantities import many
-from tablestore.fluss import retention
+from tablestore.fluss import tables
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import MOVED, Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_scan import LogScan
-from tablestore.fluss.scan_errors import LogOffsetExpired
-from tablestore.fluss.scan_state import ScanBatch
+from tablestore.fluss.scan_state import LogOffsetExpired, ScanBatch
 from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import DataField, to_arrow
@@ -84,7 +83,7 @@ class FlussLog:
     @property
     def kept_ms(self) -> Milliseconds | None:
         """How long the cluster keeps rows, tiered or not; None: for ever."""
-        return retention.kept_ms(self._table.properties)
+        return tables.kept_ms(self._table.properties)
 
     def bounds(self) -> LogBounds:
         """Where the log starts and ends now, of the partitions that there are."""

@@ -113,7 +113,7 @@ def in_sql(message: str, statement: str) -> str:
     if target is None:
         return message
     message = message.replace(_TRUNCATE, f"TRUNCATE TABLE {target[1]} PARTITION (…)")
-    return _SET.sub(lambda found: _alter(target[1], found[1]), message)
+    return _SET.sub(lambda match: _alter(target[1], match[1]), message)
 
 
 def _alter(table: str, options: str) -> str:

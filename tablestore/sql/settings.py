@@ -67,8 +67,8 @@ _EXPONENTIAL: tuple[tuple[str, str, str, Callable[[str], object]], ...] = (
 )
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        setting.name: setting
+        for setting in (
             Setting(
                 "execution.runtime-mode",
                 "batch",

@@ -275,9 +275,9 @@ def tasks(
     return list(map(compaction_task.encode, due_tasks))
 
 
-def _task(bucket: Bucket, snapshot: int, **known: Any) -> CompactionTask:
+def _task(bucket: Bucket, snapshot: int, **facts: Any) -> CompactionTask:
     place = bucket.partition, bucket.number, bucket.total_buckets
-    return CompactionTask(*place, bucket.files, bucket.index_files, snapshot=snapshot, **known)
+    return CompactionTask(*place, bucket.files, bucket.index_files, snapshot=snapshot, **facts)
 
 
 def run_task(store: Store, data: bytes) -> bytes | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +25,18 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.plan import Plan, plan
 from tablestore.read.scan.pruning import TRUE, Filters
+from tablestore.table import finishing
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.row_changes import ChangeSteps, RowChanger, deleting_all, no_rows
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
-from tablestore.write.commit.expired_basis import conflict_if_expired
+from tablestore.write.commit.expired_basis import conflict_if_expired, read_for_commit
 from tablestore.write.commit.request import Basis, CommitRequest
 from tablestore.write.delete import DeletionMarks, require_deletable
 from tablestore.write.table_write import TableWrite
@@ -224,3 +227,49 @@ def _selected(
         if chosen.any():
             yield start + np.flatnonzero(chosen), batch.filter(pa.array(chosen))
         start += batch.num_rows
+
+
+def change_counted(
+    store: Store,
+    where: Predicate | None,
+    request: CommitRequest,
+    write: Callable[[], TableWrite],
+    steps: ChangeSteps,
+) -> Committed:
+    """Change the rows of a change-log table without a primary key (`lsm/merge/counted.py`) that `where`
+    selects (None: all), and add those that come in, each once.
+
+    Rows of negative counts remove the selected rows; an update adds the changed rows as often. Both are made
+    from one snapshot: if another commit comes first the counts may differ, so the commit is refused and all
+    is done again. Memory: one batch and the write buffers.
+    """
+    return again(lambda: _count_once(store, where, request, write, steps))
+
+
+def _count_once(
+    store: Store,
+    where: Predicate | None,
+    request: CommitRequest,
+    write: Callable[[], TableWrite],
+    steps: ChangeSteps,
+) -> Committed:
+    steps.restart()
+    count = store.schema.row_count_field
+    assert count is not None
+    snapshot = store.snapshots.latest()
+    planned = plan(store, snapshot, where)
+    with write() as target:
+        splits = (s.read(store, store.schema.names, planned.where) for s in planned.splits)
+        for batch in read_for_commit(store, chain.from_iterable(splits), snapshot):
+            old = counted.there(batch, count)
+            changes = steps.change(old)
+            target.write_stored(counted.negated(old.take(pa.array(changes.gone)), count))
+            if changes.rows is not None:
+                target.write_stored(changes.rows)
+        for batch in steps.inserts():
+            target.write(batch)
+        messages = target.prepare()
+    if not messages:
+        return Committed()
+    request = replace(request, basis=Basis(snapshot), compacted_from=target.compacted_from)
+    return finishing.commit(store, messages, request)

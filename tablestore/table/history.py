@@ -19,18 +19,15 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io import outcomes
 from tablestore.log import offsets
 from tablestore.log.offsets import Offsets
-from tablestore.meta import changelogs, consumers, positions, refs
+from tablestore.meta import changelogs, consumers, refs
 from tablestore.meta.store import Store
 from tablestore.read.changes.diff import StateDiff, by_key
 from tablestore.read.changes.incremental import DIFF, MODES, change_schema, changes
-from tablestore.read.scan import time_travel
 from tablestore.read.table_log import kept_for_consumers, offsets_at
-from tablestore.table.handle import Handle
-from tablestore.table.last_expiry import LastExpiry
-from tablestore.table.log_of import require_log_ends_at
+from tablestore.table.handle import Handle, LastExpiry
 from tablestore.table.refs import Duration, milliseconds
 from tablestore.write.progress import ProgressCallback
-from tablestore.write.retention import auto_tags, rollback, tags
+from tablestore.write.retention import auto_tags, tags
 from tablestore.write.retention.expire import ExpirePolicy, ExpireRequest, Expiry, expire, expire_changelogs
 from tablestore.write.retention.expire_partitions import (
     PartitionExpiry,
@@ -38,7 +35,6 @@ from tablestore.write.retention.expire_partitions import (
     expire_partitions,
     is_due,
 )
-from tablestore.write.retention.rollback import Rollback
 
 log = logging.getLogger(__name__)
 End = int | str
@@ -82,34 +78,6 @@ def difference(store: Store, wanted: StateDiff) -> pa.Table:
     names = store.schema.shown.names
     rows = (b for s in planned.splits for b in s.read(store, names, with_kinds=True))
     return by_key(store, pa.Table.from_batches(rows, change_schema(store, names)))
-
-
-def at(
-    table: Handle,
-    *,
-    snapshot: int | None,
-    tag: str | None,
-    timestamp: time_travel.Moment | None,
-    watermark: int | None,
-) -> Handle:
-    """`Table.at`: the table at a snapshot, under the columns that it had."""
-    store = table.store
-    state = time_travel.resolve(store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-    moment = None if timestamp is None else time_travel.millis_of(timestamp)
-    return Handle(time_travel.at(store, state), table.name, state, moment, table.used_with)
-
-
-def position(store: Store, user: str) -> tuple[int, str | None] | None:
-    """`Table.position`: how far the commits of a user came."""
-    if not isinstance(user, str):
-        raise InvalidRequest(f"user {user!r} must be text")
-    return positions.known(store, store.snapshots.latest()).get(user)
-
-
-def max_sequence(store: Store) -> int:
-    """`Table.max_sequence`: the largest of all live files, −1 if there is none."""
-    entries = store.manifests.live_entries(store.snapshots.latest())
-    return max((e.file.max_sequence for e in entries), default=-1)
 
 
 def after_commit(
@@ -298,19 +266,3 @@ def _expired(
     if not dry_run:
         expire_log(table)
     return expiry
-
-
-def roll_back(
-    table: Handle, *, snapshot: int | None, tag: str | None, timestamp: time_travel.Moment | None
-) -> Rollback:
-    """`Table.rollback`: exactly one of the three says where to."""
-    table.require_present()
-    store = table.store
-    if sum(v is not None for v in (snapshot, tag, timestamp)) != 1:
-        raise InvalidRequest("give exactly one of snapshot, tag and timestamp")
-    if timestamp is not None:
-        target = time_travel.at_or_before(store, time_travel.millis_of(timestamp))
-    else:
-        target = rollback.target_of(store, snapshot=snapshot, tag=tag)
-    require_log_ends_at(store, target, "rollback")
-    return rollback.rollback(store, target)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from tablestore import doors
 from tablestore.catalog import dropping
 from tablestore.catalog.catalog import database_dir
-from tablestore.catalog.opening import open_catalog
+from tablestore.catalog.opening import open_catalog, require_warehouse
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.views import CatalogView
-from tablestore.catalog.warehouse import require_warehouse
 from tablestore.core.arguments import checked_but
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import (

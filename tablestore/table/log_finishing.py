@@ -12,11 +12,19 @@ snapshot. A round has the newest watermark of its commits, and of their properti
 from __future__ import annotations
 
 import logging
+import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.core.errors import CommitConflict
+from tablestore.format import rowkind
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log import offsets
 from tablestore.log.kafka.kafka_log import KafkaLog
@@ -31,7 +39,7 @@ from tablestore.meta.store import Store
 from tablestore.read.table_log import removes_rows
 from tablestore.table import deleting, finishing
 from tablestore.table.log_repair import LogRepair
-from tablestore.table.rows_to_remove import RowsToRemove
+from tablestore.table.row_changes import ChangeSteps, RowChanges
 from tablestore.write.commit.commit_or_discard import commit_or_discard
 from tablestore.write.commit.committer import Committer
 from tablestore.write.commit.request import CommitRequest, Committed, LogMoved, LogRange
@@ -294,7 +302,7 @@ def _own(appended: Appended, bucket: int) -> Iterator[range]:
 
 
 def round_of(
-    log: Log, start: Offsets, end: Offsets, known: Mapping[str, Position], passed: Offsets
+    log: Log, start: Offsets, end: Offsets, positions: Mapping[str, Position], passed: Offsets
 ) -> LogRound:
     """The round between two offsets, on top of a snapshot that knows these positions; of buckets of which
     rows are lost, behind those that are `passed`."""
@@ -310,7 +318,7 @@ def round_of(
         last = newest(last, appended.last)
         if mark is None:
             continue
-        before = by_user.get(mark.user) or known.get(mark.user)
+        before = by_user.get(mark.user) or positions.get(mark.user)
         streaming = mark.identifier != BATCH_IDENTIFIER
         if streaming and before is not None and mark.identifier <= before[0]:
             repeated.append(appended)
@@ -343,3 +351,75 @@ def _request_of(mark: CommitMark | None) -> CommitRequest | None:
     return CommitRequest(
         mark.user, mark.identifier, mark.position, dict(mark.properties) or None, mark.watermark
     )
+
+
+class RowsToRemove:
+    """Collects rows that a log removes from a table without a key, then finds rows that are equal to them:
+    so many go, whichever. `missing`: how many were not found. Only a writer that completes what another one
+    began removes rows so. Memory: those rows."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self._counts: Counter[tuple[Any, ...]] = Counter()
+
+    def taken_from(self, rows: pa.RecordBatch, kinds: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
+        """Collect the rows of kinds −U and −D; the others, which are insertions."""
+        retracts = rowkind.retracts(kinds.to_numpy(zero_copy_only=False))
+        if retracts.any():
+            gone = rows.filter(pa.array(retracts))
+            self._batches.append(gone)
+            self._counts.update(zip(*map(_values, gone.columns), strict=True))
+            rows = rows.filter(pa.array(~retracts))
+        return rows, pa.array(np.full(rows.num_rows, rowkind.INSERT, np.int8))
+
+    @property
+    def missing(self) -> int:
+        """How many collected rows were not found yet."""
+        return self._counts.total()
+
+    @property
+    def steps(self) -> ChangeSteps:
+        """The run over the table that removes them."""
+        return ChangeSteps(self._removed)
+
+    def _removed(self, batch: pa.RecordBatch) -> RowChanges:
+        if not self.missing:
+            return RowChanges()
+        gone = []
+        likely = self._likely(batch)
+        chosen = batch.take(pa.array(likely)).select(self._batches[0].schema.names)
+        for place, row in zip(likely, zip(*map(_values, chosen.columns), strict=True), strict=True):
+            if self._counts[row] > 0:
+                self._counts[row] -= 1
+                gone.append(int(place))
+        return RowChanges(deleted=gone)
+
+    def _likely(self, batch: pa.RecordBatch) -> np.ndarray:
+        """Positions of the rows each of whose plain values is one of those of a collected row."""
+        likely = np.ones(batch.num_rows, dtype=bool)
+        for name in self._batches[0].schema.names:
+            column = batch.column(name)
+            if pa.types.is_nested(column.type):
+                continue
+            wanted = pa.chunked_array([b.column(name) for b in self._batches]).cast(column.type)
+            likely &= np.asarray(pc.is_in(column, wanted.combine_chunks()))
+        return np.flatnonzero(likely)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values of a column such that equal ones are equal in Python: NaN is a value, too."""
+    return [_value(value) for value in column]
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_map(scalar.type) or pa.types.is_list(scalar.type) or pa.types.is_large_list(scalar.type):
+        return tuple(map(_value, scalar.values))
+    if pa.types.is_struct(scalar.type):
+        return tuple(map(_value, scalar.values()))
+    if pa.types.is_floating(scalar.type):
+        return struct.pack("<d", scalar.as_py())
+    if pa.types.is_timestamp(scalar.type):
+        return scalar.value
+    return scalar.as_py()

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 
 from tablestore.core.errors import Unsupported
 from tablestore.core.options.log_store import LogSystem
-from tablestore.core.options.table_options import TableOptions
+from tablestore.core.options.table_options import (
+    LogChangelogMode,
+    LogConsistency,
+    MergeEngine,
+    TableOptions,
+)
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileIO
@@ -20,6 +25,7 @@ from tablestore.log.settings import ADOPTED, LogSettings
 from tablestore.meta.store import Store
 from tablestore.read import log_continuity
 from tablestore.read.open_log import log_of, settings_of
+from tablestore.read.table_log import TableLog
 
 
 def with_topic(options: dict[str, str], table: str, uuid: str) -> dict[str, str]:
@@ -75,4 +81,23 @@ def require_log_ends_at(store: Store, snapshot: Snapshot | None, what: str) -> N
         f"{what} of a table with a log to {name}",
         "its log has later rows, which readers have seen: overwrite the table with the rows of that snapshot,"
         " table.overwrite(table.at(snapshot=…).scan().to_reader())",
+    )
+
+
+def table_log(store: Store, log: Log | None = None) -> TableLog | None:
+    """The log as readers of the table see it; None without one. `log`: it is open already."""
+    log, options = log or log_of(store), store.options
+    if log is None:
+        return None
+    transactional = options.log_consistency is LogConsistency.TRANSACTIONAL
+    whole = options.log_system is LogSystem.FLUSS  # it says what rows were before
+    states = bool(store.schema.shown.primary_keys) and options.merge_engine is MergeEngine.DEDUPLICATE
+    return TableLog(
+        log,
+        store.schema,
+        committed_only=transactional
+        and options.log_system is LogSystem.EMBEDDED
+        and not options.tiering_enabled,
+        upserts=states and options.log_changelog_mode is not LogChangelogMode.ALL and not whole,
+        loses_buckets=options.log_system is LogSystem.FLUSS,
     )

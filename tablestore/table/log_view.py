@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.arguments import checked
+from tablestore.core.errors import NotFound
 from tablestore.core.options.log_store import LogSystem
+from tablestore.format.result_tables import result_schema, table_of
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
+from tablestore.log import offsets
+from tablestore.log.embedded.files import LogHeader, file_name
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.log import Appended, LogBounds
 from tablestore.read.changes.cursor import offsets_of
-from tablestore.table import log_tables
+from tablestore.read.scan.time_travel import local_ms
+from tablestore.table.log_of import table_log
 from tablestore.table.logged import LogCommitter
-from tablestore.table.table_log import table_log
 
 
 @checked
@@ -88,8 +95,8 @@ class LogView:
         """
         log = self._committer.log
         if isinstance(log, EmbeddedLog):
-            return log_tables.segments(log.headers())
-        return log_tables.partitions(log.bounds())
+            return segments(log.headers())
+        return partitions(log.bounds())
 
     def transactions(self, start: Mapping[int, int] | None = None) -> pa.Table:
         """What was appended together at or behind the offsets `start` (None: all that is there), in the
@@ -104,7 +111,7 @@ class LogView:
         [{'start': [(0, 1)], 'commit_user': 'till'}]
         """
         begin = self.start if start is None else offsets_of(start)
-        return log_tables.transactions(self._committer.log.transactions(begin))
+        return transactions(self._committer.log.transactions(begin))
 
     def snapshots(self, *, newest: int | None = None) -> pa.Table:
         """Snapshots, oldest first, with the offsets up to which each has the rows of the log in files; of so
@@ -119,7 +126,7 @@ class LogView:
         [[(0, 2)], [(0, 3)]]
         """
         store = self._committer.store.snapshots
-        return log_tables.snapshots(store.all(newest=newest), store.get)
+        return snapshots(store.all(newest=newest), store.get)
 
     @property
     def size(self) -> int | None:
@@ -179,3 +186,81 @@ def _bytes_below(io: FileIO, directory: str) -> int:
         path = join(directory, entry.name)
         size += _bytes_below(io, path) if entry.is_dir else entry.size
     return size
+
+
+_OFFSETS = pa.map_(pa.int32(), pa.int64())
+SEGMENTS = result_schema(
+    "file_name string, first int64, last int64, bucket int32, start int64, end int64, "
+    "record_count int64, bytes int64, transactions int64, first_time ms, last_time ms"
+)
+TRANSACTIONS = result_schema(
+    "time ms, start offsets, end offsets, commit_user string, commit_identifier int64", offsets=_OFFSETS
+)
+SNAPSHOTS = result_schema(
+    "snapshot_id int64, commit_kind string, commit_user string, commit_identifier int64, "
+    "commit_time ms, offsets offsets",
+    offsets=_OFFSETS,
+)
+
+
+def segments(headers: Iterable[LogHeader]) -> pa.Table:
+    """One row per file of an embedded log and bucket with rows in it."""
+    return table_of(SEGMENTS, (row for header in headers for row in _segment_rows(header)))
+
+
+def partitions(bounds: LogBounds) -> pa.Table:
+    """The same of a topic, one row per partition: what it holds between its offsets is not known."""
+    rows = ((None, None, None, b, bounds.start[b], bounds.end[b], *[None] * 5) for b in sorted(bounds.end))
+    return table_of(SEGMENTS, rows)
+
+
+def transactions(appended: Iterable[Appended]) -> pa.Table:
+    """One row per transaction."""
+    return table_of(TRANSACTIONS, map(_transaction_row, appended))
+
+
+def snapshots(listed: Sequence[Snapshot], get: Callable[[int], Snapshot]) -> pa.Table:
+    """One row per snapshot with the offsets that hold there; `listed` oldest first, without a gap."""
+    return table_of(SNAPSHOTS, _snapshot_rows(listed, get))
+
+
+def _segment_rows(header: LogHeader) -> Iterator[tuple[Any, ...]]:
+    name = file_name(header.first, header.last)
+    times = local_ms(header.transactions[0].timestamp_ms), local_ms(header.timestamp_ms)
+    for bucket, end in sorted(header.end.items()):
+        start = header.start.get(bucket, 0)
+        if start == end:
+            continue
+        chunks = [chunk for chunk in header.chunks if chunk.bucket == bucket]
+        rows, size = sum(chunk.rows for chunk in chunks), sum(chunk.length for chunk in chunks)
+        count = sum(bucket in t.ranges for t in header.transactions)
+        yield (name, header.first, header.last, bucket, start, end, rows, size, count, *times)
+
+
+def _transaction_row(appended: Appended) -> tuple[Any, ...]:
+    mark = appended.mark
+    who = (None, None) if mark is None else (mark.user, mark.identifier)
+    return local_ms(appended.timestamp_ms), _pairs(appended.start), _pairs(appended.end), *who
+
+
+def _snapshot_rows(listed: Sequence[Snapshot], get: Callable[[int], Snapshot]) -> Iterator[tuple[Any, ...]]:
+    log_offsets: dict[int, int] | None = None
+    for at, snapshot in enumerate(listed):
+        named = offsets.of_snapshot(snapshot)
+        if named is None and at == 0:
+            log_offsets = _known(snapshot, get)
+        log_offsets = log_offsets if named is None else named
+        place = None if log_offsets is None else _pairs(log_offsets)
+        s = snapshot
+        yield s.id, s.commit_kind, s.commit_user, s.commit_identifier, local_ms(s.time_millis), place
+
+
+def _known(snapshot: Snapshot, get: Callable[[int], Snapshot]) -> dict[int, int] | None:
+    try:
+        return offsets.known(snapshot, get)
+    except NotFound:
+        return None
+
+
+def _pairs(offsets_by_bucket: offsets.Offsets) -> list[tuple[int, int]]:
+    return sorted(offsets_by_bucket.items())

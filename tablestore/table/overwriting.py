@@ -1,25 +1,31 @@
 """Overwriting a table or some of its partitions by new rows, in one OVERWRITE snapshot.
 
 Static: the named partitions, or all, are replaced whatever the rows are. Dynamic: only the partitions that
-get rows. Rows are written first as if the table were empty; if the commit is refused their files are deleted.
+get rows. Rescaling (FORMAT.md 6.4) overwrites partitions by their own rows. Rows are written
+first as if the table were empty; if the commit is refused their files are deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.predicates import literal, predicate
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
+from tablestore.read.scan.file_read import strictly
+from tablestore.read.scan.plan import plan
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit.commit_or_discard import discarded_if_refused, discarded_on_error
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.overwrite import folded, upgraded
+from tablestore.write.commit.request import Basis
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.table_write import TableWrite
 
@@ -98,3 +104,38 @@ def _written(store: Store, write: TableWrite, fill: Callable[[TableWrite], None]
     if store.options.overwrite_upgrade and store.schema.primary_keys:
         return upgraded(messages, store.key_order, store.options.num_levels - 1)
     return messages
+
+
+def require_rescalable(store: Store, bucket: int) -> None:
+    """Raise InvalidRequest unless the table has a fixed number of buckets and `bucket` is one."""
+    if isinstance(bucket, bool) or not isinstance(bucket, int) or bucket < 1:
+        raise InvalidRequest(f"bucket {bucket!r} must be a number of buckets, from 1 on")
+    mode = BucketMode.of(store.schema, store.options)
+    if mode is not BucketMode.FIXED:
+        raise InvalidRequest(
+            f"only tables with a fixed number of buckets are rescaled; this has {mode} buckets"
+        )
+
+
+def rewrite(
+    store: Store,
+    write: Callable[[], TableWrite],
+    request: CommitRequest,
+    *,
+    where: Predicate | None,
+    named: Chooser | None,
+) -> Committed:
+    """Overwrite the `named` partitions, which `where` selects, by their own rows under the schema of `store`,
+    whose number of buckets was altered: one batch at a time is read and routed to the new buckets. The commit
+    is refused if somebody wrote meanwhile: those rows would be lost."""
+    snapshot = store.snapshots.latest()
+    source = strictly(store)
+    planned = plan(source, snapshot, where)
+
+    def fill(target: TableWrite) -> None:
+        for split in planned.splits:
+            for batch in split.read(source, store.schema.names, planned.where):
+                target.write_stored(batch)
+
+    unchanged = replace(request, basis=Basis(snapshot))
+    return overwrite(store, write, fill, unchanged, named=named, dynamic=False)

@@ -9,7 +9,6 @@ write buffers.
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -32,7 +31,6 @@ from tablestore.write.commit.request import CommitRequest, Committed
 from tablestore.write.routing.bucket_mode import BucketMode
 from tablestore.write.table_write import TableWrite
 
-log = logging.getLogger(__name__)
 Waiting = dict[bytes, list[DataFileMeta]]
 
 

@@ -16,13 +16,12 @@ from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.schema import TableSchema
 from tablestore.read.scan import fallback, scan_mode
-from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.table import lookup
 from tablestore.table.handle import Handle
 from tablestore.table.lazy_read import column_names
-from tablestore.table.scan import Scan, snapshot_scan
-from tablestore.table.table_log import table_log
+from tablestore.table.log_of import table_log
+from tablestore.table.scan import Scan
 from tablestore.table.union_read import union_of
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.routing import row_buckets
@@ -76,7 +75,7 @@ def get(
     table: Handle, key: Mapping[str, Any], columns: Sequence[str] | None, *, log: bool = False
 ) -> dict[str, Any] | None:
     """The row of one primary key, None if there is none; with `log` as the rows of the log make it."""
-    keys = _primary_key(table)
+    keys = primary_key_of(table)
     if not isinstance(key, Mapping) or set(key) != set(keys):
         example = ", ".join(f"{k!r}: …" for k in keys)
         raise InvalidRequest(f"a key of {table.name} holds {', '.join(keys)}: get({{{example}}})")
@@ -123,36 +122,18 @@ def _encoded(rows: pa.Table, schema: TableSchema) -> list[bytes]:
     return [key for b in whole for key in binary_row.encode_many([b.column(f.name) for f in fields], types)]
 
 
-def get_many(table: Handle, keys: Any, columns: Sequence[str] | None) -> pa.Table:
-    """The rows of many primary keys."""
-    _primary_key(table)
-    state, other = replace(table.state(), columns=column_names(columns)), table.other_branch()
-    if other is None:
-        return pa.Table.from_batches(rows_of_keys(table, state, keys), state.schema)
-    wanted = lookup.key_table(state.store, as_batches(keys))
-    batches = lookup.rows_of_branches(table.lookups, state, other, wanted, state.names)
-    return pa.Table.from_batches(batches, state.schema)
-
-
 def rows_of_keys(table: Handle, state: Scan, keys: Any) -> Iterator[pa.RecordBatch]:
     """The rows of `state` that have these keys (anything Arrow-like that holds the key columns)."""
     wanted = lookup.key_table(state.store, as_batches(keys))
     return table.lookups.rows(state, wanted, state.names)
 
 
-def _primary_key(table: Handle) -> tuple[str, ...]:
+def primary_key_of(table: Handle) -> tuple[str, ...]:
+    """The columns of the primary key. Raises InvalidRequest where there are none."""
     keys = table.store.schema.shown.primary_keys
     if not keys:
         raise InvalidRequest(f"{table.name} has no primary key; scan it with a filter")
     return keys
-
-
-def read_split(
-    table: Handle, split: DataSplit, columns: Sequence[str] | None, where: Predicate | None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one split; unknown columns are refused before anything is read."""
-    names = snapshot_scan(table.store, None, columns or None).names
-    return split.read(table.store, names, where)
 
 
 def require_plannable(table: Handle, spark: Any) -> None:

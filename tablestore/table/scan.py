@@ -131,17 +131,17 @@ class Scan(LazyScan):
         first = next(parts, None)  # what cannot be read is refused here
         return self._limited(chain(() if first is None else (first,), parts))
 
-    def batches_of(self, found: Plan) -> Iterator[pa.RecordBatch]:
-        """Batches of the plan `found` of this scan, or of some of its splits. Raises InvalidRequest for
+    def batches_of(self, plan: Plan) -> Iterator[pa.RecordBatch]:
+        """Batches of the plan `plan` of this scan, or of some of its splits. Raises InvalidRequest for
         what is not a plan.
 
         >>> scan = orders.scan()
         >>> sum(batch.num_rows for batch in scan.batches_of(scan.plan()))
         3
         """
-        if not isinstance(found, Plan):
-            raise InvalidRequest(f"{found!r} is not a plan: scan.plan() gives one")
-        return self._limited(iter((found,)))
+        if not isinstance(plan, Plan):
+            raise InvalidRequest(f"{plan!r} is not a plan: scan.plan() gives one")
+        return self._limited(iter((plan,)))
 
     def _limited(self, parts: Iterator[Plan]) -> Iterator[pa.RecordBatch]:
         """The rows of these parts up to the limit."""

@@ -19,7 +19,9 @@ from tablestore.core.arguments import checked_but
 from tablestore.core.errors import UnsupportedAttribute
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema_change import Change as SchemaChange
-from tablestore.table import definition, history, reads
+from tablestore.read.scan import time_travel
+from tablestore.table import definition, reads
+from tablestore.table.handle import Handle
 from tablestore.table.scan import Scan
 from tablestore.table.table_keeping import TableKeeping
 from tablestore.table.table_reads import TableReads
@@ -84,13 +86,13 @@ class Table(TableReads, TableWrites, TableKeeping):
         >>> orders.at(tag="v1").get({"order_id": 2})["amount"], orders.get({"order_id": 2})["amount"]
         (20.0, 25.0)
         """
-        asked: dict[str, Any] = {
-            "snapshot": snapshot,
-            "tag": tag,
-            "timestamp": timestamp,
-            "watermark": watermark,
-        }
-        return Table._of(history.at(self._handle, **asked))
+        store = self.store
+        state = time_travel.resolve(
+            store, snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark
+        )
+        moment = None if timestamp is None else time_travel.millis_of(timestamp)
+        at = time_travel.at(store, state)
+        return Table._of(Handle(at, self._handle.name, state, moment, self._handle.used_with))
 
     def branch(self, name: str) -> Table:
         """The branch of that `name`, to read and to write. Raises NotFound naming the nearest.

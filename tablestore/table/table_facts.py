@@ -16,14 +16,114 @@ from tablestore.core.options.secrets import hidden
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.table import writes
-from tablestore.table.abilities import Ability, abilities
 from tablestore.table.columns import shown
 from tablestore.table.handle import Handle
 from tablestore.table.log_view import LogView
-from tablestore.table.stored_options import StoredOptions
 
 if TYPE_CHECKING:
     from tablestore.doors import Inspect
+
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+
+from tablestore.core.arguments import checked
+from tablestore.core.errors import TablestoreError
+from tablestore.core.options import rules as option_rules
+from tablestore.io.confined import roots_of
+from tablestore.io.external_paths import ExternalPaths
+from tablestore.log.settings import require_own_rows
+from tablestore.lsm.merge import validate
+from tablestore.read.changes.streamable import require_streamable
+from tablestore.read.changes.tracked import require_tracked
+from tablestore.read.supported import require_readable
+from tablestore.write import delete
+from tablestore.write.supported import require_writable
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """One verb, whether it works on the table, and if not, why."""
+
+    verb: str
+    works: bool
+    why: str = ""
+
+
+def abilities(store: Store) -> tuple[Ability, ...]:
+    """Whether read, stream, write, delete and compact work, in this order: the functions that refuse a verb
+    at the table are asked, before a byte of data is read. Permissions of the storage are not checked."""
+    return tuple(_asked(verb, check, store) for verb, check in _CHECKS)
+
+
+def _asked(verb: str, check: Callable[[Store], None], store: Store) -> Ability:
+    try:
+        check(store)
+    except TablestoreError as error:
+        return Ability(verb, False, str(error))
+    return Ability(verb, True)
+
+
+def _read(store: Store) -> None:
+    require_readable(store.schema, store.options)
+    ExternalPaths.of(store.options).require(roots_of(store.io))
+
+
+def _stream(store: Store) -> None:
+    _read(store)
+    require_streamable(store)
+    require_tracked(store)
+
+
+def _write(store: Store) -> None:
+    require_writable(store.schema, store.options, roots=roots_of(store.io))
+
+
+def _write_rows(store: Store) -> None:
+    _write(store)
+    require_own_rows(store.options, "a write")
+
+
+def _delete(store: Store) -> None:
+    _write_rows(store)
+    if store.schema.shown.primary_keys:
+        validate.require_deletable(store.options)
+    elif store.schema.row_count_field is None:
+        delete.require_deletable(store)
+
+
+_CHECKS: tuple[tuple[str, Callable[[Store], None]], ...] = (
+    ("read", _read),
+    ("stream", _stream),
+    ("write", _write_rows),
+    ("delete", _delete),
+    ("compact", _write),
+)
+
+
+_COLUMNS = {
+    "option": pa.string(),
+    "value": pa.string(),
+    "default": pa.string(),
+    "is_set": pa.bool_(),
+    "status": pa.string(),
+    "meaning": pa.string(),
+    "places": pa.string(),
+}
+
+
+@checked
+class StoredOptions(dict[str, str]):
+    """Options by name, as text."""
+
+    def describe(self, *, set_only: bool = False) -> pa.Table:
+        """Every known option (with `set_only` those that the table stores), by name: the value in force and
+        the default, in units people write; whether the table stores it; its status: implemented, ignored (the
+        meaning says why), refused (the meaning says why) or unknown; where it may be set, of create, alter
+        and scan (for one use)."""
+        facts = [astuple(f) for f in option_rules.describe(self) if f.is_set or not set_only]
+        columns = zip(*facts, strict=True) if facts else [[] for _ in _COLUMNS]
+        arrays = [pa.array(c, t) for c, t in zip(columns, _COLUMNS.values(), strict=True)]
+        return pa.table(arrays, names=list(_COLUMNS))
 
 
 @checked_but("name")

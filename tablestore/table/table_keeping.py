@@ -1,25 +1,36 @@
 """Keeping a table: compaction, expiry, tags and branches, statistics, orphans, what is wrong with it.
 
-Docstrings say what a verb gives; the code is in `upkeep`, `compaction`, `history` and above `insight`.
+What needs more than a few lines is in `compaction`, `history` and above `insight`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from tablestore import doors
 from tablestore.core.arguments import checked_but
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.table import compaction, history, upkeep
+from tablestore.meta import open_writers, statistics
+from tablestore.meta.statistics import Statistics
+from tablestore.read.open_log import embedded_log_of
+from tablestore.read.scan import time_travel
+from tablestore.table import compaction, history
 from tablestore.table.compaction import Compaction
-from tablestore.table.refs import Branches, Consumers, Tags
+from tablestore.table.lazy_read import column_names
+from tablestore.table.log_of import require_log_ends_at
+from tablestore.table.refs import Branches, Consumers, Tags, milliseconds
+from tablestore.table.scan import snapshot_scan
 from tablestore.table.table_facts import TableFacts
-from tablestore.write.commit.committer import Committed
+from tablestore.table.writes import batch_request, expired_after, finished
+from tablestore.write import analyze as columns_of
+from tablestore.write.commit.committer import Committed, Committer
 from tablestore.write.progress import ProgressCallback
+from tablestore.write.retention import orphans, rollback
 from tablestore.write.retention.expire import Expiry
 from tablestore.write.retention.expire_partitions import PartitionExpiry
 from tablestore.write.retention.orphans import Orphans
@@ -27,6 +38,8 @@ from tablestore.write.retention.rollback import Rollback
 
 if TYPE_CHECKING:
     from tablestore.doors import ClusterPlan, ClusterSpec, HistoryWhatIf, Violations
+
+_MERGE_ALL = {"manifest.full-compaction-threshold-size": "1 b", "manifest.merge-min-count": "1"}
 
 
 @checked_but("bucket", "columns", "options", "partition", "where")
@@ -60,8 +73,28 @@ class TableKeeping(TableFacts):
         (3, 1)
         """
         chosen: dict[str, Any] = {"partition": partition, "bucket": bucket, "where": where}
-        how: dict[str, Any] = {"full": full, "dry_run": dry_run, "until_quiet": until_quiet}
-        return upkeep.compact(self._handle, **how, **chosen, progress=progress)
+        table, store = self._handle, self.store
+        if not dry_run and table.log is None:  # the compaction looks itself whether the table is there
+            table.require_not_past()
+        elif not dry_run:
+            table.require_present()
+        if until_quiet and (full or dry_run):
+            raise InvalidRequest("until_quiet goes on by the rules: it goes with neither full nor dry_run")
+        if dry_run:
+            then = store if table.at is None else time_travel.at(store, table.at)
+            return doors.dry_run(then, full=full, at=table.at, **chosen)
+        if not store.options.tiering_enabled:  # rounds of tiering bring what the log has
+            finished(table)
+        with open_writers.writing(store):
+            if until_quiet:
+                done = compaction.compact_until_quiet(store, **chosen, progress=progress)
+            else:
+                done = compaction.compact(store, full=full, **chosen, progress=progress)
+        if isinstance(done.committed, Committed) and done.committed.snapshots:
+            done = replace(done, committed=expired_after(table, done.committed))
+        if store.options.write_only:  # its writers leave the old rows of a log to this job
+            history.expire_log(table)
+        return done
 
     def buckets_to_compact(
         self,
@@ -209,7 +242,16 @@ class TableKeeping(TableFacts):
         >>> orders.get({"order_id": 2})["amount"]
         20.0
         """
-        return history.roll_back(self._handle, snapshot=snapshot, tag=tag, timestamp=timestamp)
+        self._handle.require_present()
+        store = self.store
+        if sum(v is not None for v in (snapshot, tag, timestamp)) != 1:
+            raise InvalidRequest("give exactly one of snapshot, tag and timestamp")
+        if timestamp is not None:
+            target = time_travel.at_or_before(store, time_travel.millis_of(timestamp))
+        else:
+            target = rollback.target_of(store, snapshot=snapshot, tag=tag)
+        require_log_ends_at(store, target, "rollback")
+        return rollback.rollback(store, target)
 
     def analyze(self, columns: Sequence[str] | None = None) -> Committed:
         """Statistics of the newest snapshot, read and kept in one ANALYZE snapshot; `inspect.statistics()`.
@@ -220,15 +262,43 @@ class TableKeeping(TableFacts):
         >>> orders.analyze(["customer"]).snapshot
         3
         """
-        return upkeep.analyze(self._handle, columns)
+        self._handle.require_present()
+        store = self.store
+        snapshot = store.snapshots.latest()
+        if snapshot is None:
+            raise NotFound("the table has no snapshot to analyze yet")
+        chosen = column_names(columns)
+        names = store.schema.shown.names if chosen is None else chosen
+        scan = snapshot_scan(store, snapshot, names or store.schema.shown.names[:1])
+        fields = store.schema.columns(scan.names if names else ())
+        rows, by_column = columns_of.analyze(scan.to_batches(), fields)
+        live = store.manifests.live_entries(snapshot)
+        physical, size = sum(e.file.row_count for e in live), sum(e.file.file_size for e in live)
+        share = size * rows // physical if physical else 0
+        name = statistics.write(store, Statistics(snapshot.id, snapshot.schema_id, rows, share, by_column))
+        try:
+            return Committer(store).commit_statistics(name, batch_request(store))
+        except CommitUnknown:
+            raise
+        except TablestoreError:
+            store.io.delete(store.paths.statistics(name))
+            raise
 
     def compact_manifests(self) -> Committed:
-        """Merge the manifests of the newest snapshot, in one COMPACT snapshot of the same rows and files.
+        """Merge all manifests of the newest snapshot, in one COMPACT snapshot of the same rows and files, as
+        Paimon's procedure does; nothing if they are merged.
 
         >>> orders.compact_manifests().snapshot
         3
         """
-        return upkeep.compact_manifests(self._handle)
+        self._handle.require_present()
+        store = self.store
+        snapshot = store.snapshots.latest()
+        manifests = [] if snapshot is None else store.manifests.manifests(snapshot)
+        if len(manifests) < 2 and not any(m.num_deleted for m in manifests):
+            return Committed()
+        whole = store.schema.with_options(_MERGE_ALL)
+        return Committer(store.with_schema(whole)).merge_manifests(batch_request(store))
 
     def remove_orphans(
         self, older_than: str | timedelta = "1 d", *, dry_run: bool = True, force: bool = False
@@ -242,7 +312,14 @@ class TableKeeping(TableFacts):
         >>> len(orders.remove_orphans().files)
         0
         """
-        return upkeep.remove_orphans(self._handle, older_than=older_than, dry_run=dry_run, force=force)
+        age, store = milliseconds(older_than, "older_than"), self.store
+        unnamed = orphans.remove_orphans(store, older_than_ms=age, dry_run=dry_run, force=force)
+        log = embedded_log_of(store)
+        if log is None:
+            return unnamed
+        age = open_writers.sparing(age, unnamed.writers, store.env.now_ms())
+        parts = log.remove_orphans(older_than_ms=age, dry_run=dry_run)
+        return replace(unnamed, files=tuple(sorted({*unnamed.files, *parts})))
 
     def check(self, *, progress: ProgressCallback | None = None) -> Violations:
         """The violations of the invariants, found by reading the whole table anew; empty means sound. Never

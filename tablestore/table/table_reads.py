@@ -1,11 +1,12 @@
 """Reading a table: a lazy scan, rows by their keys, changes, streams, splits of a plan.
 
-Docstrings say what a verb gives; the code is in `reads`, `history` and `normalize`.
+What needs more than a few lines is in `reads`, `history` and `normalize`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,13 +17,15 @@ from tablestore.read.changes.change import Change
 from tablestore.read.changes.stream import Seconds, SnapshotId, StreamRequest
 from tablestore.read.changes.stream_start import Start
 from tablestore.read.scan.data_split import DataSplit
-from tablestore.table import history, reads
+from tablestore.table import history, lookup, reads
+from tablestore.table.lazy_read import column_names
+from tablestore.table.log_of import table_log
 from tablestore.table.lookup_join.join import LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.normalize import follow as followed
-from tablestore.table.scan import Scan
+from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.table_facts import TableFacts
-from tablestore.table.table_log import table_log
+from tablestore.write.arrow_input import as_batches
 
 
 @checked_but("columns", "key", "since", "timeout", "until", "where")
@@ -80,7 +83,14 @@ class TableReads(TableFacts):
         >>> orders.get_many([{"order_id": 1}, {"order_id": 9}], columns=["order_id"]).to_pylist()
         [{'order_id': 1}]
         """
-        return reads.get_many(self._handle, keys, columns)
+        table = self._handle
+        reads.primary_key_of(table)
+        state, other = replace(table.state(), columns=column_names(columns)), table.other_branch()
+        if other is None:
+            return pa.Table.from_batches(reads.rows_of_keys(table, state, keys), state.schema)
+        wanted = lookup.key_table(state.store, as_batches(keys))
+        batches = lookup.rows_of_branches(table.lookups, state, other, wanted, state.names)
+        return pa.Table.from_batches(batches, state.schema)
 
     def lookup(
         self,
@@ -183,4 +193,7 @@ class TableReads(TableFacts):
         >>> sum(batch.num_rows for split in plan.splits for batch in orders.read_split(split))
         3
         """
-        return reads.read_split(self._handle, split, columns, where)
+        names = snapshot_scan(
+            self.store, None, columns or None
+        ).names  # unknown ones are refused before a read
+        return split.read(self.store, names, where)

@@ -1,6 +1,6 @@
 """Writing a table: rows and changes in one commit each, and what engines need to commit.
 
-Docstrings say what a verb gives; the code is in `writes`. Every verb gives `Committed`.
+What needs more than a few lines is in `writes`. Every verb gives `Committed`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.snapshot import BATCH_IDENTIFIER
-from tablestore.table import history, writes
+from tablestore.meta import positions
+from tablestore.table import writes
 from tablestore.table.row_changes import ChangeSteps, RowChanger, RowInserts, no_rows, nothing
 from tablestore.table.table_facts import TableFacts
 from tablestore.table.writer import EngineWriter, Writer
@@ -257,7 +258,9 @@ class TableWrites(TableFacts):
         >>> orders.position("loader")
         (17, 'offset 99')
         """
-        return history.position(self.store, user)
+        if not isinstance(user, str):
+            raise InvalidRequest(f"user {user!r} must be text")
+        return positions.known(self.store, self.store.snapshots.latest()).get(user)
 
     def max_sequence(self) -> int:
         """The largest sequence number of any live file, −1 if there is none.
@@ -265,4 +268,5 @@ class TableWrites(TableFacts):
         >>> orders.max_sequence()
         3
         """
-        return history.max_sequence(self.store)
+        entries = self.store.manifests.live_entries(self.store.snapshots.latest())
+        return max((e.file.max_sequence for e in entries), default=-1)

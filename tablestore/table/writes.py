@@ -25,7 +25,7 @@ from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.open_log import settings_of
 from tablestore.read.scan.file_read import strictly
-from tablestore.table import counting, deleting, finishing, history, lookup, overwriting, postpone, rescale
+from tablestore.table import deleting, finishing, history, lookup, overwriting, postpone
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
@@ -242,7 +242,7 @@ def rescaled(table: Handle, bucket: int, *, partition: Mapping[str, Any] | None)
             "another number of buckets of a table with a log",
             "the log has one part a bucket: make a table with that number and insert the rows",
         )
-    rescale.require_rescalable(table.store, bucket)
+    overwriting.require_rescalable(table.store, bucket)
     named = _partitions(table.store, partition) if partition else None
     before = table.store.options.bucket
     if bucket != before:
@@ -276,7 +276,7 @@ def _rewritten(
     where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
     write, asked = partial(_overwriting, table.store), batch_request(table.store)
     with writing(table.store):
-        committed = rescale.rewrite(table.store, write, asked, where=where, named=named)
+        committed = overwriting.rewrite(table.store, write, asked, where=where, named=named)
     return expired_after(table, committed)
 
 
@@ -468,5 +468,5 @@ def _change_counted(table: Handle, where: Predicate | None, steps: ChangeSteps) 
     asked = batch_request(store)
     written = partial(table_write, store, user=asked.user)
     with writing(store):
-        changed = counting.change_rows(store, where, asked, written, steps)
+        changed = deleting.change_counted(store, where, asked, written, steps)
     return expired_after(table, changed)

@@ -22,7 +22,7 @@ from tablestore.fluss.log_records import BatchMark
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.dropped import DroppedRows, replaced_table, without_dropped
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
-from tablestore.tiering.lake_state import lake_state
+from tablestore.tiering.lake_offsets import lake_state
 from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
 from tablestore.tiering.report import HoldPhase, TieringEvent
 from tablestore.tiering.split_generator import (

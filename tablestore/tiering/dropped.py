@@ -20,7 +20,7 @@ from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.core.quantities import many
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
-from tablestore.tiering.lake_state import lake_state
+from tablestore.tiering.lake_offsets import lake_state
 from tablestore.tiering.report import BucketMarks, TableState, TieringEvent
 from tablestore.tiering.splits import TieredBucket
 

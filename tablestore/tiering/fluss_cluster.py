@@ -27,8 +27,7 @@ from tablestore.fluss.kv import snapshot_rows
 from tablestore.fluss.kv_leases import leased
 from tablestore.fluss.log_scan import LogScan, batches_before
 from tablestore.fluss.remote_files import lake_file
-from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
-from tablestore.fluss.scan_state import ScanBatch
+from tablestore.fluss.scan_state import LogOffsetExpired, LogRewritten, LogStalled, ScanBatch
 from tablestore.fluss.tables import (
     FlussTable,
     KvSnapshot,

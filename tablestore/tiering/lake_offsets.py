@@ -14,12 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, NotFound, Unavailable, Unsupported
 from tablestore.fluss.log_records import BatchMark
 from tablestore.meta import tiered
-from tablestore.tiering.factory import LakeCommit, LakeState
+from tablestore.tiering.cluster import ClusterTable, TieringCluster
+from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.splits import Marks, Offsets, TieredBucket
 
 _OFFSETS_FILE = re.compile(r".*/lake/[^/]+/[^/]+-(\d+)/metadata/[^/]+\.offsets", re.DOTALL)
@@ -90,7 +92,9 @@ def offsets_file(table_id: int, offsets: Mapping[int, int]) -> bytes:
 def property_text(offsets: Offsets, names: Mapping[int, str], keys: Sequence[str]) -> str:
     """The offsets as `fluss-offsets`; `names` are values of the partition columns `keys`, joined by `$`."""
     items = []
-    for place, offset in sorted(offsets.items(), key=lambda one: (one[0].partition_id or 0, one[0].bucket)):
+    for place, offset in sorted(
+        offsets.items(), key=lambda pair: (pair[0].partition_id or 0, pair[0].bucket)
+    ):
         item: dict[str, object] = {"bucket": place.bucket, "offset": offset}
         if place.partition_id is not None:
             item = {"partition_id": place.partition_id, **item}
@@ -153,3 +157,39 @@ def parse_position(text: str, path: str) -> tuple[int, dict[TieredBucket, int]]:
         return int(read["table"]), offsets
     except (ValueError, TypeError, KeyError):
         raise Corrupt(path, f"position {text[:80]!r} holds no offsets of a round") from None
+
+
+def lake_state(cluster: TieringCluster, committer: LakeCommitter, table: ClusterTable) -> LakeState:
+    """What the lake holds, with its offsets, also where Fluss's own service has committed last: from 0.9 on
+    a file of the cluster has them, which goes when the next snapshot is registered. So a service that takes
+    over reads it before it tells the cluster anything, and its first round commits, even without rows: from
+    then on the lake says them itself. Of rows of a former table of this name they stay unknown.
+    Raises Unavailable where neither the file of the offsets nor the cluster says them."""
+    lake = committer.state()
+    if lake.offsets_path is None or lake.table_id != table.table_id:
+        return lake
+    offsets = _offsets(cluster, table, lake, lake.offsets_path)
+    now = dict(cluster.partitions(table.path)) if table.partition_keys else {}
+    names = {**lake.partition_names, **now}  # the lake knows those that were dropped since
+    there = {place.partition_id for place in offsets}
+    return replace(
+        lake, offsets=offsets, partition_names={id: name for id, name in names.items() if id in there}
+    )
+
+
+def _offsets(cluster: TieringCluster, table: ClusterTable, lake: LakeState, path: str) -> Offsets:
+    try:
+        return cluster.prepared_offsets(table, path)
+    except (NotFound, Unavailable, Unsupported) as e:
+        registered = cluster.lake_snapshot(table.path)
+        at = None if registered is None else registered.snapshot_id
+        if registered is not None and at == lake.snapshot_id:
+            return registered.offsets
+        text = (
+            f"{table.path}: lake snapshot {lake.snapshot_id} is of Fluss's own tiering service, whose "
+            f"offsets are in {path}, which cannot be read here ({e}), and the cluster knows snapshot "
+            f"{at or 'none'}"
+        )
+        raise Unavailable(
+            f"{text}; let that service tier the table once more, or run where remote.data.dir can be read"
+        ) from e

@@ -20,7 +20,7 @@ from tablestore.core.errors import InvalidOption
 from tablestore.core.options.names import UUID
 from tablestore.core.options.values import duration_ms
 from tablestore.core.quantities import duration
-from tablestore.fluss.retention import TTL, kept_ms
+from tablestore.fluss.tables import TTL, kept_ms
 
 Seconds = float
 FRESHNESS = "table.datalake.freshness"

@@ -186,7 +186,7 @@ def tasks_of(
     tasks have about as many offsets each."""
     count = max(min(parallel, len(splits)), -(-len(splits) // MOST_SPLITS))
     parts: list[list[TieringSplit]] = [[] for _ in range(count)]
-    by_size = sorted(splits, key=lambda one: one.log_start - one.stop)
+    by_size = sorted(splits, key=lambda each: each.log_start - each.stop)
     for i, split in enumerate(by_size):
         turn, at = divmod(i, count)
         parts[at if turn % 2 == 0 else count - 1 - at].append(split)

@@ -118,5 +118,6 @@ def _in_order(
     bounds: Iterable[tuple[TieredBucket, BucketBounds]],
 ) -> list[tuple[TieredBucket, BucketBounds]]:
     return sorted(
-        bounds, key=lambda one: (-1 if one[0].partition_id is None else one[0].partition_id, one[0][1])
+        bounds,
+        key=lambda bound: (-1 if bound[0].partition_id is None else bound[0].partition_id, bound[0][1]),
     )

@@ -43,13 +43,13 @@ def fitted(array: pa.Array, t: DataType, what: str) -> pa.Array:
     return converted
 
 
-def require_names(names: Sequence[str], known: Sequence[str], what: str) -> None:
+def require_names(names: Sequence[str], columns: Sequence[str], what: str) -> None:
     """Raise SchemaMismatch for a name that is unknown, with the nearest known one, or that comes twice."""
     for name in names:
-        if name not in known:
-            near = [n for n in known if n.casefold() == name.casefold()]
-            near = near or get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; columns: {', '.join(known)}"
+        if name not in columns:
+            near = [n for n in columns if n.casefold() == name.casefold()]
+            near = near or get_close_matches(name, columns, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; columns: {', '.join(columns)}"
             raise SchemaMismatch(f"{what} {name!r} is not in the table{hint}")
         if names.count(name) > 1:
             raise SchemaMismatch(f"{what} {name!r} is there twice")

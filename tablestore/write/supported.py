@@ -15,8 +15,7 @@ from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.log.settings import require_log
 from tablestore.lsm.compaction import require_strategy
-from tablestore.lsm.merge.changelog_rules import require_changelog
-from tablestore.lsm.merge.validate import validate
+from tablestore.lsm.merge.validate import require_changelog, validate
 from tablestore.write.routing.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
 
 

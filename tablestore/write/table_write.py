@@ -11,7 +11,6 @@ in the order in which they are written, and no manifest is read.
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -63,7 +62,6 @@ from tablestore.write.routing.routing import Place, Routing, routing_of_rows, ro
 from tablestore.write.routing.row_buckets import ARRIVAL, Slice
 from tablestore.write.supported import require_parallel_writers, require_writable
 
-log = logging.getLogger(__name__)
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
 _MAX_THREADS = 4
 _MAX_SORTED_ROWS = 65_536  # batches of more are parts of larger writes

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from tests.campaign.kinds import KINDS, named
-from tests.campaign.outcome import Kind, Outcome
+from tests.campaign.outcome import AttackKind, Outcome
 from tests.campaign.report import Turn, page
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -56,7 +56,9 @@ def budget(text: str) -> tuple[float | None, int | None]:
     return (number * UNITS[unit], None) if unit else (None, number)
 
 
-def attack(kinds: tuple[Kind, ...], seed: int, *, seconds: float | None, turns: int | None) -> Iterator[Turn]:
+def attack(
+    kinds: tuple[AttackKind, ...], seed: int, *, seconds: float | None, turns: int | None
+) -> Iterator[Turn]:
     """Turn after turn, every kind in its turn; turn n of each kind has the seed `seed` + n."""
     started, n = time.monotonic(), 0
     while turns is None or n < turns:
@@ -67,7 +69,7 @@ def attack(kinds: tuple[Kind, ...], seed: int, *, seconds: float | None, turns: 
         n += 1
 
 
-def turn(kind: Kind, seed: int) -> Turn:
+def turn(kind: AttackKind, seed: int) -> Turn:
     """One turn in a folder of its own. What it raises is a broken promise as well."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="campaign-") as folder:

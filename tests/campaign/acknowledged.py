@@ -9,7 +9,7 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.log.soak import Rows, State, joined
+from tests.log.soak import Rows, TableTruth, joined
 
 
 @dataclass
@@ -17,13 +17,13 @@ class Acknowledged:
     """`files`: the rows that a scan shows; `tail`: commits that the log alone has, in their order; `unsure`:
     the rows of a writer that was killed, `whole`: all of them are there or none."""
 
-    files: State
+    files: TableTruth
     whole: bool = True
     tail: list[Rows] = field(default_factory=list)
     unsure: Rows = field(default_factory=list)
 
     @property
-    def state(self) -> State:
+    def state(self) -> TableTruth:
         """All that was acknowledged."""
         return self.files.after(joined(self.tail))
 
@@ -31,7 +31,7 @@ class Acknowledged:
         """The files have what the log has."""
         self.files, self.tail = self.state, []
 
-    def possible(self) -> list[State]:
+    def possible(self) -> list[TableTruth]:
         """The states that a reader of the log may see: one, unless a writer was killed."""
         events = self.unsure
         if self.whole:
@@ -39,14 +39,14 @@ class Acknowledged:
         chosen = itertools.product((False, True), repeat=len(events))
         return [self.state.after(list(itertools.compress(events, some))) for some in chosen]
 
-    def shown(self) -> list[State]:
+    def shown(self) -> list[TableTruth]:
         """What a scan may show: files, to which a killed writer may have brought more of the log."""
         if not self.unsure:
             return [self.files]
         finished = [self.files.after(joined(self.tail[:count])) for count in range(len(self.tail))]
         return [*finished, *self.possible()]
 
-    def lacking(self, found: State) -> list[str]:
+    def lacking(self, found: TableTruth) -> list[str]:
         """What is wrong with the rows of a table of which the log's own rows are lost, and named: those of
         the files are there, or newer ones of their keys, and no others than were acknowledged."""
         events = [*joined(self.tail), *self.unsure]

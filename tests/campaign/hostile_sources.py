@@ -17,7 +17,7 @@ from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import NotFound, TablestoreError
 from tests.campaign.outcome import Outcome
-from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.databases.sources import MariaDbSource
 from tests.servers import mariadb
 from tests.suite import counterparts
@@ -43,7 +43,7 @@ class HostileLife:
         source.run("CREATE OR REPLACE DATABASE o")
         source.made(40, "ac")
         source.run(f"CREATE VIEW o.w AS SELECT * FROM {source.name}.a")
-        self.lake = Lake(self.opened())
+        self.lake = LastRowsLake(self.opened())
 
     def opened(self, exclude: str = "", again: str = "") -> MysqlDatabase:
         patterns = Patterns.of("*", exclude or (), database=self.source.name)

@@ -19,7 +19,7 @@ from tests.campaign import (
 )
 from tests.campaign.log_stores import KINDS as LOGGED
 from tests.campaign.log_stores import Embedded, Kafka, LogStore
-from tests.campaign.outcome import Kind, Outcome
+from tests.campaign.outcome import AttackKind, Outcome
 from tests.crash import power
 from tests.hostile import elsewhere, flips
 from tests.log import soak
@@ -112,35 +112,41 @@ def attack_log(store: LogStore, seed: int, folder: Path) -> Outcome:
 
 
 KINDS = (
-    Kind("races", "racing processes and kills lose and double nothing", races.run),
-    Kind("failures", "a verb that fails anywhere is done or not done, and says which", failures.run),
-    Kind("full disk", "a disk that fills up breaks nothing and can be freed", failures.run_full),
-    Kind("power", "a loss of power takes nothing that was promised", crashes),
-    Kind("bit flips", "a flipped bit is named, and never read as other rows", flip),
-    Kind("tears", "mending a torn table gives back whatever could still be read", tears.run),
-    Kind("hostile", "no field of a table leads to files outside of it", lead_outside),
-    Kind("log", "a table with a log shows every reader what was written, whatever fails", logged),
-    Kind("log attacked", "what was acknowledged is there, or an error names the log", attacked_log),
-    Kind("topic attacked", "what was acknowledged is there, or an error names the topic", attacked_topic),
-    Kind("statements", "a statement does to a table of any kind what DuckDB does to its own", statements.run),
-    Kind("tiering", "the lake holds each row of the log once, whatever is lost or late", tier),
-    Kind(
+    AttackKind("races", "racing processes and kills lose and double nothing", races.run),
+    AttackKind("failures", "a verb that fails anywhere is done or not done, and says which", failures.run),
+    AttackKind("full disk", "a disk that fills up breaks nothing and can be freed", failures.run_full),
+    AttackKind("power", "a loss of power takes nothing that was promised", crashes),
+    AttackKind("bit flips", "a flipped bit is named, and never read as other rows", flip),
+    AttackKind("tears", "mending a torn table gives back whatever could still be read", tears.run),
+    AttackKind("hostile", "no field of a table leads to files outside of it", lead_outside),
+    AttackKind("log", "a table with a log shows every reader what was written, whatever fails", logged),
+    AttackKind("log attacked", "what was acknowledged is there, or an error names the log", attacked_log),
+    AttackKind(
+        "topic attacked", "what was acknowledged is there, or an error names the topic", attacked_topic
+    ),
+    AttackKind(
+        "statements", "a statement does to a table of any kind what DuckDB does to its own", statements.run
+    ),
+    AttackKind("tiering", "the lake holds each row of the log once, whatever is lost or late", tier),
+    AttackKind(
         "held rounds",
         "a round that is killed round its commit brings each row once",
         held_rounds.run,
     ),
-    Kind(
+    AttackKind(
         "dropped",
         "rows of dropped partitions go as they must, and are told of",
         dropped_partitions.run,
     ),
-    Kind("captures", "a capture that has settled holds what the source holds, by value", hostile_sources.run),
-    Kind("answers", "a wrong answer of a cluster is one error, and harms nothing", hostile_answers.run),
-    Kind("mutants", "the nearest tests notice a small fault in a pure rule", trial.turn),
+    AttackKind(
+        "captures", "a capture that has settled holds what the source holds, by value", hostile_sources.run
+    ),
+    AttackKind("answers", "a wrong answer of a cluster is one error, and harms nothing", hostile_answers.run),
+    AttackKind("mutants", "the nearest tests notice a small fault in a pure rule", trial.turn),
 )
 
 
-def named(name: str) -> Kind:
+def named(name: str) -> AttackKind:
     """The kind of that name; raises KeyError naming all."""
     for kind in KINDS:
         if kind.name == name:

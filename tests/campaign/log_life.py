@@ -21,12 +21,12 @@ from tablestore.log.log import CommitMark, LogExpired
 from tablestore.table.log_of import log_of
 from tests.campaign import log_process
 from tests.campaign.acknowledged import Acknowledged
-from tests.campaign.log_process import Job, as_table
+from tests.campaign.log_process import ProcessJob, as_table
 from tests.campaign.log_stores import LogStore, create, opened
 from tests.log import logged
 from tests.log.followed import Followed
 from tests.log.held import log_view
-from tests.log.soak import KEYS, Rows, State, small_segments
+from tests.log.soak import KEYS, Rows, TableTruth, small_segments
 
 READERS, COMMITS, USER = 2, 4, "till"
 OPERATIONS = 160
@@ -44,7 +44,7 @@ class Life:
         self.keyed, self.tiered, self.eventual = kind != "append", kind == "tiered", kind == "eventual"
         self.counts = Counter[str]()
         create(store, folder, kind)
-        self.truth = Acknowledged(State("keyed" if self.keyed else "append"), whole=not self.eventual)
+        self.truth = Acknowledged(TableTruth("keyed" if self.keyed else "append"), whole=not self.eventual)
         self.values, self.numbers, self.places = (itertools.count(1) for _ in range(3))
         self.readers, self.retained = [self.reader() for _ in range(READERS)], False
 
@@ -82,7 +82,7 @@ class Life:
             self.settle()
             self.truth.finished()
             left = {row: n for row, n in self.truth.files.rows.items() if row[0] >= below}
-            self.truth.files = State(self.truth.files.kind, Counter(left))
+            self.truth.files = TableTruth(self.truth.files.kind, Counter(left))
 
     def leave_in_log(self) -> None:
         """A writer is killed when its rows are in the log and in no file; its commit may be asked for
@@ -177,7 +177,7 @@ class Life:
         self.finish_unsure()
         commits, first = tuple(self.some_rows() for _ in range(COMMITS)), next(self.numbers)
         self.numbers = itertools.count(first + COMMITS)
-        job = Job(self.folder, self.place(), commits, first, dies_at)
+        job = ProcessJob(self.folder, self.place(), commits, first, dies_at)
         process = log_process.started(job)
         if dies_at is None:
             self.store.restart()
@@ -196,7 +196,7 @@ class Life:
 
     def kill_reader(self) -> None:
         """A process that reads is killed; whoever goes on from its notes misses nothing."""
-        job = Job(self.folder, self.place(), dies_at=self.rng.randrange(OPERATIONS // 2))
+        job = ProcessJob(self.folder, self.place(), dies_at=self.rng.randrange(OPERATIONS // 2))
         job.note(self.readers[0])
         self.counts["readers killed"] += log_process.ended(log_process.started(job), job)
         self.readers[0] = job.noted()
@@ -220,7 +220,7 @@ class Life:
         or others, or an error that does not name the log and what to do."""
         found = self.scanned(log=False)
         assert found in self.truth.shown(), f"a scan has {found}, not {self.truth.shown()}"
-        reads: dict[str, Callable[[], State]] = {
+        reads: dict[str, Callable[[], TableTruth]] = {
             "a union read": lambda: self.scanned(log=True),
             "a stream from the earliest": lambda: self.followed(self.reader(), "earliest"),
             "a stream from now": lambda: self.followed(self.reader()),
@@ -290,16 +290,16 @@ class Life:
         """A file outside of the lake."""
         return self.folder.parent / f"{self.folder.name}-{next(self.places)}.notes"
 
-    def scanned(self, *, log: bool) -> State:
+    def scanned(self, *, log: bool) -> TableTruth:
         """The rows of a scan."""
         rows = self.table.scan(log=log).to_arrow().to_pylist()
-        return State(self.truth.files.kind, Counter((r["k"], r["v"]) for r in rows))
+        return TableTruth(self.truth.files.kind, Counter((r["k"], r["v"]) for r in rows))
 
-    def followed(self, reader: Followed, start: str = "latest-full") -> State:
+    def followed(self, reader: Followed, start: str = "latest-full") -> TableTruth:
         """What a reader has when it has read what is there; one without a cursor begins at `start`."""
         for step in self.table.stream(start=reader.cursor or start, timeout=0.0):
             reader.take(step)
-        return State(self.truth.files.kind, reader.rows)
+        return TableTruth(self.truth.files.kind, reader.rows)
 
     def some_rows(self) -> Rows:
         """A few rows of different keys, some of them deletes; a value comes once."""

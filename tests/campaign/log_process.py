@@ -29,7 +29,7 @@ FAILED = 1
 
 
 @dataclass(frozen=True)
-class Job:
+class ProcessJob:
     """What the process does: writes the `commits` with identifiers from `first` on, each again until it is
     acknowledged, or, without any, reads on from what `notes` has. `dies_at`: see MortalIO."""
 
@@ -56,7 +56,7 @@ def as_table(rows: Rows) -> pa.Table:
     return pa.table({"kind": kinds, "k": pa.array(keys, pa.int32()), "v": pa.array(values, pa.int64())})
 
 
-def run(job: Job) -> None:
+def run(job: ProcessJob) -> None:
     """The whole life of the process; what it raises is in the notes."""
     os.setpgid(0, 0)
     try:
@@ -67,7 +67,7 @@ def run(job: Job) -> None:
         sys.exit(FAILED)
 
 
-def _write(job: Job) -> None:
+def _write(job: ProcessJob) -> None:
     io, until = MortalIO(job.dies_at), time.monotonic() + HANG_SECONDS
     for number, rows in enumerate(job.commits):
         while True:
@@ -81,7 +81,7 @@ def _write(job: Job) -> None:
         job.note(number + 1)
 
 
-def _read(job: Job) -> None:
+def _read(job: ProcessJob) -> None:
     reader: Followed = job.noted()
     table = opened(job.folder, io=MortalIO(job.dies_at))
     for step in table.stream(start=reader.cursor or "latest-full", timeout=0.0):
@@ -89,7 +89,7 @@ def _read(job: Job) -> None:
         job.note(reader)
 
 
-def started(job: Job) -> Any:
+def started(job: ProcessJob) -> Any:
     """The process of a job."""
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tests.campaign.racer", "tests.campaign.log_process"])
@@ -98,7 +98,7 @@ def started(job: Job) -> Any:
     return process
 
 
-def ended(process: Any, job: Job) -> bool:
+def ended(process: Any, job: ProcessJob) -> bool:
     """Whether the process, when it ends, was killed; raises AssertionError where it failed or hangs."""
     process.join(HANG_SECONDS)
     if process.exitcode is None:

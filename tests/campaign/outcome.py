@@ -20,7 +20,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Kind:
+class AttackKind:
     """A kind of attack: its name, what it proves in one line, and a turn of it in an empty folder."""
 
     name: str

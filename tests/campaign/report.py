@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.campaign.kinds import KINDS
-from tests.campaign.outcome import Kind, Outcome, total
+from tests.campaign.outcome import AttackKind, Outcome, total
 
 MOST_SHOWN = 10
 """Broken promises in full; of the rest only how many."""
@@ -19,7 +19,7 @@ MOST_SHOWN = 10
 class Turn:
     """One turn of one kind, with its seed and what it found."""
 
-    kind: Kind
+    kind: AttackKind
     seed: int
     seconds: float
     outcome: Outcome

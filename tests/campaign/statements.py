@@ -112,7 +112,7 @@ class Words:
         return f"k > {self.draw.randint(-3, 10)}"
 
 
-class Pair:
+class DuckPair:
     """The same table here and in DuckDB."""
 
     def __init__(self, folder: Path, kind: str) -> None:
@@ -156,7 +156,7 @@ class Pair:
 def run(seed: int, folder: Path) -> Outcome:
     """A turn: statements over one kind of table."""
     kind = sorted(TABLES)[seed % len(TABLES)]
-    words, pair = Words(seed, nulls=kind != NO_NULLS), Pair(folder, kind)
+    words, pair = Words(seed, nulls=kind != NO_NULLS), DuckPair(folder, kind)
     done: list[str] = []
     for _ in range(STATEMENTS):
         try:

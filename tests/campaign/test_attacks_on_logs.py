@@ -16,7 +16,7 @@ from tests.campaign.acknowledged import Acknowledged
 from tests.campaign.kinds import ATTACKS
 from tests.campaign.log_life import Life, live, require_named
 from tests.campaign.log_stores import KINDS, Embedded
-from tests.log.soak import State
+from tests.log.soak import TableTruth
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,17 +49,19 @@ def test_a_row_that_vanishes_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_truth_knows_what_may_be_seen() -> None:
-    truth = Acknowledged(State("keyed").after([("+I", 1, 1)]), tail=[[("+I", 2, 2)]])
+    truth = Acknowledged(TableTruth("keyed").after([("+I", 1, 1)]), tail=[[("+I", 2, 2)]])
     truth.unsure = [("+I", 1, 3), ("-D", 2, 0)]
     both = Counter({(1, 1): 1, (2, 2): 1})
     assert [one.rows for one in truth.possible()] == [both, Counter({(1, 3): 1})]
     truth.whole = False
     assert len(truth.possible()) == 4
     assert Counter({(1, 3): 1, (2, 2): 1}) in [one.rows for one in truth.possible()]
-    assert truth.lacking(State("keyed", both)) == []
-    assert truth.lacking(State("keyed", Counter({(1, 7): 1}))) == ["key 1 is 7, in files 1, in the log {3}"]
-    added = Acknowledged(State("append", Counter({(1, 1): 2})), tail=[[("+I", 2, 2)]])
-    found = State("append", Counter({(1, 1): 1, (2, 2): 2}))
+    assert truth.lacking(TableTruth("keyed", both)) == []
+    assert truth.lacking(TableTruth("keyed", Counter({(1, 7): 1}))) == [
+        "key 1 is 7, in files 1, in the log {3}"
+    ]
+    added = Acknowledged(TableTruth("append", Counter({(1, 1): 2})), tail=[[("+I", 2, 2)]])
+    found = TableTruth("append", Counter({(1, 1): 1, (2, 2): 2}))
     assert added.lacking(found) == ["lost (1, 1), which files had", "nobody wrote (2, 2)"]
 
 

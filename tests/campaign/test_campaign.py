@@ -10,7 +10,7 @@ import pytest
 from tests.campaign.__main__ import attack, budget, turn
 from tests.campaign.kinds import KINDS, named
 from tests.campaign.lives import LIVES, LOGGED
-from tests.campaign.outcome import Kind, Outcome, total
+from tests.campaign.outcome import AttackKind, Outcome, total
 from tests.campaign.races import race
 from tests.campaign.report import page
 
@@ -26,7 +26,7 @@ ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log", "captur
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k.name not in ELSEWHERE], ids=lambda kind: kind.name)
 @pytest.mark.sample(1)
-def test_nothing_breaks(kind: Kind, seeds: tuple[int, ...]) -> None:
+def test_nothing_breaks(kind: AttackKind, seeds: tuple[int, ...]) -> None:
     turns = max(1, SHARE * len(seeds) // 5)
     found = [turn(kind, seeds[0] + n) for n in range(turns)]
     assert [text for each in found for text in (each.repeat, *each.outcome.wrong) if each.outcome.wrong] == []
@@ -79,7 +79,7 @@ def test_kinds_take_turns_and_the_page_says_how_to_repeat_what_broke(tmp_path: P
     def raises(seed: int, folder: Path) -> Outcome:
         raise KeyError(seed)
 
-    kinds = Kind("races", "nothing", breaks), Kind("failures", "nothing", raises)
+    kinds = AttackKind("races", "nothing", breaks), AttackKind("failures", "nothing", raises)
     done = list(attack(kinds, 7, seconds=None, turns=2))
     assert [(t.kind.name, t.seed) for t in done] == [
         ("races", 7),

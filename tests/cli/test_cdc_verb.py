@@ -26,9 +26,8 @@ from tablestore.cdc.capture.functions import FUNCTIONS
 from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
-from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.rules import TYPE_MAPPINGS, CaptureRules
 from tablestore.cdc.capture.source import SKIPPED
-from tablestore.cdc.capture.type_mapping import TYPE_MAPPINGS
 from tablestore.cdc.databases.address import PASSWORD_VARIABLE, TLS_MODES
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cli.cdc import command as cdc
@@ -38,7 +37,7 @@ from tablestore.cli.cdc.screen import picture, plain_lines, summary
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.running import REFUSED
 from tablestore.flow.runner import ENGINES
-from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
+from tests.cdc.capture.fakes import FakeSource, FakeStep, captured, event, shape
 from tests.servers.mariadb import PASSWORD, MariaDb
 
 REPORT = BatchReport(
@@ -151,7 +150,7 @@ def test_the_picture_has_a_row_a_table_and_the_last_statement() -> None:
 def test_a_plan_shows_columns_keys_and_what_is_left_out() -> None:
     orders = shape(("id", "INT NOT NULL"), ("at", "TIMESTAMP(0)"))
     stale = captured("orders", orders, rows=12, reason="rows go stale")
-    source = FakeSource([Step([stale, event(SKIPPED, "g", reason="no key")])])
+    source = FakeSource([FakeStep([stale, event(SKIPPED, "g", reason="no key")])])
     rules = CaptureRules.of(
         "shop.*",
         into="ods",

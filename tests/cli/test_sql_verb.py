@@ -200,7 +200,7 @@ def test_secrets_stay_out_of_the_history(tmp_path: Path) -> None:
     assert "hidden-1" in history.get_strings()[1]  # as long as the shell runs
 
 
-class Terminal:
+class TypedTerminal:
     """A program that thinks somebody types at it."""
 
     def __init__(self, arguments: list[str], home: Path) -> None:
@@ -242,13 +242,13 @@ class Terminal:
 
 
 @pytest.fixture
-def shell(lake: Path, tmp_path: Path) -> Iterator[Terminal]:
-    terminal = Terminal(command(str(lake)), tmp_path)
+def shell(lake: Path, tmp_path: Path) -> Iterator[TypedTerminal]:
+    terminal = TypedTerminal(command(str(lake)), tmp_path)
     yield terminal
     terminal.close()
 
 
-def test_the_shell_completes_runs_stops_and_ends(shell: Terminal, tmp_path: Path) -> None:
+def test_the_shell_completes_runs_stops_and_ends(shell: TypedTerminal, tmp_path: Path) -> None:
     shell.wait_for("Ctrl-C stops a statement.")
     shell.wait_for("lake.default>")
     shell.type("USE shop;\r")
@@ -280,7 +280,7 @@ def test_the_shell_completes_runs_stops_and_ends(shell: Terminal, tmp_path: Path
 
 
 @pytest.mark.large
-def test_the_shell_follows_a_stream_until_ctrl_c(shell: Terminal, lake: Path) -> None:
+def test_the_shell_follows_a_stream_until_ctrl_c(shell: TypedTerminal, lake: Path) -> None:
     shell.wait_for("lake.default>")
     shell.type("SET 'execution.runtime-mode' = 'streaming';\r")
     shell.wait_for("execution.runtime-mode is streaming")

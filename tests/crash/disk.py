@@ -37,7 +37,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Change:
+class DiskChange:
     """One entry of the log: data, sync of `file`; link, unlink, rename, mkdir, rmdir, syncdir of `path`."""
 
     what: str
@@ -53,13 +53,13 @@ def parent(path: str) -> str:
 
 
 @dataclass
-class Names:
+class DiskNames:
     """Files and folders by path."""
 
     files: dict[str, File] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: DiskChange) -> None:
         """Do what a change of names says; what does not fit any more is passed over."""
         if change.what == "link" and change.file is not None:
             self.files[change.path] = change.file
@@ -83,17 +83,17 @@ class DiskIO:
     """
 
     def __init__(self, start: dict[str, bytes] | None = None, *, lying: str = "", seed: int = 0) -> None:
-        self._lying, self.log = re.compile(lying or "(?!)"), list[Change]()
+        self._lying, self.log = re.compile(lying or "(?!)"), list[DiskChange]()
         self._rng = random.Random(seed)
-        self.names, self._clock = Names(), 0
+        self.names, self._clock = DiskNames(), 0
         for path, data in (start or {}).items():
             self._folders(parent(path))
             self.names.files[path] = File(data)
         self.log.clear()
-        self.start = Names(dict(self.names.files), set(self.names.folders))
+        self.start = DiskNames(dict(self.names.files), set(self.names.folders))
 
     def _do(self, what: str, path: str, **more: Any) -> None:
-        change = Change(what, path, **more)
+        change = DiskChange(what, path, **more)
         self.log.append(change)
         self.names.apply(change)
 
@@ -115,7 +115,7 @@ class DiskIO:
 
     def _fill(self, path: str, file: File, data: bytes) -> None:
         file.data = data
-        self.log.append(Change("data", path, file, data))
+        self.log.append(DiskChange("data", path, file, data))
 
     def _file(self, path: str) -> File:
         if path not in self.names.files:
@@ -129,7 +129,7 @@ class DiskIO:
         return pa.BufferReader(self._file(path).data)
 
     def open_output(self, path: str) -> Any:
-        return _Output(self, path, self._make(path, b""))
+        return _DiskOutput(self, path, self._make(path, b""))
 
     def write(self, path: str, data: bytes) -> None:
         self._make(path, data)
@@ -164,9 +164,9 @@ class DiskIO:
             if self._lying.search(path):
                 continue
             if path in self.names.files:
-                self.log.append(Change("sync", path, self.names.files[path], self.names.files[path].data))
+                self.log.append(DiskChange("sync", path, self.names.files[path], self.names.files[path].data))
             else:
-                self.log.append(Change("syncdir", path))
+                self.log.append(DiskChange("syncdir", path))
         return missing
 
     def delete(self, path: str, *, below: str | None = None) -> None:
@@ -222,7 +222,7 @@ class DiskIO:
             self._do("rmdir", folder)
 
 
-class _Output(io.BytesIO):
+class _DiskOutput(io.BytesIO):
     """A file that is written; its bytes are in the log when it is closed."""
 
     def __init__(self, disk: DiskIO, path: str, file: File) -> None:
@@ -244,7 +244,7 @@ class _Output(io.BytesIO):
 def after_crash(disk: DiskIO, at: int, model: str, rng: random.Random) -> dict[str, bytes]:
     """What lies on the disk when the power went after `at` entries of its log: bytes by path."""
     done = disk.log[:at]
-    names = Names(dict(disk.start.files), set(disk.start.folders))
+    names = DiskNames(dict(disk.start.files), set(disk.start.folders))
     for change in _kept_names(done, model, rng):
         names.apply(change)
     contents, synced = dict[File, bytes](), dict[File, bytes]()
@@ -273,7 +273,7 @@ def _named(folder: str, folders: set[str]) -> bool:
     return True
 
 
-def _kept_names(done: list[Change], model: str, rng: random.Random) -> Iterator[Change]:
+def _kept_names(done: list[DiskChange], model: str, rng: random.Random) -> Iterator[DiskChange]:
     """The changes of names that outlast the crash."""
     if model == "ordered":
         yield from (c for c in done if c.what in NAMING)

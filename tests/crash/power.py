@@ -37,7 +37,7 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Report:
+class CrashReport:
     """How many crashes there were, and what each that lost something lost."""
 
     mode: str
@@ -61,7 +61,7 @@ class Life:
     steps: list[str] = field(default_factory=list)
 
 
-def run(seed: int, crashes: int, mode: str, *, lying: str = "") -> Report:
+def run(seed: int, crashes: int, mode: str, *, lying: str = "") -> CrashReport:
     """So many crashes. `lying`: syncs of paths that it matches do nothing, so that much must be lost."""
     rng, lost, done, lives = random.Random(f"{seed} {mode}"), list[str](), 0, 0
     start: dict[str, bytes] | None = None
@@ -88,7 +88,7 @@ def run(seed: int, crashes: int, mode: str, *, lying: str = "") -> Report:
                 lost.append(f"life {lives}, {model}, entry {at} of {len(life.disk.log)}, {step}: {problem}")
             elif mode == "commit" and at >= life.answered[0][0] and rng.random() < 0.2:
                 start, rows = left, life.rows
-    return Report(mode, seed, done, lives, tuple(lost))
+    return CrashReport(mode, seed, done, lives, tuple(lost))
 
 
 # a life

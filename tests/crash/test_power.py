@@ -14,7 +14,7 @@ from tablestore.io import fileio, syncing
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.syncing import Sync
 from tests.crash import power
-from tests.crash.disk import Change, DiskIO
+from tests.crash.disk import DiskChange, DiskIO
 
 
 def test_an_answered_commit_outlasts_every_loss_of_power(seeds: tuple[int, ...]) -> None:
@@ -88,7 +88,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return done
 
 
-def system_call(change: Change) -> tuple[str, ...]:
+def system_call(change: DiskChange) -> tuple[str, ...]:
     """A change of the model in the words of the operating system."""
     verb = "sync" if change.what == "syncdir" else change.what
     return (verb, change.path, change.target) if change.target else (verb, change.path)

@@ -14,7 +14,7 @@ from tablestore.flow.runner import LocalRunner
 from tablestore.fluss.heartbeat import TableEpoch
 from tablestore.tiering.journal import TieringJournal, read_report
 from tablestore.tiering.report import BucketMarks, Heartbeat, ReportedTable, TableError, TableState
-from tests.cdc.capture.fakes import FakeSource, Step, content, event, job_of, piece, rows, shape, steps
+from tests.cdc.capture.fakes import FakeSource, FakeStep, content, event, job_of, piece, rows, shape, steps
 from tests.sql.streaming.following import (
     CHANGES,
     LARGE,
@@ -91,7 +91,7 @@ def test_a_capture_goes_on_amid_the_batch_that_an_earlier_version_planned(lake: 
     lake.table("ods.a").alter(ts.add("w", ts.INT))
     wide = shape(("id", "BIGINT NOT NULL"), ("v", "INT"), ("w", "INT"))
     altered = event(ALTERED, "a", wide, statement="ALTER TABLE a ADD w INT")
-    source.steps.append(Step([altered], [piece(rows("a", [("+I", 2, 2)], seconds=9))]))
+    source.steps.append(FakeStep([altered], [piece(rows("a", [("+I", 2, 2)], seconds=9))]))
     put(
         Path(default_checkpoint(lake, "cdc-shop")),
         {

@@ -14,22 +14,13 @@ import pytest
 import tablestore as ts
 from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.cdc.table_stream import TableStream
-from tablestore.flow.batch import Batch, Streams, Work
+from tablestore.flow.batch import Batch, Streams
 from tablestore.flow.checkpoint import KEPT, Checkpoint
 from tablestore.flow.runner import LocalRunner, Stream
 from tablestore.flow.source import Offset, RowsStream
+from tests.flow.summed import Summed
 
 SECONDS = 240
-
-
-@dataclass(frozen=True)
-class Summed:
-    """A task: the sum of a column of a piece."""
-
-    column: str
-
-    def __call__(self, work: Work) -> int:
-        return sum(sum(batch.column(0).to_pylist()) for batch, _ in work.piece.read([self.column]))
 
 
 def doubled(n: int) -> int:
@@ -37,7 +28,7 @@ def doubled(n: int) -> int:
 
 
 @dataclass
-class Counted:
+class NumberedPlan:
     """A plan of numbered batches of one item each; `last` is where it ends, None: it goes on."""
 
     last: int | None = None
@@ -107,17 +98,19 @@ def test_a_batch_that_fails_comes_again_with_its_number_and_offsets(tmp_path: Pa
         if len(seen) == 2:
             raise ts.SchemaMismatch("it does not fit")
 
-    job = start(Counted(last=3), on_batch, tmp_path)
+    job = start(NumberedPlan(last=3), on_batch, tmp_path)
     assert job.wait(SECONDS)
     assert isinstance(job.failure(), ts.SchemaMismatch)
-    assert start(Counted(last=3), on_batch, tmp_path).wait(SECONDS)
+    assert start(NumberedPlan(last=3), on_batch, tmp_path).wait(SECONDS)
     assert [(n, a["at"], b["at"]) for n, a, b in seen] == [(0, 0, 1), (1, 1, 2), (1, 1, 2), (2, 2, 3)]
 
 
 def test_a_new_checkpoint_begins_where_it_is_asked_to_and_an_old_one_goes_on(tmp_path: Path):
     seen: list[int] = []
     for last in (8, 9):
-        job = start(Counted(last), lambda batch: seen.append(batch.start["at"]), tmp_path, start={"at": 6})
+        job = start(
+            NumberedPlan(last), lambda batch: seen.append(batch.start["at"]), tmp_path, start={"at": 6}
+        )
         assert job.wait(SECONDS)
     assert seen == [6, 7, 8]
 
@@ -133,7 +126,7 @@ def test_no_batch_begins_while_it_is_paused(tmp_path: Path):
             job.pause()
         some.release()
 
-    job = start(Counted(), on_batch, tmp_path)
+    job = start(NumberedPlan(), on_batch, tmp_path)
     there.set()
     assert some.acquire(timeout=SECONDS)
     assert some.acquire(timeout=SECONDS)
@@ -151,7 +144,7 @@ def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path):
     def on_batch(batch: Batch) -> None:
         Checkpoint.at(str(tmp_path)).note_planned(batch.number + 1, {"at": 9})
 
-    job = start(Counted(), on_batch, tmp_path)
+    job = start(NumberedPlan(), on_batch, tmp_path)
     assert job.wait(SECONDS)
     with pytest.raises(ts.InvalidRequest, match=r"batch 1 of .* is another process's"):
         raise job.failure() or AssertionError("it has ended")

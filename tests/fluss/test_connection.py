@@ -141,7 +141,7 @@ def test_a_server_that_is_gone_is_tried_until_the_time_out() -> None:
         port = server.port
     waits: list[float] = []
 
-    class Clock(Env):
+    class SleptClock(Env):
         def monotonic(self) -> float:
             return sum(waits)
 
@@ -149,7 +149,7 @@ def test_a_server_that_is_gone_is_tried_until_the_time_out() -> None:
             waits.append(seconds)
 
     with pytest.raises(Unavailable, match="cannot be reached"):
-        FlussConnection("127.0.0.1", port, timeout=3, env=Clock()).call(
+        FlussConnection("127.0.0.1", port, timeout=3, env=SleptClock()).call(
             apis.LIST_DATABASES, pb.ListDatabasesRequest()
         )
     assert waits == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0]

@@ -17,7 +17,7 @@ from tablestore.fluss.frames import Request, error_frame, response_frame
 from tablestore.fluss.log_records import BatchMark, empty, encode
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.messages import pb
-from tablestore.fluss.scan_errors import LogOffsetExpired, LogRewritten, LogStalled
+from tablestore.fluss.scan_state import LogOffsetExpired, LogRewritten, LogStalled
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableBucket, TableDescriptor, TablePath
 from tablestore.format.types.arrow_types import BIGINT
 from tests.faults import SimEnv

@@ -408,7 +408,7 @@ def test_a_missing_file_a_damaged_one_and_a_wrong_size_are_named(tmp_path: Path)
         datafile.row_groups(IO, str(tmp_path / "none.parquet"))
 
 
-class FullDisk(LocalFileIO):
+class SmallDisk(LocalFileIO):
     """Takes so many bytes, then says the disk is full."""
 
     def __init__(self, room: int) -> None:
@@ -419,7 +419,7 @@ class FullDisk(LocalFileIO):
         Path(path).touch()
         disk = self
 
-        class Sink(bytes_io.RawIOBase):
+        class BoundedSink(bytes_io.RawIOBase):
             at = 0
 
             def writable(self) -> bool:
@@ -434,14 +434,14 @@ class FullDisk(LocalFileIO):
             def tell(self) -> int:
                 return self.at
 
-        return pa.PythonFile(Sink(), mode="w")
+        return pa.PythonFile(BoundedSink(), mode="w")
 
 
 @pytest.mark.parametrize("room", [0, 100, 2000])
 def test_a_full_disk_says_so_and_abort_leaves_nothing(tmp_path: Path, room: int) -> None:
     schema = schema_of({"k": t.INT, "s": t.STRING})
     path = tmp_path / "x.parquet"
-    writer = DataFileWriter(FullDisk(room), str(path), schema, TableOptions())
+    writer = DataFileWriter(SmallDisk(room), str(path), schema, TableOptions())
     rng = np.random.default_rng(1)
     with pytest.raises(Unavailable) as e:  # noqa: PT012 - which of the two meets the full disk depends on its room
         writer.write(kv(schema, k=list(range(1000)), s=[rng.bytes(8).hex() for _ in range(1000)]))

@@ -72,7 +72,7 @@ KINDS = {
 
 
 @dataclass
-class Report:
+class FlipReport:
     """How many flips of each kind of file ended in which way; `cases` repeats those that went wrong."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -98,9 +98,11 @@ class Report:
         return "\n".join([*lines, *self.cases[:20]])
 
 
-def run(seed: int, flips: int, *, kinds: Sequence[str] = tuple(KINDS), scratch: str | None = None) -> Report:
+def run(
+    seed: int, flips: int, *, kinds: Sequence[str] = tuple(KINDS), scratch: str | None = None
+) -> FlipReport:
     """The report of so many flips; `kinds` take turns. `scratch`: where tables are written."""
-    report = Report()
+    report = FlipReport()
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         make_tables(Path(folder))
         first, deaths = 0, 0
@@ -112,7 +114,7 @@ def run(seed: int, flips: int, *, kinds: Sequence[str] = tuple(KINDS), scratch: 
     return report
 
 
-def _some(report: Report, folder: str, seed: int, numbers: range, kinds: Sequence[str]) -> int:
+def _some(report: FlipReport, folder: str, seed: int, numbers: range, kinds: Sequence[str]) -> int:
     """Let a worker go on until it ends; the number of the next case."""
     arguments = [folder, str(seed), str(numbers.start), str(numbers.stop), *kinds]
     command = [sys.executable, "-m", "tests.hostile.flips", "--worker", *arguments]

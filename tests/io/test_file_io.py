@@ -21,7 +21,7 @@ from tablestore.io.syncing import Sync
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """A FileIO and an empty directory of it."""
 
     io: FileIO
@@ -40,26 +40,26 @@ def memory_io(**named: Any) -> ObjectStoreFileIO:
 
 
 @pytest.fixture(params=["local", "objects", "routed"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> FilePlace:
     if request.param == "local":
-        return Place(LocalFileIO(), str(tmp_path / "root"))
+        return FilePlace(LocalFileIO(), str(tmp_path / "root"))
     if request.param == "objects":
-        return Place(memory_io(), "s3://bucket/some/root")
-    return Place(RoutedFileIO(LocalFileIO(), memory_io()), "s3://bucket/some/root")
+        return FilePlace(memory_io(), "s3://bucket/some/root")
+    return FilePlace(RoutedFileIO(LocalFileIO(), memory_io()), "s3://bucket/some/root")
 
 
-def names(place: Place, *parts: str, **named: bool) -> list[str]:
+def names(place: FilePlace, *parts: str, **named: bool) -> list[str]:
     return [s.name for s in place.io.list(place.at(*parts) if parts else place.root, **named)]
 
 
-def test_a_name_is_taken_once(place: Place) -> None:
+def test_a_name_is_taken_once(place: FilePlace) -> None:
     assert place.io.write_new(place.at("snapshot", "snapshot-1"), b"mine")
     assert not place.io.write_new(place.at("snapshot", "snapshot-1"), b"yours")
     assert place.io.read(place.at("snapshot", "snapshot-1")) == b"mine"
     assert names(place, "snapshot") == ["snapshot-1"], "nothing else is left behind"
 
 
-def test_of_many_takers_one_wins(place: Place) -> None:
+def test_of_many_takers_one_wins(place: FilePlace) -> None:
     place.io.write(place.at("x", "there"), b"")
     won: list[int] = []
     start = threading.Barrier(8)
@@ -78,7 +78,7 @@ def test_of_many_takers_one_wins(place: Place) -> None:
     assert place.io.read(place.at("x", "name")) == str(won[0]).encode()
 
 
-def test_what_is_absent_says_so(place: Place) -> None:
+def test_what_is_absent_says_so(place: FilePlace) -> None:
     for verb in (place.io.read, place.io.open_input, place.io.size):
         with pytest.raises(FileNotFoundError):
             verb(place.at("no", "such"))
@@ -88,7 +88,7 @@ def test_what_is_absent_says_so(place: Place) -> None:
     place.io.delete_tree(place.at("no"))
 
 
-def test_a_listing_shows_files_and_directories_by_name(place: Place) -> None:
+def test_a_listing_shows_files_and_directories_by_name(place: FilePlace) -> None:
     place.io.write(place.at("b"), b"12")
     place.io.write(place.at("a", "deep", "file"), b"1")
     place.io.write(place.at(".hidden.tmp"), b"1")
@@ -104,7 +104,7 @@ def test_a_listing_shows_files_and_directories_by_name(place: Place) -> None:
     assert [place.io.exists(place.at(n)) for n in ("b", "c")] == [True, False]
 
 
-def test_a_prefix_is_not_a_directory(place: Place) -> None:
+def test_a_prefix_is_not_a_directory(place: FilePlace) -> None:
     place.io.write(place.at("orders", "f"), b"1")
     place.io.write(place.at("orders_old", "f"), b"2")
     assert not place.io.is_dir(place.at("order"))
@@ -113,20 +113,20 @@ def test_a_prefix_is_not_a_directory(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["a=x%2Fy%3A", "ä中[z]", "a b&+~,;@!$()", "q=|<>'\"", "%09", "-"])
-def test_any_partition_name_can_be_a_directory(place: Place, name: str) -> None:
+def test_any_partition_name_can_be_a_directory(place: FilePlace, name: str) -> None:
     place.io.write(place.at(name, "f"), b"1")
     assert names(place) == [name]
     assert place.io.read(place.at(name, "f")) == b"1"
     assert place.io.size(place.at(name, "f")) == 1
 
 
-def test_replace_changes_a_whole_file(place: Place) -> None:
+def test_replace_changes_a_whole_file(place: FilePlace) -> None:
     place.io.replace(place.at("LATEST"), b"10")
     place.io.replace(place.at("LATEST"), b"9")
     assert place.io.read(place.at("LATEST")) == b"9"
 
 
-def test_an_empty_directory_can_be_removed(place: Place) -> None:
+def test_an_empty_directory_can_be_removed(place: FilePlace) -> None:
     place.io.make_dir(place.at("d"))
     place.io.write(place.at("full", "f"), b"1")
     assert not place.io.delete_empty(place.at("full"))
@@ -134,7 +134,7 @@ def test_an_empty_directory_can_be_removed(place: Place) -> None:
     assert names(place) == ["full"]
 
 
-def test_a_directory_moves_with_all_it_holds(place: Place) -> None:
+def test_a_directory_moves_with_all_it_holds(place: FilePlace) -> None:
     place.io.write(place.at("t", "schema", "schema-0"), b"s")
     place.io.write(place.at("t", "bucket-0", "f"), b"f")
     place.io.move(place.at("t"), place.at("elsewhere", "u"))
@@ -143,7 +143,7 @@ def test_a_directory_moves_with_all_it_holds(place: Place) -> None:
     assert place.io.read(place.at("elsewhere", "u", "bucket-0", "f")) == b"f"
 
 
-def test_a_parquet_file_goes_out_and_comes_back(place: Place) -> None:
+def test_a_parquet_file_goes_out_and_comes_back(place: FilePlace) -> None:
     rows = pa.table({"k": np.arange(200_000), "v": np.random.default_rng(7).random(200_000)})
     with place.io.open_output(place.at("bucket-0", "f.parquet")) as sink:
         pq.write_table(rows, sink, row_group_size=20_000)
@@ -158,7 +158,7 @@ def test_a_parquet_file_goes_out_and_comes_back(place: Place) -> None:
 
 
 def test_a_file_is_there_only_once_it_is_closed() -> None:
-    place = Place(memory_io(), "s3://bucket/root")
+    place = FilePlace(memory_io(), "s3://bucket/root")
     sink = place.io.open_output(place.at("f"))
     sink.write(b"x" * 1000)
     assert not place.io.exists(place.at("f"))
@@ -166,7 +166,7 @@ def test_a_file_is_there_only_once_it_is_closed() -> None:
     assert place.io.size(place.at("f")) == 1000
 
 
-def test_an_empty_file_can_be_opened(place: Place) -> None:
+def test_an_empty_file_can_be_opened(place: FilePlace) -> None:
     place.io.write(place.at("e"), b"")
     with place.io.open_input(place.at("e")) as source:
         assert (source.size(), source.read()) == (0, b"")

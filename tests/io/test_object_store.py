@@ -126,7 +126,7 @@ def test_other_schemes_are_refused_by_name() -> None:
         location("hdfs://host/lake")
 
 
-class Counted:
+class CountedFetch:
     """A fetch that remembers what it was asked for."""
 
     def __init__(self, data: bytes) -> None:
@@ -137,8 +137,8 @@ class Counted:
         return self.data[start : start + length]
 
 
-def reader_over(data: bytes) -> tuple[RangeReader, Counted]:
-    fetch = Counted(data)
+def reader_over(data: bytes) -> tuple[RangeReader, CountedFetch]:
+    fetch = CountedFetch(data)
     return RangeReader(fetch, len(data), data[-RangeReader.TAIL :]), fetch
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import browsing
-from tests.lab.jupyter import LIGHT, VIEWPORT, Lab, Server
+from tests.lab.jupyter import LIGHT, VIEWPORT, Lab, LabServer
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     """The server; ended with its kernels whatever happens."""
-    started = Server(tmp_path_factory.mktemp("jupyter"))
+    started = LabServer(tmp_path_factory.mktemp("jupyter"))
     try:
         yield started
     finally:
@@ -31,7 +31,7 @@ def pages() -> list[Lab]:
 
 
 @pytest.fixture
-def lab(server: Server, browser: playwright.Browser, pages: list[Lab]) -> Iterator[Lab]:
+def lab(server: LabServer, browser: playwright.Browser, pages: list[Lab]) -> Iterator[Lab]:
     """JupyterLab in a page. Its notebooks are closed after the test; a page that cannot do so is given up."""
     if not (pages and pages[-1].browser is browser):
         pages[:] = [Lab(server, browser)]

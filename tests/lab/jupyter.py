@@ -94,7 +94,7 @@ window.lwLab = {
 """
 
 
-class Server:
+class LabServer:
     """A JupyterLab server under `folder`; notebooks lie in `folder/notebooks`."""
 
     def __init__(self, folder: Path) -> None:
@@ -170,7 +170,7 @@ class Server:
 class Lab:
     """JupyterLab in a page; notebooks are opened and closed in it one after another."""
 
-    def __init__(self, server: Server, browser: playwright.Browser) -> None:
+    def __init__(self, server: LabServer, browser: playwright.Browser) -> None:
         self.server, self.browser = server, browser
         self.complaints: list[str] = []
         self.strangers: list[str] = []

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests import browsing
-from tests.lab.jupyter import DARK, LIGHT, Lab, Server
+from tests.lab.jupyter import DARK, LIGHT, Lab, LabServer
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
@@ -31,7 +31,7 @@ def shoot_cells(
 ) -> list[Path]:
     """Run `cells` in a JupyterLab of its own and picture the last output."""
     with tempfile.TemporaryDirectory() as work:
-        server = Server(Path(work))
+        server = LabServer(Path(work))
         try:
             lab = Lab(server, browsing.browser())
             browsing.before_close(lab.close)

@@ -66,26 +66,26 @@ def small_segments() -> Iterator[None]:
         yield
 
 
-class State:
+class TableTruth:
     """The rows of a table of some kind: by key, or counted."""
 
     def __init__(self, kind: str, rows: Counter[tuple[int, int]] | None = None) -> None:
         self.kind, self.rows = kind, Counter(rows or {})
 
-    def after(self, rows: Rows) -> State:
+    def after(self, rows: Rows) -> TableTruth:
         """The state after more rows."""
         if self.kind == "append":
-            return State(self.kind, self.rows + Counter((k, v) for _, k, v in rows))
+            return TableTruth(self.kind, self.rows + Counter((k, v) for _, k, v in rows))
         found = dict(list(self.rows))
         for kind, k, v in rows:
             if kind == "-D":
                 found.pop(k, None)
             else:
                 found[k] = v + (found.get(k, 0) if self.kind == "sums" else 0)
-        return State(self.kind, Counter(found.items()))
+        return TableTruth(self.kind, Counter(found.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and self.rows == other.rows
+        return isinstance(other, TableTruth) and self.rows == other.rows
 
     def __repr__(self) -> str:
         return str(sorted(self.rows.elements()))
@@ -94,11 +94,11 @@ class State:
 
 
 @dataclass
-class Reader:
+class LogFollower:
     """One who follows the stream. `due`: what it has to have after it has read; `raw`: it takes changes as
     they were written."""
 
-    due: State
+    due: TableTruth
     raw: bool
     consumer: str | None = None
     followed: Followed = field(default_factory=lambda: Followed(0))
@@ -116,20 +116,20 @@ class Life:
         self.counts = Counter[str]()
         SPECS[kind].create(folder, env=self.env)
         self.table = self.opened()
-        self.state, self.maybe = State(kind), list[Rows]([[]])
+        self.state, self.maybe = TableTruth(kind), list[Rows]([[]])
         self.values, self.batches = itertools.count(1), itertools.count(1)
         self.readers = [] if kind == "sums" else [self.reader(n) for n in range(3)]
-        self.marks: list[tuple[int, State]] = []
+        self.marks: list[tuple[int, TableTruth]] = []
 
     def opened(self, io: FaultyIO | None = None) -> ts.Table:
         """The table, as a process that has just started opens it."""
         return ts.connect(str(self.folder), io=io, env=self.env).table("d.t")
 
-    def reader(self, number: int) -> Reader:
+    def reader(self, number: int) -> LogFollower:
         """A reader that begins with the state of now; the first is a consumer."""
         keyed = 0 if self.kind == "append" else 1
         name = f"c{next(self.batches)}" if number == 0 else None
-        return Reader(self.state, self.overwrites, name, Followed(keyed, raw=self.overwrites))
+        return LogFollower(self.state, self.overwrites, name, Followed(keyed, raw=self.overwrites))
 
     # what happens
 
@@ -240,7 +240,7 @@ class Life:
             return
         self.settle()
         rows = [("+I", k, v) for _, k, v in self.some_rows() if k >= 0]
-        after = State(self.kind).after(rows)
+        after = TableTruth(self.kind).after(rows)
         io, _ = self.world()
         try:
             table = self.opened(io)
@@ -300,7 +300,7 @@ class Life:
             self.opened().log.finish()
             self.finished()
 
-    def decide(self, seen: State, *, final: bool) -> None:
+    def decide(self, seen: TableTruth, *, final: bool) -> None:
         """Take that of `maybe` which is seen; unless `final`, more may come."""
         fitting = [rows for rows in self.maybe if self.state.after(rows) == seen]
         assert fitting, f"{seen}\nis none of {[self.state.after(rows) for rows in self.maybe]}"
@@ -311,13 +311,13 @@ class Life:
         hidden = [rows[len(shown) :] for rows in self.maybe if rows[: len(shown)] == shown]
         self.maybe = [[]] if final or self.kind == "eventual" else hidden
 
-    def visible(self) -> State:
+    def visible(self) -> TableTruth:
         """What readers see: of an eventual log its rows at once."""
         return self.scanned(log=self.kind == "eventual")
 
-    def scanned(self, table: ts.Table | None = None, **asked: Any) -> State:
+    def scanned(self, table: ts.Table | None = None, **asked: Any) -> TableTruth:
         rows = (table or self.table).scan(**asked).to_arrow().to_pylist()
-        return State(self.kind, Counter((r["k"], r["v"]) for r in rows))
+        return TableTruth(self.kind, Counter((r["k"], r["v"]) for r in rows))
 
     def look(self) -> None:
         """Readers of every sort look."""
@@ -330,7 +330,7 @@ class Life:
         if self.maybe == [[]] and not self.jumps and not self.overwrites:
             self.travel()
 
-    def follow(self, number: int, reader: Reader) -> None:
+    def follow(self, number: int, reader: LogFollower) -> None:
         if self.rng.random() < 0.4 or reader.steps is None:
             reader.steps = None
         try:
@@ -346,7 +346,7 @@ class Life:
             f"reader {number} lost {reader.due.rows - found}, has too much {found - reader.due.rows}"
         )
 
-    def read(self, reader: Reader) -> None:
+    def read(self, reader: LogFollower) -> None:
         """All steps that there are."""
         if reader.steps is None:
             start = reader.followed.cursor or "latest-full"

@@ -263,7 +263,7 @@ def test_files_that_retention_removed_are_not_missed(tmp_path: Path) -> None:
 
 
 def test_nothing_expires_where_the_new_start_cannot_be_written_down(tmp_path: Path) -> None:
-    class FullDisk(LocalFileIO):
+    class NoStartDisk(LocalFileIO):
         def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
             if path.endswith("/START"):
                 raise Unavailable(28, f"{path}: No space left on device")
@@ -272,7 +272,7 @@ def test_nothing_expires_where_the_new_start_cannot_be_written_down(tmp_path: Pa
     KEYED.with_options({"tablestore.log.retention-bytes": 1, "bucket": 1}).create(tmp_path)
     for k in range(4):
         opened(tmp_path).write([{"k": k, "v": k}])
-    log = ts.connect(str(tmp_path), io=FullDisk()).table("d.t")._handle.log
+    log = ts.connect(str(tmp_path), io=NoStartDisk()).table("d.t")._handle.log
     assert isinstance(log, EmbeddedLog)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tablestore.log.embedded.roll_up.SETTLED_MS", -1_000)

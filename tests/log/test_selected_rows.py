@@ -12,7 +12,7 @@ from tablestore.format.predicates.predicate import bind, col
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.log import LogBatch
 from tablestore.log.offsets import Offsets
-from tablestore.log.selected_rows import selected_rows
+from tablestore.table.union_read import selected_rows
 from tests.log.embedded_logs import SCHEMA, append, content, open_log
 
 

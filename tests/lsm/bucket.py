@@ -29,7 +29,7 @@ FIELDS = (DataField(0, "id", BIGINT), DataField(1, "v", STRING))
 
 
 @dataclass
-class Bucket:
+class LiveBucket:
     """Live files of a bucket, as commits would leave them."""
 
     directory: str

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from tests.mutants.rules import TESTS
-from tests.mutants.trial import Trial, attempt
+from tests.mutants.trial import MutantsTried, attempt
 
 
 def main(arguments: list[str]) -> int:
@@ -33,11 +33,11 @@ def main(arguments: list[str]) -> int:
                 print(survivor)
             print(line(trials[-1]), flush=True)
     killed, tried = sum(each.killed for each in trials), sum(each.tried for each in trials)
-    print(line(Trial("all", tried, killed)))
+    print(line(MutantsTried("all", tried, killed)))
     return int(any(each.broken for each in trials))
 
 
-def line(trial: Trial) -> str:
+def line(trial: MutantsTried) -> str:
     """`module: killed of tried (percent)`, or what keeps it from being tried."""
     if trial.broken:
         return f"{trial.module}: fails without a fault: {trial.broken}"

@@ -68,7 +68,7 @@ def _joined(text: str) -> str:
 
 def mutants(module: str, source: str) -> list[Mutant]:
     """All mutants of a source, in its order; no two are alike."""
-    text = _Text(source)
+    text = _SourceText(source)
     unique: dict[str, Mutant] = {}
     for function, body in functions(ast.parse(source)):
         for node, replacement in _of_statements(body, last=True):
@@ -89,7 +89,7 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, list[ast.stmt]]]:
                 yield f"{prefix}{node.name}", node.body
 
 
-class _Text:
+class _SourceText:
     """A source whose nodes can be replaced; the columns of `ast` count bytes."""
 
     def __init__(self, source: str) -> None:

@@ -60,7 +60,7 @@ class Cost:
     enters: frozenset[str]
 
 
-class Trial:
+class TrialPlugin:
     """A plugin that runs the collected tests once without a fault and then against each mutant."""
 
     def __init__(self, module: str, numbers: Sequence[int]) -> None:
@@ -218,7 +218,7 @@ def _wait(child: int, deadline: float) -> bool:
 
 def main(arguments: list[str]) -> int:
     module, to, seed, numbers = arguments
-    trial = Trial(module, [int(each) for each in numbers.split(",")])
+    trial = TrialPlugin(module, [int(each) for each in numbers.split(",")])
     files = [f"tests/{file}" for file in TESTS[module]]
     words = ["-q", "-n0", "-p", "no:cacheprovider", "-m", LEFT_OUT, "--seed", seed, "--rounds", "1"]
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp()  # examples of mutants are nobody's

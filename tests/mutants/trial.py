@@ -21,7 +21,7 @@ TURN = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MutantsTried:
     """What became of some mutants of a module. `survivors`: their diffs; `broken`: a test that fails without
     any fault."""
 
@@ -38,7 +38,7 @@ def of(module: str) -> list[Mutant]:
     return [mutant for mutant in mutants(module, source) if mutant.key not in EQUIVALENT]
 
 
-def attempt(module: str, seed: int, folder: Path, *, most: int | None = None) -> Trial:
+def attempt(module: str, seed: int, folder: Path, *, most: int | None = None) -> MutantsTried:
     """The nearest tests of a module against its mutants, at most `most`, chosen by the seed. The folder gets
     the log of the run and its verdicts."""
     all_of = of(module)
@@ -57,14 +57,14 @@ def attempt(module: str, seed: int, folder: Path, *, most: int | None = None) ->
             check=False,
         )
     if not answer.exists():
-        return Trial(
+        return MutantsTried(
             module, 0, 0, broken=f"the run ended without verdicts:\n{log.read_text(errors='replace')[-2000:]}"
         )
     found = json.loads(answer.read_text(encoding="utf-8"))
     alive = [each for each in found["verdicts"] if each["outcome"] != KILLED]
     survivors = tuple(f"{each['outcome']}: {all_of[each['number']].diff}" for each in alive)
     tried = len(found["verdicts"])
-    return Trial(module, tried, tried - len(alive), survivors, found["broken"])
+    return MutantsTried(module, tried, tried - len(alive), survivors, found["broken"])
 
 
 def turn(seed: int, folder: Path) -> Outcome:

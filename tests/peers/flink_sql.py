@@ -13,18 +13,15 @@ is None. INSERT, UPDATE and DELETE return when their job has ended. The local ti
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tests.peers.flink_env import class_path
+from tests.peers.java_process import JavaProcess
 
-FLAGS = ("-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")
-FLAGS += ("--add-opens=java.base/java.util=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
+OPEN = ("--add-opens=java.base/java.util=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED")
 
 
 class FlinkError(AssertionError):
@@ -32,7 +29,7 @@ class FlinkError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class FlinkResult:
     """What a statement gave: columns [[name, Flink's type]], rows of texts, each row's kind ("+I", ..)."""
 
     columns: list[list[str]]
@@ -40,29 +37,11 @@ class Result:
     kinds: list[str]
 
 
-class FlinkSql:
+class FlinkSql(JavaProcess):
     """Runs statements with Flink 2.0.0 and Java Paimon 2.0.0. One at a time."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            ["java", *FLAGS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", "-cp", class_path(), "FlinkPeer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.stdin.close()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        super().__init__("FlinkPeer", class_path(), flags=OPEN)
 
     def start(self, warehouse: str | Path, *, settings: Mapping[str, str] | None = None) -> None:
         """A new session whose catalog `lake` has its tables in `warehouse`; what the last one set is gone."""
@@ -70,17 +49,14 @@ class FlinkSql:
         self.run(f"CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = '{warehouse}')")
         self.run("USE CATALOG lake")
 
-    def run(self, statement: str, *, limit: int = 10_000) -> Result:
+    def run(self, statement: str, *, limit: int = 10_000) -> FlinkResult:
         """One statement, with or without its `;`. At most `limit` rows are awaited."""
-        return Result(**self._ask(sql=statement.strip().removesuffix(";"), limit=limit))
+        return FlinkResult(**self._ask(sql=statement.strip().removesuffix(";"), limit=limit))
 
     def _ask(self, **request: Any) -> Any:
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
+        answer = self.answer(request)
+        if answer is None:
             raise AssertionError(f"the Java process ended at {request}")
-        answer = json.loads(line)
         if "error" in answer:
             raise FlinkError(answer["error"])
         return answer

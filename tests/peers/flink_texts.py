@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.peers.cells import cells
-from tests.peers.sql_scripts import Answer, sort_key
+from tests.peers.sql_scripts import ScriptAnswer, sort_key
 
 NUMBERS = {pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT", pa.int64(): "BIGINT"}
 NUMBERS |= {pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.bool_(): "BOOLEAN", pa.date32(): "DATE"}
@@ -31,7 +31,9 @@ KINDS = (
 )
 
 
-def difference(answer: Answer, run: Callable[[], pa.Table], *, ordered: bool, types: bool = False) -> str:
+def difference(
+    answer: ScriptAnswer, run: Callable[[], pa.Table], *, ordered: bool, types: bool = False
+) -> str:
     """What `run` gives otherwise than Flink did, in words; empty if nothing. With `types` also the kinds of
     the columns. Of a stream the kinds of changes are compared, too; ours are the column `op`. Two errors
     agree, whatever they say."""

@@ -19,20 +19,22 @@ Predicates of `where`: ["=", column, literal], also != < <= > >= starts ends con
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
 from tests.peers.cells import cells, in_order
 from tests.peers.java_env import class_path
+from tests.peers.java_process import JavaProcess
 
-FLAGS = ("-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")
 Rows = pa.Table | Sequence[Sequence[Any]]
 Predicate = list[Any]
+
+
+class Undone(Exception):
+    """Leaves a writer without a commit."""
 
 
 class JavaError(AssertionError):
@@ -40,7 +42,7 @@ class JavaError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class JavaRead:
     """What a batch read gave: fields [[name, type text]], rows and kinds in Java order, files planned."""
 
     fields: list[list[str]]
@@ -52,39 +54,18 @@ class Read:
         return [dict(zip((f[0] for f in self.fields), row, strict=True)) for row in self.rows]
 
 
-class JavaPaimon:
+class JavaPaimon(JavaProcess):
     """Reads, writes and maintains tables with Java Paimon 2.0.0. One request at a time."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            ["java", *FLAGS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", "-cp", class_path(), "PaimonPeer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.stdin.close()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        super().__init__("PaimonPeer", class_path())
 
     def ask(self, op: str, path: str, **arguments: Any) -> Any:
         """One operation by name; arguments that are None are left out."""
         request = {"op": op, "path": str(path), **{k: v for k, v in arguments.items() if v is not None}}
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
+        answer = self.answer(request)
+        if answer is None:
             raise JavaError(f"the Java process ended at {op} {path}")
-        answer = json.loads(line)
         if "error" in answer:
             raise JavaError(f"Java Paimon, {op} {path}: {answer['error']}")
         return answer["ok"]
@@ -202,7 +183,7 @@ class JavaPaimon:
         suffix: str | None = None,
         branch: str | None = None,
         options: Mapping[str, object] | None = None,
-    ) -> Read:
+    ) -> JavaRead:
         """Batch read. `suffix` names a system table ("snapshots", "audit_log"); with `exact` false a filter
         only prunes."""
         found = self.ask(
@@ -216,7 +197,7 @@ class JavaPaimon:
             branch=branch,
             options=_texts(options),
         )
-        return Read(**found)
+        return JavaRead(**found)
 
     def global_table(self, warehouse: str, name: str) -> list[list[Any]]:
         """Rows of a table of the database `sys`: tables, partitions, all_table_options."""

@@ -49,7 +49,7 @@ WIDTH = 6  # aggregated columns of a table
 
 
 @dataclass(frozen=True)
-class Function:
+class SpaceFunction:
     """An aggregate function as a column has it: on a type, with options, over a few values."""
 
     name: str
@@ -151,59 +151,63 @@ COMPARED = (
     "CHAR(3)", "DATE", "TIME(3)", "BYTES", "TIMESTAMP(3)", "TIMESTAMP(9)",
     "TIMESTAMP(6) WITH LOCAL TIME ZONE",
 )  # fmt: skip
-FUNCTIONS: tuple[Function, ...] = (
+FUNCTIONS: tuple[SpaceFunction, ...] = (
     *(
-        Function(n, t, of(-3, -1, 0, 1, 2))
+        SpaceFunction(n, t, of(-3, -1, 0, 1, 2))
         for n in ("sum", "product")
         for t in ("TINYINT", "SMALLINT", "INT", "BIGINT")
     ),
-    *(Function("sum", t, of(0.1, -0.5, 1e10, -3.7)) for t in ("FLOAT", "DOUBLE")),
-    *(Function("product", t, of(0.5, 2.0, -3.0, 0.1)) for t in ("FLOAT", "DOUBLE")),
-    Function("sum", "DECIMAL(4, 2)", decimals(-999, 125, 3)),
-    Function("sum", "DECIMAL(30, 3)", decimals(-(10**29), 10**20, 5)),
-    Function("product", "DECIMAL(9, 2)", decimals(-150, 200, 100)),
-    Function("product", "DECIMAL(30, 3)", decimals(-1500, 2000, 10**20)),
-    *(Function(n, t, any_values) for t in COMPARED for n in ("max", "min")),
-    *(Function(n, "BOOLEAN", of(True, False)) for n in ("bool_and", "bool_or")),
+    *(SpaceFunction("sum", t, of(0.1, -0.5, 1e10, -3.7)) for t in ("FLOAT", "DOUBLE")),
+    *(SpaceFunction("product", t, of(0.5, 2.0, -3.0, 0.1)) for t in ("FLOAT", "DOUBLE")),
+    SpaceFunction("sum", "DECIMAL(4, 2)", decimals(-999, 125, 3)),
+    SpaceFunction("sum", "DECIMAL(30, 3)", decimals(-(10**29), 10**20, 5)),
+    SpaceFunction("product", "DECIMAL(9, 2)", decimals(-150, 200, 100)),
+    SpaceFunction("product", "DECIMAL(30, 3)", decimals(-1500, 2000, 10**20)),
+    *(SpaceFunction(n, t, any_values) for t in COMPARED for n in ("max", "min")),
+    *(SpaceFunction(n, "BOOLEAN", of(True, False)) for n in ("bool_and", "bool_or")),
     *(
-        Function(n, t, any_values)
+        SpaceFunction(n, t, any_values)
         for n in ("first_value", "last_value", "first_non_null_value", "last_non_null_value")
         for t in ("INT", "STRING", "ARRAY<STRING>")
     ),
-    Function("first_not_null_value", "BIGINT", any_values),
-    Function("listagg", "STRING", TEXTS),
-    Function("listagg", "STRING", TEXTS, (("list-agg-delimiter", ";"),)),
-    Function("listagg", "STRING", TEXTS, (("distinct", "true"),)),
-    Function("listagg", "STRING", TEXTS, (("distinct", "true"), ("list-agg-delimiter", ";"))),
-    Function("listagg", "STRING", TEXTS, (("list-agg-delimiter", ""),)),
-    Function("collect", "ARRAY<INT>", of([], [1], [1, 2, 1], [None, 3], [2, 2])),
-    Function("collect", "ARRAY<DOUBLE>", FLOATS),
-    Function("collect", "ARRAY<DOUBLE>", FLOATS, (("distinct", "true"),), unordered=True),
-    Function("collect", "ARRAY<ROW<a INT, b STRING>>", ROWS_OF_TWO, (("distinct", "true"),), unordered=True),
-    Function("collect", "ARRAY<STRING>", of([], ["a"], ["b", "a"], [None])),
-    Function("collect", "ARRAY<DECIMAL(30, 2)>", PRICES, (("distinct", "true"),), unordered=True),
-    Function("collect", "ARRAY<INT>", of([], [1], [2, 1, 2], [3]), (("distinct", "true"),), unordered=True),
-    Function("collect", "ARRAY<ROW<a INT, b STRING>>", ROWS_OF_TWO),
-    Function("merge_map", "MAP<STRING NOT NULL, INT>", maps),
-    Function("merge_map", "MAP<DATE NOT NULL, ARRAY<INT>>", dated),
-    Function("merge_map_with_keytime", TIMED, timed),
-    Function("merge_map_with_keytime", TIMED, timed, (("ts-field", "at"),)),
-    Function("nested_update", ROWS, nested),
-    Function("nested_update", ROWS, nested, (("count-limit", "3"),)),
-    Function("nested_update", ROWS, nested, (("nested-key", "id"),), unordered=True),
-    Function("nested_update", ROWS, nested, (("nested-key", "id,n"),), unordered=True),
-    Function(
+    SpaceFunction("first_not_null_value", "BIGINT", any_values),
+    SpaceFunction("listagg", "STRING", TEXTS),
+    SpaceFunction("listagg", "STRING", TEXTS, (("list-agg-delimiter", ";"),)),
+    SpaceFunction("listagg", "STRING", TEXTS, (("distinct", "true"),)),
+    SpaceFunction("listagg", "STRING", TEXTS, (("distinct", "true"), ("list-agg-delimiter", ";"))),
+    SpaceFunction("listagg", "STRING", TEXTS, (("list-agg-delimiter", ""),)),
+    SpaceFunction("collect", "ARRAY<INT>", of([], [1], [1, 2, 1], [None, 3], [2, 2])),
+    SpaceFunction("collect", "ARRAY<DOUBLE>", FLOATS),
+    SpaceFunction("collect", "ARRAY<DOUBLE>", FLOATS, (("distinct", "true"),), unordered=True),
+    SpaceFunction(
+        "collect", "ARRAY<ROW<a INT, b STRING>>", ROWS_OF_TWO, (("distinct", "true"),), unordered=True
+    ),
+    SpaceFunction("collect", "ARRAY<STRING>", of([], ["a"], ["b", "a"], [None])),
+    SpaceFunction("collect", "ARRAY<DECIMAL(30, 2)>", PRICES, (("distinct", "true"),), unordered=True),
+    SpaceFunction(
+        "collect", "ARRAY<INT>", of([], [1], [2, 1, 2], [3]), (("distinct", "true"),), unordered=True
+    ),
+    SpaceFunction("collect", "ARRAY<ROW<a INT, b STRING>>", ROWS_OF_TWO),
+    SpaceFunction("merge_map", "MAP<STRING NOT NULL, INT>", maps),
+    SpaceFunction("merge_map", "MAP<DATE NOT NULL, ARRAY<INT>>", dated),
+    SpaceFunction("merge_map_with_keytime", TIMED, timed),
+    SpaceFunction("merge_map_with_keytime", TIMED, timed, (("ts-field", "at"),)),
+    SpaceFunction("nested_update", ROWS, nested),
+    SpaceFunction("nested_update", ROWS, nested, (("count-limit", "3"),)),
+    SpaceFunction("nested_update", ROWS, nested, (("nested-key", "id"),), unordered=True),
+    SpaceFunction("nested_update", ROWS, nested, (("nested-key", "id,n"),), unordered=True),
+    SpaceFunction(
         "nested_update",
         ROWS,
         nested,
         (("nested-key", "id"), ("nested-sequence-field", "n,v")),
         unordered=True,
     ),
-    Function(
+    SpaceFunction(
         "nested_update", ROWS, nested, (("nested-key", "id"), ("nested-sequence-field", "n")), unordered=True
     ),
     *(
-        Function(
+        SpaceFunction(
             name,
             ROWS,
             nested_nulls,
@@ -213,11 +217,11 @@ FUNCTIONS: tuple[Function, ...] = (
         for name in ("nested_update", "nested_partial_update")
         for strategy in ("merge", "ignore")
     ),
-    Function("nested_partial_update", ROWS, nested, (("nested-key", "id"),), unordered=True),
-    Function("rbm32", "BYTES", bitmaps32),
-    Function("rbm64", "BYTES", bitmaps64),
-    Function("theta_sketch", "BYTES", theta, sketch=True),
-    Function("hll_sketch", "BYTES", hll, sketch=True),
+    SpaceFunction("nested_partial_update", ROWS, nested, (("nested-key", "id"),), unordered=True),
+    SpaceFunction("rbm32", "BYTES", bitmaps32),
+    SpaceFunction("rbm64", "BYTES", bitmaps64),
+    SpaceFunction("theta_sketch", "BYTES", theta, sketch=True),
+    SpaceFunction("hll_sketch", "BYTES", hll, sketch=True),
 )
 PLAIN = (
     "INT",
@@ -243,17 +247,17 @@ KEYS = (
 
 
 @dataclass(frozen=True)
-class Column:
+class SpaceColumn:
     """A column that is no key, and the few values it takes."""
 
     name: str
     type: DataType
     pool: pa.Array
-    function: Function | None = None
+    function: SpaceFunction | None = None
 
 
 @dataclass(frozen=True)
-class Space:
+class MergeSpace:
     """A table of the space: its schema, and what rows for it look like."""
 
     number: int
@@ -261,7 +265,7 @@ class Space:
     producer: str
     keys: Mapping[str, DataType]
     partitions: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[SpaceColumn, ...]
     options: Options
     pools: Mapping[str, pa.Array]
 
@@ -270,7 +274,7 @@ class Space:
         return {**self.keys, **{c.name: c.type for c in self.columns}}
 
     @property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[SpaceFunction, ...]:
         return tuple(c.function for c in self.columns if c.function is not None)
 
     @property
@@ -289,7 +293,7 @@ class Space:
         return pa.table(made)
 
 
-def drawn(number: int) -> Space:
+def drawn(number: int) -> MergeSpace:
     """Table `number`."""
     rng = random.Random(number)
     engine, producer, extra = COMBINATIONS[number % len(COMBINATIONS)]
@@ -331,7 +335,7 @@ def drawn(number: int) -> Space:
     if any("-0.0" in str(pool) for pool in [*pools.values(), *(c.pool for c in columns)]):
         # of an ORC batch of zeros Java reads every one with the sign of the first
         options |= {key: value.replace("orc", "parquet") for key, value in options.items() if "format" in key}
-    return Space(number, engine, producer, keys, partitions, tuple(columns), options, pools)
+    return MergeSpace(number, engine, producer, keys, partitions, tuple(columns), options, pools)
 
 
 WIDER = {"TINYINT": "INT", "INT": "BIGINT", "BIGINT": "STRING", "DATE": "STRING", "BOOLEAN": "STRING"}
@@ -344,7 +348,7 @@ UNNAMED = (
 function other than `RENAMED`."""
 
 
-def altered(space: Space, rng: random.Random, fresh: str) -> tuple[Space, dict[str, str]] | None:
+def altered(space: MergeSpace, rng: random.Random, fresh: str) -> tuple[MergeSpace, dict[str, str]] | None:
     """The table after an ALTER TABLE, and what that is: a new column, one renamed to `fresh` (also one that
     options name), a wider type, or one less; None where nothing fits."""
     named = {name for key in space.options for name in key.removeprefix("fields.").split(".")[0].split(",")}
@@ -375,7 +379,7 @@ def altered(space: Space, rng: random.Random, fresh: str) -> tuple[Space, dict[s
     return replace(space, columns=tuple(columns)), {"change": kind, **change}
 
 
-def functions_of(number: int) -> Sequence[Function]:
+def functions_of(number: int) -> Sequence[SpaceFunction]:
     """The next functions in turn, each in an engine that computes, and a round later in the other."""
     lap, place = divmod(number, len(COMBINATIONS))
     if place not in COMPUTING:
@@ -389,9 +393,9 @@ def numbers(seeds: Sequence[int], each: int) -> Iterator[int]:
     return (seed * each + n for seed in seeds for n in range(each))
 
 
-def _column(rng: random.Random, name: str, t: str) -> Column:
+def _column(rng: random.Random, name: str, t: str) -> SpaceColumn:
     kind = parse_type(t)
-    return Column(name, kind, pa.array(any_values(rng, kind), to_arrow(kind)))
+    return SpaceColumn(name, kind, pa.array(any_values(rng, kind), to_arrow(kind)))
 
 
 def _few(rng: random.Random, t: DataType, most: int) -> pa.Array:
@@ -400,9 +404,9 @@ def _few(rng: random.Random, t: DataType, most: int) -> pa.Array:
     return pa.array(list(found.values())[:most], to_arrow(t))
 
 
-def _aggregated(rng: random.Random, name: str, function: Function) -> Column:
+def _aggregated(rng: random.Random, name: str, function: SpaceFunction) -> SpaceColumn:
     kind = parse_type(function.type)
-    return Column(name, kind, pa.array(function.pool(rng, kind), to_arrow(kind)), function)
+    return SpaceColumn(name, kind, pa.array(function.pool(rng, kind), to_arrow(kind)), function)
 
 
 def _layout(rng: random.Random, options: Options) -> None:
@@ -423,14 +427,14 @@ def _sequence(rng: random.Random, options: Options) -> None:
         options["sequence.field.sort-order"] = rng.choice(["ascending", "ascending", "descending"])
 
 
-def _function_options(rng: random.Random, column: Column, options: Options) -> None:
+def _function_options(rng: random.Random, column: SpaceColumn, options: Options) -> None:
     options[f"fields.{column.name}.aggregate-function"] = column.function.name
     options |= {f"fields.{column.name}.{key}": value for key, value in column.function.options}
     if rng.random() < 0.5:
         options[f"fields.{column.name}.ignore-retract"] = "true"
 
 
-def _aggregation(rng: random.Random, columns: Sequence[Column], options: Options) -> None:
+def _aggregation(rng: random.Random, columns: Sequence[SpaceColumn], options: Options) -> None:
     if rng.random() < 0.3:
         options["fields.default-aggregate-function"] = rng.choice(
             ["last_value", "first_value", "first_non_null_value", "last_non_null_value"]
@@ -444,7 +448,7 @@ def _aggregation(rng: random.Random, columns: Sequence[Column], options: Options
             del options[key]
 
 
-def _partial_update(rng: random.Random, columns: list[Column], options: Options) -> list[Column]:
+def _partial_update(rng: random.Random, columns: list[SpaceColumn], options: Options) -> list[SpaceColumn]:
     """Functions need a group, so without groups their columns are plain ones."""
     shape = rng.choice(["none", "one", "one", "pair", "two", "two", "pair and one", "three"])
     if shape == "none":
@@ -453,7 +457,7 @@ def _partial_update(rng: random.Random, columns: list[Column], options: Options)
         )
         if rng.random() < 0.3:
             options["fields.default-aggregate-function"] = "last_non_null_value"
-        return [Column(c.name, c.type, c.pool) for c in columns]
+        return [SpaceColumn(c.name, c.type, c.pool) for c in columns]
     free = [c.name for c in columns if not c.name.startswith("o")]
     cut = rng.randrange(1, len(free))
     groups = {
@@ -472,14 +476,14 @@ def _partial_update(rng: random.Random, columns: list[Column], options: Options)
         options["partial-update.remove-record-on-sequence-group"] = ",".join(removing)
     elif rng.random() < 0.2:
         options["ignore-delete"] = "true"
-    made = [c if c.name in inside else Column(c.name, c.type, c.pool) for c in columns]
+    made = [c if c.name in inside else SpaceColumn(c.name, c.type, c.pool) for c in columns]
     for column in made:
         if column.function is not None:
             _function_options(rng, column, options)
     return made
 
 
-def _row_deduplicate(rng: random.Random, columns: Sequence[Column], options: Options) -> None:
+def _row_deduplicate(rng: random.Random, columns: Sequence[SpaceColumn], options: Options) -> None:
     """Not by columns whose equal values may differ in Java's bytes: arrays with NULLs, sketches, sets."""
     ignored = [
         c.name

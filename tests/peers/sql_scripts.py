@@ -29,7 +29,7 @@ DONE = [["OK"]], [["-1"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ScriptStatement:
     """One statement of a script, without its `;`, the line that it starts at, and its `-- rows:`."""
 
     line: int
@@ -38,7 +38,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptAnswer:
     """What a statement gave: rows of texts or None, sorted unless it has an ORDER BY, with the row kinds of a
     stream; no columns where it gives no rows; or the error."""
 
@@ -52,17 +52,17 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.sql"))
 
 
-def statements(name: str) -> list[Statement]:
+def statements(name: str) -> list[ScriptStatement]:
     return split((FOLDER / f"{name}.sql").read_text(encoding="utf-8"))
 
 
-def recorded(name: str) -> list[Answer]:
+def recorded(name: str) -> list[ScriptAnswer]:
     """The recorded answers, one a statement."""
     found = json.loads((FOLDER / f"{name}.answers.json").read_text(encoding="utf-8"))
     return [_answer(one) for one in found["answers"]]
 
 
-def split(text: str) -> list[Statement]:
+def split(text: str) -> list[ScriptStatement]:
     found, start, depth = [], 0, 0
     for token in TOKEN.finditer(text):
         word = token[0].upper()
@@ -73,11 +73,11 @@ def split(text: str) -> list[Statement]:
     return found
 
 
-def _statement(text: str, start: int, end: int) -> Statement:
+def _statement(text: str, start: int, end: int) -> ScriptStatement:
     comments = COMMENTS.match(text, start)
     limit = re.search(r"-- rows: (\d+)", comments[0])
     line = text.count("\n", 0, comments.end()) + 1
-    return Statement(line, text[comments.end() : end].strip(), int(limit[1]) if limit else None)
+    return ScriptStatement(line, text[comments.end() : end].strip(), int(limit[1]) if limit else None)
 
 
 def ordered(text: str) -> bool:
@@ -98,38 +98,38 @@ def sort_key(row: Sequence[str | None]) -> str:
 
 
 def answers(
-    name: str, run: Callable[[Statement], tuple[Sequence, Sequence, Sequence]], *, warehouse: str
-) -> list[Answer]:
+    name: str, run: Callable[[ScriptStatement], tuple[Sequence, Sequence, Sequence]], *, warehouse: str
+) -> list[ScriptAnswer]:
     """A script's answers: `run` gives (columns, rows, row kinds) of a statement or raises AssertionError."""
-    found, streaming = list[Answer](), False
+    found, streaming = list[ScriptAnswer](), False
     for one in statements(name):
-        filled = Statement(one.line, one.text.replace(WAREHOUSE, warehouse), one.limit)
+        filled = ScriptStatement(one.line, one.text.replace(WAREHOUSE, warehouse), one.limit)
         if "execution.runtime-mode" in one.text:
             streaming = "streaming" in one.text
         try:
             columns, rows, kinds = run(filled)
         except AssertionError as e:
-            found.append(Answer(error=_problem(str(e), warehouse)))
+            found.append(ScriptAnswer(error=_problem(str(e), warehouse)))
             continue
         if rows in DONE:
-            found.append(Answer())
+            found.append(ScriptAnswer())
             continue
         pairs = [(_without(row, warehouse), kind) for row, kind in zip(rows, kinds, strict=True)]
         if not ordered(one.text):
             pairs.sort(key=lambda pair: (sort_key(pair[0]), pair[1]))
         shown = tuple(kind for _, kind in pairs) if streaming else ()
-        found.append(Answer(tuple(map(tuple, columns)), tuple(row for row, _ in pairs), shown))
+        found.append(ScriptAnswer(tuple(map(tuple, columns)), tuple(row for row, _ in pairs), shown))
     return found
 
 
-def write(name: str, found: list[Answer], *, engine: str) -> None:
+def write(name: str, found: list[ScriptAnswer], *, engine: str) -> None:
     """Record the answers: a line a statement and a row, so that a difference can be read."""
     parts = [_text(one, answer) for one, answer in zip(statements(name), found, strict=True)]
     text = f'{{"engine": {_json(engine)}, "answers": [\n' + ",\n".join(parts) + "\n]}\n"
     (FOLDER / f"{name}.answers.json").write_text(text, encoding="utf-8")
 
 
-def _text(statement: Statement, answer: Answer) -> str:
+def _text(statement: ScriptStatement, answer: ScriptAnswer) -> str:
     head = f' {{"line": {statement.line}, "sql": {_json(statement.text)}'
     if answer.error:
         return f'{head},\n  "error": {_json(answer.error)}}}'
@@ -140,9 +140,9 @@ def _text(statement: Statement, answer: Answer) -> str:
     return f'{text},\n  "kinds": {_json(answer.kinds)}}}' if answer.kinds else f"{text}}}"
 
 
-def _answer(found: dict[str, Any]) -> Answer:
+def _answer(found: dict[str, Any]) -> ScriptAnswer:
     columns, rows = (tuple(map(tuple, found.get(key, ()))) for key in ("columns", "rows"))
-    return Answer(columns, rows, tuple(found.get("kinds", ())), found.get("error", ""))
+    return ScriptAnswer(columns, rows, tuple(found.get("kinds", ())), found.get("error", ""))
 
 
 def _problem(text: str, warehouse: str) -> str:

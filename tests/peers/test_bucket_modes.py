@@ -23,7 +23,7 @@ TURNS = 6  # of two engines at a table; `--rounds` gives more tables
 
 
 @dataclass(frozen=True)
-class Mode:
+class BucketKind:
     """A kind of table, and who may compact it."""
 
     keys: tuple[str, ...] = ()
@@ -50,43 +50,47 @@ class Mode:
 
 DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "7"}
 MODES = {
-    "append": Mode(options={"compaction.min.file-num": "3"}),
-    "append, partitioned": Mode(partitions=("p",), options={"compaction.min.file-num": "2"}),
-    "append, buckets": Mode(options={"bucket": "3", "bucket-key": "k", "compaction.min.file-num": "3"}),
-    "append, buckets, partitioned, hive": Mode(
+    "append": BucketKind(options={"compaction.min.file-num": "3"}),
+    "append, partitioned": BucketKind(partitions=("p",), options={"compaction.min.file-num": "2"}),
+    "append, buckets": BucketKind(options={"bucket": "3", "bucket-key": "k", "compaction.min.file-num": "3"}),
+    "append, buckets, partitioned, hive": BucketKind(
         partitions=("p",),
         options={"bucket": "2", "bucket-key": "v,k", "bucket-function.type": "hive"},
     ),
-    "fixed, hive": Mode(("k",), options={"bucket": "3", "bucket-function.type": "hive"}, deletes=True),
-    "fixed, mod": Mode(
+    "fixed, hive": BucketKind(("k",), options={"bucket": "3", "bucket-function.type": "hive"}, deletes=True),
+    "fixed, mod": BucketKind(
         ("p", "k"), ("p",), {"bucket": "3", "bucket-key": "k", "bucket-function.type": "mod"}, deletes=True
     ),
-    "dynamic": Mode(("k",), options=DYNAMIC, deletes=True),
-    "dynamic, partitioned": Mode(("p", "k"), ("p",), DYNAMIC, deletes=True),
-    "dynamic, most buckets": Mode(("k",), options={**DYNAMIC, "dynamic-bucket.max-buckets": "2"}),
-    "dynamic, initial buckets, deletion vectors": Mode(
+    "dynamic": BucketKind(("k",), options=DYNAMIC, deletes=True),
+    "dynamic, partitioned": BucketKind(("p", "k"), ("p",), DYNAMIC, deletes=True),
+    "dynamic, most buckets": BucketKind(("k",), options={**DYNAMIC, "dynamic-bucket.max-buckets": "2"}),
+    "dynamic, initial buckets, deletion vectors": BucketKind(
         ("p", "k"),
         ("p",),
         {**DYNAMIC, "dynamic-bucket.initial-buckets": "3", "deletion-vectors.enabled": "true"},
         deletes=True,
         names=("a", "b", "é="),
     ),
-    "dynamic, avro": Mode(("k",), options={**DYNAMIC, "file.format": "avro"}, deletes=True),
-    "append, orc": Mode(partitions=("p",), options={"file.format": "orc", "compaction.min.file-num": "2"}),
-    "cross-partition": Mode(("k",), ("p",), DYNAMIC, deletes=True),
-    "cross-partition, partial-update": Mode(("k",), ("p",), {**DYNAMIC, "merge-engine": "partial-update"}),
+    "dynamic, avro": BucketKind(("k",), options={**DYNAMIC, "file.format": "avro"}, deletes=True),
+    "append, orc": BucketKind(
+        partitions=("p",), options={"file.format": "orc", "compaction.min.file-num": "2"}
+    ),
+    "cross-partition": BucketKind(("k",), ("p",), DYNAMIC, deletes=True),
+    "cross-partition, partial-update": BucketKind(
+        ("k",), ("p",), {**DYNAMIC, "merge-engine": "partial-update"}
+    ),
     # Java names its lookup files after the partition, so a slash there is a directory that does not exist
-    "cross-partition, first-row": Mode(
+    "cross-partition, first-row": BucketKind(
         ("k",), ("p",), {**DYNAMIC, "merge-engine": "first-row"}, names=("a", "b", "é=")
     ),
-    "cross-partition, aggregation": Mode(
+    "cross-partition, aggregation": BucketKind(
         ("k",), ("p",), {**DYNAMIC, "merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"}
     ),
-    "unique per partition": Mode(("k",), ("p",), {"bucket": "2"}, deletes=True),
+    "unique per partition": BucketKind(("k",), ("p",), {"bucket": "2"}, deletes=True),
 }
 
 
-def made(rng: random.Random, mode: Mode) -> tuple[list[list[object]], list[str]]:
+def made(rng: random.Random, mode: BucketKind) -> tuple[list[list[object]], list[str]]:
     """Rows and their kinds. Keys come again; partitions hold a NULL where they may."""
     count = rng.randrange(1, 30)
     blank = None if "p" not in mode.keys else ""
@@ -150,7 +154,7 @@ def test_the_two_engines_take_turns_in_every_mode(
             assert java.rows(location, snapshot) == ours(location, snapshot), f"{name} {seed} at {snapshot}"
 
 
-WAITING = Mode(("p", "k"), ("p",), {"bucket": "-2", "postpone.default-bucket-num": "2"}, deletes=True)
+WAITING = BucketKind(("p", "k"), ("p",), {"bucket": "-2", "postpone.default-bucket-num": "2"}, deletes=True)
 
 
 @pytest.mark.large
@@ -236,7 +240,7 @@ def test_both_overwrite_in_every_mode(java: JavaPaimon, tmp_path: Path, name: st
 
 
 def test_row_ids_stay_whoever_compacts(java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]) -> None:
-    mode = Mode(options={"row-tracking.enabled": "true", "compaction.min.file-num": "2"})
+    mode = BucketKind(options={"row-tracking.enabled": "true", "compaction.min.file-num": "2"})
     for seed in fewer(seeds):
         rng = random.Random(seed)
         location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
@@ -273,8 +277,8 @@ def test_compaction_of_append_tables_leaves_out_deleted_rows(
         rng = random.Random(seed)
         mode = rng.choice(
             [
-                Mode(options=small),
-                Mode(partitions=("p",), options={**small, "deletion-vectors.bitmap64": "true"}),
+                BucketKind(options=small),
+                BucketKind(partitions=("p",), options={**small, "deletion-vectors.bitmap64": "true"}),
             ]
         )
         location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
@@ -306,7 +310,7 @@ def test_pypaimon_takes_turns(tmp_path: Path, name: str) -> None:
     location = mode.create(ts.connect(str(tmp_path))).location
     rng = random.Random(name)
     for turn in range(6):
-        rows, kinds = made(rng, Mode(mode.keys))
+        rows, kinds = made(rng, BucketKind(mode.keys))
         data = as_table(rows, kinds).drop(["kind"])
         if turn % 2:
             peer.write("d.t", data)
@@ -364,7 +368,7 @@ def test_what_pypaimon_postpones_is_placed_by_us(tmp_path: Path) -> None:
     rng = random.Random("pypaimon")
     state: dict[tuple[object, object], object] = {}
     for turn in range(4):
-        rows, kinds = made(rng, Mode(WAITING.keys))
+        rows, kinds = made(rng, BucketKind(WAITING.keys))
         data = as_table(rows, kinds).drop(["kind"])
         if turn % 2:
             ts.open(location).write(data)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.peers import flink_texts
-from tests.peers.sql_scripts import Answer
+from tests.peers.sql_scripts import ScriptAnswer
 
 DOUBLES = {0.0: "0.0", 1.0: "1.0", 100.0: "100.0", 1e6: "1000000.0", 9999999.5: "9999999.5", 1e7: "1.0E7"}
 DOUBLES |= {
@@ -50,11 +50,11 @@ def test_values_of_each_type_are_texts_of_flinks_client() -> None:
 
 
 def test_a_difference_is_said_and_equal_results_have_none() -> None:
-    answer = Answer((("k", "INT NOT NULL"), ("d", "DOUBLE")), (("1", "0.1"), ("2", None)))
+    answer = ScriptAnswer((("k", "INT NOT NULL"), ("d", "DOUBLE")), (("1", "0.1"), ("2", None)))
     d = pa.array([None, 0.1 + 1e-17])
     table = pa.table({"k": pa.array([2, 1], pa.int32()), "d": d})
 
-    def differs(found: pa.Table, answer: Answer = answer, **more: bool) -> str:
+    def differs(found: pa.Table, answer: ScriptAnswer = answer, **more: bool) -> str:
         return flink_texts.difference(answer, lambda: found, ordered=more.pop("ordered", False), **more)
 
     assert differs(table, types=True) == ""
@@ -64,16 +64,16 @@ def test_a_difference_is_said_and_equal_results_have_none() -> None:
     wide = table.set_column(0, "k", table["k"].cast(pa.int64()))
     assert differs(wide) == ""
     assert differs(wide, types=True) == "types ['BIGINT', 'DOUBLE'], Flink ['INT', 'DOUBLE']"
-    assert differs(table, Answer(error="No")) == "no error of ours; Flink: No"
-    assert differs(table, Answer()) == ""
+    assert differs(table, ScriptAnswer(error="No")) == "no error of ours; Flink: No"
+    assert differs(table, ScriptAnswer()) == ""
 
 
 def test_errors_agree_whatever_they_say() -> None:
     def fails() -> pa.Table:
         raise ValueError("ours")
 
-    assert flink_texts.difference(Answer(error="theirs"), fails, ordered=False) == ""
-    found = flink_texts.difference(Answer(), fails, ordered=False)
+    assert flink_texts.difference(ScriptAnswer(error="theirs"), fails, ordered=False) == ""
+    found = flink_texts.difference(ScriptAnswer(), fails, ordered=False)
     assert found == "an error of ours, none of Flink's: ValueError: ours"
 
 

@@ -35,7 +35,7 @@ AGGREGATES |= {"fields.s.aggregate-function": "last_non_null_value", "fields.d.a
 
 
 @dataclass(frozen=True)
-class Kind:
+class TableKind:
     """A kind of table, and what may be done to it."""
 
     options: dict[str, str] = field(default_factory=dict)
@@ -48,33 +48,33 @@ class Kind:
 
 
 KINDS = {
-    "deduplicate": Kind({"bucket": "2"}),
-    "partitioned": Kind({"bucket": "2"}, ("p", "k"), ("p",)),
-    "sequence field": Kind({"bucket": "1", "sequence.field": "t"}, evolves=False),
-    "partial update": Kind({"bucket": "1", "merge-engine": "partial-update"}, kinds="+", evolves=False),
-    "aggregation": Kind({"bucket": "1", **AGGREGATES}, kinds="+", evolves=False),
-    "first row": Kind({"bucket": "1", "merge-engine": "first-row", **LOOKUP}, kinds="+", evolves=False),
-    "lookup changelog": Kind({"bucket": "2", **LOOKUP}),
-    "full changelog": Kind({"bucket": "1", "changelog-producer": "full-compaction", **SILENT}),
-    "input changelog": Kind({"bucket": "1", "changelog-producer": "input", **SILENT}),
-    "deletion vectors": Kind({"bucket": "2", **DV}),
-    "wide deletion vectors": Kind({"bucket": "1", **DV, "deletion-vectors.bitmap64": "true", **LOOKUP}),
-    "dynamic buckets": Kind(
+    "deduplicate": TableKind({"bucket": "2"}),
+    "partitioned": TableKind({"bucket": "2"}, ("p", "k"), ("p",)),
+    "sequence field": TableKind({"bucket": "1", "sequence.field": "t"}, evolves=False),
+    "partial update": TableKind({"bucket": "1", "merge-engine": "partial-update"}, kinds="+", evolves=False),
+    "aggregation": TableKind({"bucket": "1", **AGGREGATES}, kinds="+", evolves=False),
+    "first row": TableKind({"bucket": "1", "merge-engine": "first-row", **LOOKUP}, kinds="+", evolves=False),
+    "lookup changelog": TableKind({"bucket": "2", **LOOKUP}),
+    "full changelog": TableKind({"bucket": "1", "changelog-producer": "full-compaction", **SILENT}),
+    "input changelog": TableKind({"bucket": "1", "changelog-producer": "input", **SILENT}),
+    "deletion vectors": TableKind({"bucket": "2", **DV}),
+    "wide deletion vectors": TableKind({"bucket": "1", **DV, "deletion-vectors.bitmap64": "true", **LOOKUP}),
+    "dynamic buckets": TableKind(
         {"bucket": "-1", "dynamic-bucket.target-row-num": "9"}, ("p", "k"), ("p",), overwrites=False
     ),
-    "across partitions": Kind(
+    "across partitions": TableKind(
         {"bucket": "-1", "dynamic-bucket.target-row-num": "9"}, ("k",), ("p",), "+", overwrites=False
     ),
-    "append": Kind({"compaction.min.file-num": "3"}, (), kinds="+"),
-    "append, deletes": Kind({**DV, "compaction.min.file-num": "3"}, (), ("p",), "+D"),
-    "append, buckets": Kind({"bucket": "2", "bucket-key": "k"}, (), ("p",), kinds="+"),
-    "append, row ids": Kind(  # Java cannot read an Avro file that stores row ids: index 2 out of bounds
+    "append": TableKind({"compaction.min.file-num": "3"}, (), kinds="+"),
+    "append, deletes": TableKind({**DV, "compaction.min.file-num": "3"}, (), ("p",), "+D"),
+    "append, buckets": TableKind({"bucket": "2", "bucket-key": "k"}, (), ("p",), kinds="+"),
+    "append, row ids": TableKind(  # Java cannot read an Avro file that stores row ids: index 2 out of bounds
         {"row-tracking.enabled": "true", "compaction.min.file-num": "2"},
         (),
         kinds="+",
         formats=("parquet", "orc"),
     ),
-    "file indexes": Kind(
+    "file indexes": TableKind(
         {"bucket": "1", "file-index.bitmap.columns": "v", "file-index.bloom-filter.columns": "s"}
     ),
 }
@@ -83,7 +83,7 @@ KINDS = {
 class Round:
     """One table and its two users."""
 
-    def __init__(self, java: JavaPaimon, kind: Kind, where: Path, seed: int) -> None:
+    def __init__(self, java: JavaPaimon, kind: TableKind, where: Path, seed: int) -> None:
         self.java, self.kind, self.rng = java, kind, random.Random(seed)
         self.turn, self.next_id, self.tags = 0, 0, list[str]()
         options = {**KEEP, "num-sorted-run.compaction-trigger": str(self.rng.choice([2, 3, 5]))}

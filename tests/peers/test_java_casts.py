@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Iterator
 from itertools import product
 
@@ -14,6 +13,7 @@ from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import STRING, DataType, parse_type, to_arrow
 from tests.peers.java_env import class_path
+from tests.peers.java_process import JavaProcess
 from tests.suite import counterparts
 
 TYPES = [
@@ -91,36 +91,21 @@ MOMENTS += [
 
 
 @pytest.fixture(scope="module")
-def java() -> Iterator[Java]:
+def java() -> Iterator[JavaCasts]:
     counterparts.need("Java Paimon")
-    with Java(class_path()) as peer:
+    with JavaCasts(class_path()) as peer:
         yield peer
 
 
-class Java:
+class JavaCasts(JavaProcess):
     """The process of PaimonCasts."""
 
     def __init__(self, path: str) -> None:
-        command = ["java", "-Duser.timezone=UTC", "-XX:+UseSerialGC", "-cp", path, "PaimonCasts"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-
-    def __enter__(self) -> Java:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.stdin.close()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        super().__init__("PaimonCasts", path)
 
     def ask(self, *fields: str) -> str:
         """The one line of the answer."""
-        self._process.stdin.write("\t".join(fields) + "\n")
-        self._process.stdin.flush()
+        self.send("\t".join(fields))
         line = self._process.stdout.readline().rstrip("\n")
         assert self._process.stdout.readline() == "OK\n"
         return line
@@ -156,7 +141,7 @@ def words(source: DataType, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("explicit", [True, False])
-def test_the_same_changes_of_type_are_allowed(java: Java, explicit: bool) -> None:
+def test_the_same_changes_of_type_are_allowed(java: JavaCasts, explicit: bool) -> None:
     for source, target in product(TYPES, TYPES):
         theirs = java.ask("allowed", source, target, str(explicit).lower())
         found = casts.allowed(parse_type(source), parse_type(target), explicit=explicit)
@@ -165,7 +150,7 @@ def test_the_same_changes_of_type_are_allowed(java: Java, explicit: bool) -> Non
 
 @pytest.mark.parametrize("source", TYPES)
 @pytest.mark.sample(3)
-def test_values_become_the_same(java: Java, source: str, seeds: tuple[int, ...]) -> None:
+def test_values_become_the_same(java: JavaCasts, source: str, seeds: tuple[int, ...]) -> None:
     s = parse_type(source)
     wrong = []
     for target in TYPES:

@@ -20,7 +20,7 @@ from tablestore.format.types.arrow_types import DataType, parse_type
 from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
-from tests.peers.test_interleaved import COLUMNS, KINDS, Kind
+from tests.peers.test_interleaved import COLUMNS, KINDS, TableKind
 
 pytestmark = [pytest.mark.peer, pytest.mark.large]
 A_ROUND = 4
@@ -47,7 +47,9 @@ DERIVED = ("name", "size", "extra_files", "embedded_index_bytes", "partition_sta
 class Twins:
     """Two tables with one schema: `mine` written by us, `its` by Java."""
 
-    def __init__(self, java: JavaPaimon, kind: Kind, where: Path, extra: dict[str, str], seed: int) -> None:
+    def __init__(
+        self, java: JavaPaimon, kind: TableKind, where: Path, extra: dict[str, str], seed: int
+    ) -> None:
         self.java, self.kind, self.rng = java, kind, random.Random(seed)
         self.compacted = False
         base = {"snapshot.num-retained.min": "1000", "write-only": "true"}

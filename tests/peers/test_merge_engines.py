@@ -22,7 +22,7 @@ from tablestore.format import roaring, roaring_tree
 from tests.lsm.merge.merge_cases import Case, cases
 from tests.lsm.merge.test_merge_engines import kv_rows, random_records, random_table
 from tests.peers.cells import cells, in_order
-from tests.peers.java_paimon import JavaError, JavaPaimon
+from tests.peers.java_paimon import JavaError, JavaPaimon, Undone
 
 pytestmark = pytest.mark.peer
 KINDS = ("+I", "-U", "+U", "-D")
@@ -114,10 +114,6 @@ def java_writes(
             return "error"
         raise
     return "java write"
-
-
-class Undone(Exception):
-    """Leaves a writer without a commit."""
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])

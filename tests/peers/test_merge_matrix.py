@@ -26,8 +26,16 @@ import tablestore as ts
 from tablestore.core.errors import CannotMerge, InvalidRequest
 from tests.peers import merge_space
 from tests.peers.cells import cells, in_order
-from tests.peers.java_paimon import JavaError, JavaPaimon
-from tests.peers.merge_space import COMBINATIONS, FUNCTIONS, KIND_COLUMN, ROUND, Space, drawn, functions_of
+from tests.peers.java_paimon import JavaError, JavaPaimon, Undone
+from tests.peers.merge_space import (
+    COMBINATIONS,
+    FUNCTIONS,
+    KIND_COLUMN,
+    ROUND,
+    MergeSpace,
+    drawn,
+    functions_of,
+)
 
 pytestmark = pytest.mark.large
 
@@ -52,12 +60,12 @@ def test_every_function_and_producer_has_its_turn() -> None:
             assert {f.title for some in of_engine for f in some} == all_functions
 
 
-def shown(space: Space, rows: Rows, *, first: int = 0) -> Rows:
+def shown(space: MergeSpace, rows: Rows, *, first: int = 0) -> Rows:
     """Rows in order; what has no order sorted, sketches as what they tell. Columns begin at cell `first`."""
     return in_order([_row(space, row, first) for row in rows])
 
 
-def _row(space: Space, row: list[Any], first: int) -> list[Any]:
+def _row(space: MergeSpace, row: list[Any], first: int) -> list[Any]:
     made = list(row)
     for place, column in enumerate(space.columns, first + len(space.keys)):
         cell = made[place]
@@ -77,14 +85,14 @@ def _row(space: Space, row: list[Any], first: int) -> list[Any]:
     return made
 
 
-def ours(space: Space, path: str) -> Rows | str:
+def ours(space: MergeSpace, path: str) -> Rows | str:
     try:
         return shown(space, cells(ts.open(path).scan().to_arrow(), space.types))
     except CannotMerge:
         return ERROR
 
 
-def theirs(java: JavaPaimon, space: Space, path: str) -> Rows | str:
+def theirs(java: JavaPaimon, space: MergeSpace, path: str) -> Rows | str:
     try:
         return shown(space, java.rows(path))
     except JavaError as e:
@@ -97,21 +105,21 @@ def _unmergeable(error: JavaError) -> bool:
     return any(text in str(error) for text in UNMERGEABLE)
 
 
-def sorted_changes(space: Space, rows: Rows) -> Rows:
+def sorted_changes(space: MergeSpace, rows: Rows) -> Rows:
     """Changes by key, of one key in their order."""
     places = range(1, 1 + len(space.keys))
     plain = [_row(space, row, 1) for row in rows]
     return sorted(plain, key=lambda row: [str(row[i]) for i in places])
 
 
-def our_changes(space: Space, path: str, since: int) -> Rows:
+def our_changes(space: MergeSpace, path: str, since: int) -> Rows:
     types = {"rowkind": None, **space.types}
     return sorted_changes(
         space, cells(ts.open(path).changes(since=since), {k: t for k, t in types.items() if t})
     )
 
 
-def java_changes(java: JavaPaimon, space: Space, path: str, since: int) -> Rows:
+def java_changes(java: JavaPaimon, space: MergeSpace, path: str, since: int) -> Rows:
     return sorted_changes(space, [c for step in java.stream(path, since + 1) for c in step["changes"]])
 
 
@@ -119,7 +127,7 @@ def newest(path: str) -> int:
     return ts.open(path).store.snapshots.latest_id() or 0
 
 
-def create(space: Space, path: Path, options: Mapping[str, str]) -> str:
+def create(space: MergeSpace, path: Path, options: Mapping[str, str]) -> str:
     table = ts.connect(str(path)).create_table(
         "d.t",
         schema=space.types,
@@ -130,7 +138,7 @@ def create(space: Space, path: Path, options: Mapping[str, str]) -> str:
     return table.location
 
 
-def batch(space: Space, rng: random.Random, path: str, *, deletes: bool) -> pa.Table:
+def batch(space: MergeSpace, rng: random.Random, path: str, *, deletes: bool) -> pa.Table:
     """Rows and their kinds, without those that take away if ours would refuse them."""
     rows = space.rows(rng, rng.choice([1, 4, 12, 40]))
     kinds = [
@@ -161,10 +169,6 @@ def with_kinds(rows: pa.Table, kinds: list[str]) -> pa.Table:
         at = rows.column_names.index(KIND_COLUMN)
         rows = rows.set_column(at, KIND_COLUMN, pa.array(kinds))
     return rows.append_column("kind", [kinds])
-
-
-class Undone(Exception):
-    """Leaves a writer without a commit."""
 
 
 def require_same(mine: Rows | str, other: Rows | str, place: str) -> None:
@@ -222,7 +226,7 @@ def java_compacts(java: JavaPaimon, path: str, number: int, *, full: bool) -> st
     return ""
 
 
-def both_alter(java: JavaPaimon, space: Space, rng: random.Random, paths: Sequence[str]) -> Space:
+def both_alter(java: JavaPaimon, space: MergeSpace, rng: random.Random, paths: Sequence[str]) -> MergeSpace:
     """The same change of the schema in our table and in Java's."""
     found = merge_space.altered(space, rng, f"n{rng.randrange(10**6)}")
     if found is None:
@@ -240,7 +244,7 @@ def both_alter(java: JavaPaimon, space: Space, rng: random.Random, paths: Sequen
     return space
 
 
-def play_apart(java: JavaPaimon, space: Space, where: Path) -> None:
+def play_apart(java: JavaPaimon, space: MergeSpace, where: Path) -> None:
     """Each has a table; compactions come at the same points."""
     rng = random.Random(space.number + 1)
     timed = {"num-sorted-run.compaction-trigger": "50", "num-levels": "2"} if space.timing_matters else {}
@@ -271,7 +275,7 @@ def play_apart(java: JavaPaimon, space: Space, where: Path) -> None:
     assert ts.open(mine).check() == [], place
 
 
-def projected(space: Space, path: str, rng: random.Random) -> None:
+def projected(space: MergeSpace, path: str, rng: random.Random) -> None:
     """Some columns alone are as they are among all."""
     names = list(space.types)
     some = rng.sample(names, rng.randrange(1, len(names)))
@@ -279,7 +283,7 @@ def projected(space: Space, path: str, rng: random.Random) -> None:
     assert in_order(cells(ts.open(path).scan(columns=some).to_arrow())) == in_order(cells(whole)), some
 
 
-def play_in_turns(java: JavaPaimon, space: Space, where: Path) -> None:
+def play_in_turns(java: JavaPaimon, space: MergeSpace, where: Path) -> None:
     """Both write and compact one table."""
     rng = random.Random(space.number + 2)
     path = create(space, where / "turns", {})

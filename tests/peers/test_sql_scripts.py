@@ -22,7 +22,7 @@ pytestmark = pytest.mark.peer
 @pytest.mark.parametrize("name", sql_scripts.names())
 @pytest.mark.large
 def test_flink_gives_the_recorded_answers(name: str, flink: FlinkSql, tmp_path: Path, rewrite: bool) -> None:
-    def run(statement: sql_scripts.Statement) -> tuple[list, list, list]:
+    def run(statement: sql_scripts.ScriptStatement) -> tuple[list, list, list]:
         found = flink.run(statement.text, limit=statement.limit or 10_000)
         return found.columns, found.rows, found.kinds
 
@@ -43,9 +43,9 @@ def both_read_all_tables(flink: FlinkSql, lake: ts.Lake) -> None:
         try:
             theirs = flink.run(f"SELECT {columns} FROM `lake`.`{name.replace('.', '`.`')}`")
             rows = tuple(sorted(map(tuple, theirs.rows), key=sql_scripts.sort_key))
-            answer = sql_scripts.Answer(tuple(map(tuple, theirs.columns)), rows)
+            answer = sql_scripts.ScriptAnswer(tuple(map(tuple, theirs.columns)), rows)
         except FlinkError as e:
-            answer = sql_scripts.Answer(error=str(e))
+            answer = sql_scripts.ScriptAnswer(error=str(e))
         assert flink_texts.difference(answer, scan.to_arrow, ordered=False, types=True) == "", name
 
 

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Self
 
 from tests.peers import java_env
+from tests.peers.java_process import JavaProcess
 
 
-class JavaCatalog:
+class JavaCatalog(JavaProcess):
     """A process with one catalog at a time; a request is a list of words, its answer a list of lines cut at
     tabs."""
 
     def __init__(self, *more: Path) -> None:
         """`more`: jars beside those of Java Paimon."""
-        flags = ["-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"]
-        flags.append(f"-Djava.io.tmpdir={tempfile.gettempdir()}")
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        self._process = subprocess.Popen(
-            ["java", *flags, "-cp", ":".join(map(str, (java_env.class_path(), *more))), "PaimonCatalog"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            text=True,
-            encoding="utf-8",
-        )
-
-    def __enter__(self) -> Self:
-        return self
+        path = ":".join(map(str, (java_env.class_path(), *more)))
+        super().__init__("PaimonCatalog", path, heap="512m", said=self._said)
 
     def __exit__(self, *error: object) -> None:
-        self._process.stdin.close()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        super().__exit__(*error)
         self._said.close()
 
     def open(self, **options: object) -> Self:
@@ -51,8 +35,7 @@ class JavaCatalog:
     def ask(self, *words: object) -> list[list[str]]:
         """What it answers; AssertionError with its own words if it refuses."""
         try:
-            self._process.stdin.write("\t".join(map(str, words)) + "\n")
-            self._process.stdin.flush()
+            self.send("\t".join(map(str, words)))
         except BrokenPipeError:
             raise self._ended() from None
         found = []

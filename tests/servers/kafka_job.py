@@ -21,7 +21,7 @@ from tests.servers.kafka import Broker
 
 
 @dataclass
-class Job:
+class KafkaJob:
     """A capture into a lake, whose batches are carried out here."""
 
     kafka: Broker

@@ -14,7 +14,7 @@ from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.heartbeat import HeartbeatRequest
 from tablestore.fluss.log_scan import LogScan
-from tablestore.fluss.scan_errors import LogStalled
+from tablestore.fluss.scan_state import LogStalled
 from tablestore.fluss.tables import TableBucket
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT

@@ -64,7 +64,7 @@ def log_row(number: int) -> dict[str, object]:
     return {"id": number, **values, **dict.fromkeys(gone)}
 
 
-class Pair:
+class TablePair:
     """A log table and a keyed one, with what they hold."""
 
     def __init__(self, fluss: Fluss) -> None:
@@ -114,7 +114,7 @@ def test_tables_of_its_plugin_are_tiered_and_say_the_path_of_the_offsets(
     newest: Fluss, lake: ts.Lake, seeds: tuple[int, ...]
 ):
     assert newest.cluster.version == (0, 9)
-    pair = Pair(newest)
+    pair = TablePair(newest)
     for seed in seeds:
         rng = np.random.default_rng(seed)
         for _ in range(2):
@@ -155,7 +155,7 @@ class Turns:
     OF_OURS = ("reading", "committing", "registering", "ended")
     OF_THE_JOB = ("files", "snapshot", "registered")
 
-    def __init__(self, pair: Pair, lake: ts.Lake, rng: np.random.Generator, folder: Path) -> None:
+    def __init__(self, pair: TablePair, lake: ts.Lake, rng: np.random.Generator, folder: Path) -> None:
         self.pair, self.lake, self.rng, self._folder = pair, lake, rng, folder
         self._servers = pair.fluss.servers
 
@@ -225,7 +225,7 @@ def test_fluss_s_own_job_and_our_service_take_turns_and_are_killed(
     """Four turns with `--all`, ten with `--rounds 5`."""
     counterparts.need("Fluss's tiering job")
     rng = np.random.default_rng(seeds[0])
-    turns = Turns(Pair(newest), lake, rng, tmp_path)
+    turns = Turns(TablePair(newest), lake, rng, tmp_path)
     for turn in range(2 * len(seeds)):
         moments = (turns.OF_THE_JOB, turns.OF_OURS)[turn % 2]
         moment = moments[turn // 2] if turn // 2 < len(moments) else str(rng.choice(moments))
@@ -243,7 +243,7 @@ def test_a_round_that_fluss_s_job_overtakes_is_not_committed(
 ):
     """Both read the same rows: who held the table was silent for too long, and is not dead."""
     counterparts.need("Fluss's tiering job")
-    pair, hold = Pair(newest), tmp_path / "hold"
+    pair, hold = TablePair(newest), tmp_path / "hold"
     pair.write(np.random.default_rng(seeds[0]))
     hold.write_text("committing")
     with service(newest, lake, pair.tables, follow=False, hold=hold) as ours:

@@ -17,7 +17,7 @@ from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected
 from tests.servers.kafka import Broker
-from tests.servers.kafka_job import Job, change, events, kinds, send
+from tests.servers.kafka_job import KafkaJob, change, events, kinds, send
 
 ADDED, ITEMS_TABLE, ORDERS_TABLE = "shop.added", "shop.items", "shop.orders"
 
@@ -47,7 +47,7 @@ def declared(mode: str) -> dict[str, Any]:
     return {"columns": tables, "format_options": MODES[mode]}
 
 
-def final_rows(job: Job, table: str) -> list[dict[str, Any]]:
+def final_rows(job: KafkaJob, table: str) -> list[dict[str, Any]]:
     """The rows as the server would say them; the default of an added column is in no event."""
     if table == ORDERS_TABLE:
         return sorted(map(comparable, job.rows(table)), key=lambda r: json.dumps(r, default=str))
@@ -61,7 +61,7 @@ def final_rows(job: Job, table: str) -> list[dict[str, Any]]:
 def test_what_debezium_recorded_leads_to_the_rows_of_the_server(
     kafka: Broker, tmp_path: Path, mode: str, one_topic: bool
 ):
-    job = Job(kafka, tmp_path, replay(kafka, mode, one_topic=one_topic), declared(mode))
+    job = KafkaJob(kafka, tmp_path, replay(kafka, mode, one_topic=one_topic), declared(mode))
     reports = job.follow()
     assert final_rows(job, ORDERS_TABLE) == expected("orders", mode)
     assert final_rows(job, ITEMS_TABLE) == expected("items", mode)
@@ -79,7 +79,7 @@ def test_what_debezium_recorded_leads_to_the_rows_of_the_server(
 
 def test_a_column_that_comes_later_ends_the_batch_in_front_of_it(kafka: Broker, tmp_path: Path):
     topic = replay(kafka, "events_schemas", one_topic=True)
-    job = Job(kafka, tmp_path, topic, {"messages": 20})
+    job = KafkaJob(kafka, tmp_path, topic, {"messages": 20})
     reports = job.follow()
     assert final_rows(job, ITEMS_TABLE) == expected("items", "events_schemas")
     assert final_rows(job, ORDERS_TABLE) == expected("orders", "events_schemas")
@@ -99,7 +99,7 @@ def has_discount(line: dict[str, Any]) -> bool:
 
 def test_a_batch_that_comes_again_changes_nothing(kafka: Broker, tmp_path: Path):
     topic = replay(kafka, "events_schemas", one_topic=True)
-    job = Job(kafka, tmp_path, topic, {"messages": 15})
+    job = KafkaJob(kafka, tmp_path, topic, {"messages": 15})
     job.follow()
     snapshots = [job.lake.table(t).store.snapshots.latest() for t in (ITEMS_TABLE, ORDERS_TABLE)]
     again = [job.carry_out(number) for number in range(len(job.batches))]
@@ -112,7 +112,7 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path):
     """The whole pipeline: planned, read by processes of this machine, stopped, and gone on with."""
     topic = kafka.topic(partitions=2)
     lines = [line for line in recorded("events_schemas") if line["topic"] == "srv.shop.items"]
-    one = Job(kafka, tmp_path, topic)
+    one = KafkaJob(kafka, tmp_path, topic)
     send(kafka, topic, [(line["key"], line["value"]) for line in lines[:6]])
 
     def run() -> Any:
@@ -139,7 +139,7 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path):
     assert all(one.lake.table(name).check() == [] for name in (ITEMS_TABLE, "shop.more"))
 
 
-def await_rows(one: Job, job: Any, count: int) -> None:
+def await_rows(one: KafkaJob, job: Any, count: int) -> None:
     until = time.monotonic() + 240
     while ITEMS_TABLE not in one.lake or len(one.rows(ITEMS_TABLE)) != count:
         assert time.monotonic() < until, repr(job)
@@ -149,7 +149,7 @@ def await_rows(one: Job, job: Any, count: int) -> None:
 
 def test_types_are_those_of_values_where_no_schema_says_them(kafka: Broker, tmp_path: Path):
     topic = kafka.topic()
-    job = Job(kafka, tmp_path, topic, rules={"bad_rows": "dead-letter"})
+    job = KafkaJob(kafka, tmp_path, topic, rules={"bad_rows": "dead-letter"})
     first = {"id": 1, "n": 5, "s": "x", "o": {"a": [1]}, "b": True, "later": None}
     send(kafka, topic, [({"id": 1}, change("r", None, first)), ({"id": 1}, None), (None, {"ts_ms": 1})])
     assert kinds(job.follow()) == [(CAPTURED, "shop.t")]
@@ -180,12 +180,12 @@ def test_bad_messages_fail_by_name_or_are_kept(kafka: Broker, tmp_path: Path):
     topic = kafka.topic()
     good = [({"id": n}, change("c", None, {"id": n})) for n in (1, 2)]
     send(kafka, topic, [good[0], (None, b"{"), (None, {"op": "x"}), (None, b"\xff"), good[1]])
-    failing = Job(kafka, tmp_path / "a", topic)
+    failing = KafkaJob(kafka, tmp_path / "a", topic)
     with pytest.raises(
         ts.SchemaMismatch, match=rf"shop.t at {topic}\[0\]@1 does not fit: the message is not JSON"
     ):
         failing.follow()
-    keeping = Job(kafka, tmp_path / "b", topic, rules={"bad_rows": "dead-letter"})
+    keeping = KafkaJob(kafka, tmp_path / "b", topic, rules={"bad_rows": "dead-letter"})
     keeping.follow()
     assert [row["id"] for row in keeping.rows("shop.t")] == [1, 2]
     letters = {row["position"]: row for row in keeping.rows("shop.cdc_dead_letters")}
@@ -205,7 +205,7 @@ def test_an_update_without_the_row_before_is_taken_by_its_key(kafka: Broker, tmp
         change("d", {"id": 2, "v": None}, None, **where),
     ]
     send(kafka, topic, [({"id": 1}, value) for value in values])
-    job = Job(kafka, tmp_path, topic)
+    job = KafkaJob(kafka, tmp_path, topic)
     job.follow()
     assert job.rows("sales.t") == [{"id": 1, "v": "b"}]
 
@@ -213,14 +213,14 @@ def test_an_update_without_the_row_before_is_taken_by_its_key(kafka: Broker, tmp
 def test_a_table_without_a_key_is_skipped_or_refused_or_given_one(kafka: Broker, tmp_path: Path):
     topic = kafka.topic()
     send(kafka, topic, [(None, change("c", None, {"id": n, "v": n})) for n in (1, 2, 2)])
-    [report] = Job(kafka, tmp_path / "a", topic).follow()[-1:]
+    [report] = KafkaJob(kafka, tmp_path / "a", topic).follow()[-1:]
     [skipped] = report.events
     assert (skipped.kind, skipped.source) == (SKIPPED, "shop.t")
     assert "without a primary key" in skipped.done
     assert "primary_keys={'shop.t': [...]}" in skipped.done
     with pytest.raises(ts.Unsupported, match=r"table shop\.t without a primary key"):
-        Job(kafka, tmp_path / "b", topic, rules={"tables": "shop.t"}).follow()
-    job = Job(kafka, tmp_path / "c", topic, rules={"primary_keys": {"shop.*": "id"}})
+        KafkaJob(kafka, tmp_path / "b", topic, rules={"tables": "shop.t"}).follow()
+    job = KafkaJob(kafka, tmp_path / "c", topic, rules={"primary_keys": {"shop.*": "id"}})
     job.follow()
     assert job.rows("shop.t") == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 
@@ -229,7 +229,7 @@ def test_a_truncate_among_several_partitions_is_a_bad_message(kafka: Broker, tmp
     topic = kafka.topic(partitions=2)
     send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1}))])
     send(kafka, topic, [({"id": 2}, change("c", None, {"id": 2})), (None, change("t"))], partition=1)
-    job = Job(kafka, tmp_path, topic, rules={"bad_rows": "dead-letter"})
+    job = KafkaJob(kafka, tmp_path, topic, rules={"bad_rows": "dead-letter"})
     assert kinds(job.follow()) == [(CAPTURED, "shop.t")]
     assert [row["id"] for row in job.rows("shop.t")] == [1, 2]
     [letter] = job.rows("shop.cdc_dead_letters")
@@ -238,7 +238,7 @@ def test_a_truncate_among_several_partitions_is_a_bad_message(kafka: Broker, tmp
 
 def test_topics_and_tables_that_come_later_are_captured(kafka: Broker, tmp_path: Path):
     prefix = kafka.topic()
-    job = Job(
+    job = KafkaJob(
         kafka, tmp_path, f"{prefix}.*", rules={"exclude": "shop.secret*", "into": "ods", "prefix": "s_"}
     )
     job.follow()
@@ -253,7 +253,7 @@ def test_topics_and_tables_that_come_later_are_captured(kafka: Broker, tmp_path:
 
 def test_what_is_lost_beside_the_checkpoint_is_found_again(kafka: Broker, tmp_path: Path):
     topic = kafka.topic()
-    job = Job(kafka, tmp_path, topic)
+    job = KafkaJob(kafka, tmp_path, topic)
     send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1, "a": 1, "b": 1.5}))])
     job.follow()
     shutil.rmtree(tmp_path / "checkpoint" / "tablestore-source")
@@ -270,7 +270,7 @@ def test_what_is_lost_beside_the_checkpoint_is_found_again(kafka: Broker, tmp_pa
 def test_a_bounded_capture_ends_where_the_topic_did(kafka: Broker, tmp_path: Path):
     topic = kafka.topic()
     send(kafka, topic, [({"id": n}, change("c", None, {"id": n})) for n in range(5)])
-    job = Job(kafka, tmp_path, topic, {"follow": False, "messages": 2})
+    job = KafkaJob(kafka, tmp_path, topic, {"follow": False, "messages": 2})
     reports = job.follow()
     assert job.source.ended(job.batches[-1][1])
     assert [report.bytes_behind > 0 for report in reports] == [False, True, True, False]
@@ -349,7 +349,7 @@ def test_secrets_are_nowhere_but_in_the_environment(
     topic = kafka.topic()
     send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1})), (None, b"{")])
     secret = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "${env:KAFKA_PASSWORD}"}
-    job = Job(kafka, tmp_path, topic, {"properties": secret}, {"bad_rows": "dead-letter"})
+    job = KafkaJob(kafka, tmp_path, topic, {"properties": secret}, {"bad_rows": "dead-letter"})
     reports = job.follow()
     files = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
     assert b"hidden-one" not in files

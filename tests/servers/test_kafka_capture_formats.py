@@ -17,7 +17,7 @@ import tablestore as ts
 from tablestore.cdc.capture.source import CAPTURED, EMPTIED
 from tablestore.format.messages.registry_client import client
 from tests.servers.kafka import Broker
-from tests.servers.kafka_job import Job, kinds, send
+from tests.servers.kafka_job import KafkaJob, kinds, send
 
 
 def test_changes_of_canal_have_the_types_of_mysql(kafka: Broker, tmp_path: Path):
@@ -46,7 +46,7 @@ def test_changes_of_canal_have_the_types_of_mysql(kafka: Broker, tmp_path: Path)
         {**wider, "type": "UPDATE", "data": [{**row, "more": "7"}], "old": [{"more": None}]},
         {**wider, "type": "DELETE", "data": [{**other, "more": None}], "old": None},
     ]
-    job = Job(kafka, tmp_path, topic, {"format": "canal-json"})
+    job = KafkaJob(kafka, tmp_path, topic, {"format": "canal-json"})
     send(kafka, topic, [(None, value) for value in values])
     reports = job.follow()
     assert kinds(reports) == [(CAPTURED, "shop.t")]
@@ -84,7 +84,7 @@ def test_changes_of_maxwell_have_their_key_in_the_key(kafka: Broker, tmp_path: P
         {**base, "type": "delete", "data": {"id": 2, "v": "x"}},
     ]
     send(kafka, topic, [(key, value) for value in values])
-    job = Job(kafka, tmp_path, topic, {"format": "maxwell-json"})
+    job = KafkaJob(kafka, tmp_path, topic, {"format": "maxwell-json"})
     reports = job.follow()
     assert job.rows("shop.t") == [{"id": 1, "v": "b", "w": 1}]
     assert job.lake.table("shop.t").primary_key == ("id",)
@@ -130,7 +130,7 @@ def test_avro_events_have_the_columns_of_their_schema(kafka: Broker, tmp_path: P
     old, new = envelope(identity, count, price), envelope(identity, wide, price, tags)
     status = {"type": "record", "name": "Status", "fields": [{"name": "status", "type": "string"}]}
     heartbeat = {"type": "record", "name": "Heartbeat", "fields": [{"name": "ts_ms", "type": "long"}]}
-    job = Job(kafka, tmp_path, topic, {"format": "debezium-avro", "format_options": {"url": REGISTRY}})
+    job = KafkaJob(kafka, tmp_path, topic, {"format": "debezium-avro", "format_options": {"url": REGISTRY}})
     passed = [(None, framed("s", status, {"status": "BEGIN"})), (None, framed("h", heartbeat, {"ts_ms": 1}))]
     send(kafka, topic, [*passed, event(old, "r", None, {"id": 1, "n": 1, "price": b"\x01\x00"}), (key, None)])
     assert kinds(job.follow()) == [(CAPTURED, "shop.t")]

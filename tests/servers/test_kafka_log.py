@@ -25,8 +25,8 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.kafka.row_format import RowFormat
 from tablestore.log.log import CommitMark, LogBatch, LogExpired, RowsInBetween
-from tablestore.log.selected_rows import selected_rows
 from tablestore.log.settings import LogSettings
+from tablestore.table.union_read import selected_rows
 from tests.cdc.formats.messages_of import columns
 from tests.servers.kafka import Broker
 from tests.servers.test_kafka_table import is_gone

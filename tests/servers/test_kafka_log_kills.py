@@ -67,7 +67,7 @@ class Writers:
             process.wait()
 
 
-class Follower:
+class CursorFollower:
     """Follows the table from its cursor; what it has delivered is applied once. Each row that is removed must
     be there, and of a key only one row."""
 
@@ -141,7 +141,10 @@ def test_kills_of_writers_readers_and_the_broker_leave_each_row_once(
     commits = 20 + 3 * len(kills)
     table = create(kafka, tmp_path / "lake", keyed=keyed)
     lake = ts.connect(tmp_path / "lake")
-    writers, follower = Writers(tmp_path / "lake", table, slots, commits), Follower(lake, "d.t", keyed=keyed)
+    writers, follower = (
+        Writers(tmp_path / "lake", table, slots, commits),
+        CursorFollower(lake, "d.t", keyed=keyed),
+    )
     with contextlib.closing(writers):
         for number in range(2):
             writers.start(number)

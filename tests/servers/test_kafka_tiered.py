@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
 
 import tablestore as ts
-from tablestore.fluss.retention import TTL
+from tablestore.fluss.tables import TTL
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
 from tablestore.tiering.report import RoundReport
 from tests.servers.kafka import Broker

@@ -17,7 +17,7 @@ from tablestore.cdc.postgres.copied import values_of
 from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.server import Connection
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable, Unsupported
-from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.databases.sources import PostgresSource
 
 
@@ -26,7 +26,7 @@ def count(connection: Connection, query: str, values: Sequence[Any] = (), *, bin
     return sum(len(rows.starts) for rows in copied(connection, query, values, binary=binary))
 
 
-def captured(database: PostgresSource, **how: Any) -> Lake:
+def captured(database: PostgresSource, **how: Any) -> LastRowsLake:
     """A capture that has all that there is."""
     lake = database.lake(**how)
     lake.catch_up()

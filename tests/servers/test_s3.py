@@ -19,7 +19,7 @@ from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
 from tablestore.table.place import TablePlace
-from tests.cdc.capture.fakes import FakeBatch, FakeSource, Step, captured, piece, rows
+from tests.cdc.capture.fakes import FakeBatch, FakeSource, FakeStep, captured, piece, rows
 from tests.servers.s3 import KEY, SECRET, S3Server
 
 pytestmark = pytest.mark.sample(1)  # by default each test on one of the servers
@@ -72,7 +72,7 @@ def test_every_verb_of_a_table_works_there(options: dict[str, Any]) -> None:
     assert lake.databases() == []
 
 
-class Waiting(Env):
+class HourLater(Env):
     """The clock of this machine, with durations that are an hour longer once `waited` is set."""
 
     waited = False
@@ -86,9 +86,9 @@ def test_a_writer_that_is_open_for_long_leaves_a_sign(
 ) -> None:
     made = ts.connect(**options).create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
     reached = {k: v for k, v in options.items() if k != "warehouse"}
-    table = ts.connect(options["warehouse"], **reached, env=Waiting()).table("shop.orders")
+    table = ts.connect(options["warehouse"], **reached, env=HourLater()).table("shop.orders")
     with table.writer() as w:
-        monkeypatch.setattr(Waiting, "waited", True)
+        monkeypatch.setattr(HourLater, "waited", True)
         w.write(batch(1))
         (writer,) = made.remove_orphans("1 min", dry_run=False).writers
         assert (writer.process, str(writer)) == (os.getpid(), f"process {os.getpid()} on {SYSTEM.host()}")
@@ -137,8 +137,8 @@ def test_tasks_of_a_capture_reach_the_store_by_the_keys_of_its_lake(
 ) -> None:
     lake, source, journal = ts.connect(**options), FakeSource(), CaptureJournal(str(tmp_path / "checkpoint"))
     values = [("+I", n, n) for n in range(9)]
-    source.steps = [Step([captured("item")], [piece(rows("item", values))])]
-    source.steps += [Step((), [piece(rows("item", [("+U", 1, n)], seconds=n))]) for n in range(20, 24)]
+    source.steps = [FakeStep([captured("item")], [piece(rows("item", values))])]
+    source.steps += [FakeStep((), [piece(rows("item", [("+U", 1, n)], seconds=n))]) for n in range(20, 24)]
     rules = CaptureRules.of("shop.*", into="ods", options={"num-sorted-run.compaction-trigger": 2})
     sink = CaptureSink(lake, source, rules, SinkSettings("job", compact_every=2), journal)
     for n in range(5):

@@ -8,22 +8,10 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import Unavailable
 from tablestore.flow.runner import LocalRunner, SparkRunner
-from tests.cdc.capture.fakes import FakePiece, FakeSource, Step, content, job_of, piece, rows, steps
+from tests.cdc.capture.fakes import Away, FakePiece, FakeSource, FakeStep, content, job_of, piece, rows, steps
 
 pytestmark = pytest.mark.spark
-
-
-class Away(FakePiece):
-    """A piece whose server is away once."""
-
-    def read(self) -> Any:
-        mark = Path(self.parts[0].position)
-        if not mark.exists():
-            mark.touch()
-            raise Unavailable(0, "the server is away")
-        yield from self.parts
 
 
 @pytest.mark.large
@@ -32,7 +20,7 @@ def test_a_query_is_started_again_when_a_server_was_away(spark: Any, lake: ts.La
     object.__setattr__(part, "position", str(tmp_path / "mark"))
     away = Away((part,), piece(part).tables)
     seen: list[int] = []
-    source = FakeSource([*steps(), Step((), [away])])
+    source = FakeSource([*steps(), FakeStep((), [away])])
     made = job_of(lake, source, SparkRunner(spark), on_batch=lambda r: seen.append(r.number))
     assert made.progress() is None
     assert made.start().wait(300)
@@ -49,7 +37,7 @@ def test_each_runner_goes_on_where_the_other_has_stopped(spark: Any, lake: ts.La
     for n, runner in enumerate(runners if spark_first else runners[1:]):
         made = job_of(lake, source, runner, on_batch=reports.append).start()
         assert made.wait(240)
-        source.steps.append(Step((), [piece(rows("b", [("+I", 10 + n, n)], seconds=100))]))
+        source.steps.append(FakeStep((), [piece(rows("b", [("+I", 10 + n, n)], seconds=100))]))
     number = len(runners if spark_first else runners[1:])
     assert [r.number for r in reports] == list(range(2 + number))
     assert content(lake, "ods.a") == [(1, 2), (2, 2)]
@@ -66,7 +54,7 @@ def test_a_batch_under_way_is_done_again_by_the_other_runner(
 ):
     part = rows("a", [("+I", 3, 3)], seconds=5)
     object.__setattr__(part, "position", str(tmp_path / "mark"))
-    source = FakeSource([*steps(), Step((), [Refused((part,), piece(part).tables)])])
+    source = FakeSource([*steps(), FakeStep((), [UnfitPiece((part,), piece(part).tables)])])
     runners = [SparkRunner(spark), LocalRunner(2)]
     first, second = runners if spark_first else runners[::-1]
     with pytest.raises(ts.SchemaMismatch, match="it does not fit"):
@@ -78,7 +66,7 @@ def test_a_batch_under_way_is_done_again_by_the_other_runner(
     assert [r.number for r in made.reports()] == [0, 1, 2, 3]
 
 
-class Refused(FakePiece):
+class UnfitPiece(FakePiece):
     """A piece whose rows do not fit until a file is there."""
 
     def read(self) -> Any:

@@ -16,18 +16,9 @@ from tablestore.flow.batch import Batch, Streams, Work
 from tablestore.flow.source import RowsStream
 from tablestore.spark import start_stream
 from tablestore.spark.stream_jobs import WorkBatch
+from tests.flow.summed import Summed
 
 pytestmark = pytest.mark.spark
-
-
-@dataclass(frozen=True)
-class Summed:
-    """A task: the sum of a column of a piece."""
-
-    column: str
-
-    def __call__(self, work: Work) -> int:
-        return sum(sum(batch.column(0).to_pylist()) for batch, _ in work.piece.read([self.column]))
 
 
 @dataclass(frozen=True)

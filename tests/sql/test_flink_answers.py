@@ -63,7 +63,7 @@ def differences(name: str, warehouse: str) -> dict[int, str]:
     return found
 
 
-def placed(answer: sql_scripts.Answer, warehouse: str) -> sql_scripts.Answer:
+def placed(answer: sql_scripts.ScriptAnswer, warehouse: str) -> sql_scripts.ScriptAnswer:
     """The answer over this warehouse."""
     rows = [[cell and cell.replace(sql_scripts.WAREHOUSE, warehouse) for cell in row] for row in answer.rows]
     return replace(answer, rows=tuple(map(tuple, rows)))

@@ -121,7 +121,7 @@ def test_a_table_keeps_to_the_width_of_its_terminal() -> None:
     assert "x" * 50 in text_table(rows, width=None)
 
 
-class Tags(html.parser.HTMLParser):
+class PageTags(html.parser.HTMLParser):
     """The tags of a page, and its text."""
 
     def __init__(self, page: str) -> None:
@@ -140,7 +140,7 @@ class Tags(html.parser.HTMLParser):
 def test_cells_never_become_html() -> None:
     hostile = "<script>alert(1)</script><img src=x onerror=alert(1)> $x^2$ &amp;"
     page = Result(pa.table({hostile: [hostile, None]}), message=hostile)._repr_html_()
-    found = Tags(page)
+    found = PageTags(page)
     assert set(found.tags) == {"div", "table", "thead", "tbody", "tr", "th", "td", "i"}
     assert found.data.count(hostile) == 2
     assert "$" not in page
@@ -151,7 +151,7 @@ def test_html_shows_the_first_rows_in_pages_and_counts_the_rest() -> None:
     page = stream(2)[0]._repr_html_()
     assert page.count("<tr>") == 501
     assert "… 1,500 more rows" in page
-    found = Tags(page)
+    found = PageTags(page)
     assert found.tags.count("input") == found.tags.count("tbody") == 10
     assert page.count(" checked>") == 1
     assert [text for text in found.data if "–" in text][::9] == ["1–50", "451–500"]
@@ -159,6 +159,6 @@ def test_html_shows_the_first_rows_in_pages_and_counts_the_rest() -> None:
     again = Result(pa.table({"n": range(60)}))
     names = [again._repr_html_().partition('name="')[2].partition('"')[0] for _ in range(2)]
     assert names[0] != names[1]  # two outputs of a notebook turn their own pages
-    assert "input" not in Tags(Result(pa.table({"n": range(50)}))._repr_html_()).tags
+    assert "input" not in PageTags(Result(pa.table({"n": range(50)}))._repr_html_()).tags
     assert "2,000 rows · 0.00 s" in page
     assert "color:" not in page  # light and dark come from the page around it

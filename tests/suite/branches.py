@@ -43,7 +43,7 @@ class Coverage:
         self._measured.save()
 
 
-class Report:
+class BranchReport:
     """Adds up what all processes of a run saw, and prints it at the end."""
 
     def __init__(self, folder: str) -> None:
@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Coverage(seeds.handed(config)["coverage"]))
         return
     folder = tempfile.mkdtemp(prefix="coverage-")
-    config.pluginmanager.register(Report(folder))
+    config.pluginmanager.register(BranchReport(folder))
     if not config.getoption("numprocesses", None):
         config.pluginmanager.register(Coverage(folder))
 

@@ -22,7 +22,7 @@ PRIOR = 0.1
 little of the pace."""
 
 
-class Progress:
+class SuiteProgress:
     """Counts the tests of a run. `seconds` gives the measured ones of a file, `clock` those of the day."""
 
     def __init__(
@@ -125,4 +125,6 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if processes and reporter and not seeds.is_worker(config) and config.option.verbose <= 0:
         seconds = partial(schedule.seconds, column=schedule.column(config))
-        config.pluginmanager.register(Progress(reporter, seconds, processes=processes), "workbench-progress")
+        config.pluginmanager.register(
+            SuiteProgress(reporter, seconds, processes=processes), "workbench-progress"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.suite.progress import Progress
+from tests.suite.progress import SuiteProgress
 
 
 class Reporter:
@@ -21,7 +21,7 @@ def test_the_time_left_follows_the_measured_seconds_and_the_pace() -> None:
     seconds = {"a.py": 600.0, "b.py": 1200.0}
     now = [0.0]
     reporter = Reporter()
-    progress = Progress(reporter, seconds.__getitem__, processes=2, clock=lambda: now[0])
+    progress = SuiteProgress(reporter, seconds.__getitem__, processes=2, clock=lambda: now[0])
     progress.expect(["tests/a.py::t1", "tests/a.py::t2", "tests/b.py::t"])
     assert progress.seconds_left() == 900
     now[0] = 330.0  # two processes: 660 seconds for 300 measured ones; a tenth of 1,800 is prior

@@ -56,7 +56,7 @@ def changes(t: ts.Table, since: int) -> Iterator[tuple[str, Row]]:
         yield r.pop("rowkind"), tuple(r.values())
 
 
-class Follower:
+class ChangeListener:
     """What someone who only listens to the changes has: each must fit what came before."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def test_rows_and_changes_agree_with_a_model(tmp_path: Path, seeds: tuple[int, .
     for seed in seeds[:1]:
         rng = random.Random(seed)
         t = FOUR_LEVELS.create(tmp_path / str(seed), TABLES[name])
-        listener, model = Follower(), dict[int, Row]()
+        listener, model = ChangeListener(), dict[int, Row]()
         for commit in range(14):
             keys = rng.choice([50, 3000])
             rows, kinds = some(rng, name, 3000 if commit == 0 else rng.choice([3, 60]), keys)
@@ -143,7 +143,7 @@ def test_buckets_that_wait_are_compacted_along(tmp_path: Path) -> None:
     write(t, [(k, 0, "x") for k in range(40)])
     write(t, [(1, 1, "y")])
     assert {level for level, _ in levels(t)} == {3}
-    follower = Follower()
+    follower = ChangeListener()
     follower.listen(t)
     assert follower.rows == rows_of(t)
 

@@ -10,7 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.table import log_tables
+from tablestore.table import log_view
 
 OPTIONS = {"log.system": "embedded", "bucket": 2}
 
@@ -61,9 +61,9 @@ def test_a_snapshot_of_another_engine_has_the_offsets_of_the_one_before(table: t
     found = [table.store.snapshots.get(n) for n in (1, 2, 3)]
     plain = replace(found[1], properties=None)
     get = dict(zip((1, 2, 3), (found[0], plain, found[2]), strict=True)).__getitem__
-    offsets = log_tables.snapshots([found[0], plain, found[2]], get)["offsets"].to_pylist()
+    offsets = log_view.snapshots([found[0], plain, found[2]], get)["offsets"].to_pylist()
     assert offsets[0] == offsets[1] != offsets[2]
-    assert log_tables.snapshots([plain], get)["offsets"].to_pylist() == [offsets[0]]
+    assert log_view.snapshots([plain], get)["offsets"].to_pylist() == [offsets[0]]
 
 
 def test_offsets_that_have_expired_are_null(table: ts.Table) -> None:
@@ -71,4 +71,4 @@ def test_offsets_that_have_expired_are_null(table: ts.Table) -> None:
         raise NotFound(f"snapshot {snapshot_id}")
 
     plain = replace(table.store.snapshots.get(2), properties=None)
-    assert log_tables.snapshots([plain], gone)["offsets"].to_pylist() == [None]
+    assert log_view.snapshots([plain], gone)["offsets"].to_pylist() == [None]

@@ -73,7 +73,7 @@ def test_every_cache_answers_as_a_scan_would_after_any_commit(
 
 
 @dataclass(frozen=True)
-class Clock(Env):
+class MovedClock(Env):
     """Time that a test moves."""
 
     now: list[float] = field(default_factory=lambda: [1000.0])
@@ -86,7 +86,7 @@ class Clock(Env):
 
 
 def on_a_clock(t: Table) -> tuple[Table, list[float]]:
-    clock = Clock()
+    clock = MovedClock()
     return Table(replace(t.store, env=clock), t.name), clock.now
 
 

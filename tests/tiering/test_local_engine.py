@@ -121,7 +121,7 @@ def test_an_error_of_one_task_deletes_the_files_of_the_others(tmp_path: Path, ru
 
 
 @dataclass
-class Waiting:
+class WaitingTask:
     """Leaves a mark of its process in a folder, and waits there for the file `go`."""
 
     folder: str
@@ -136,7 +136,7 @@ class Waiting:
 def test_rounds_at_once_share_the_processes_of_one_pool(tmp_path: Path):
     pool, processes = TaskWorkers(2), list[int]()
     threads = [
-        threading.Thread(target=lambda: processes.extend(pool.run(Waiting(str(tmp_path)), range(4))))
+        threading.Thread(target=lambda: processes.extend(pool.run(WaitingTask(str(tmp_path)), range(4))))
         for _ in range(3)
     ]
     for thread in threads:

@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.names import UUID
-from tablestore.fluss.retention import TTL
+from tablestore.fluss.tables import TTL
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.committer import RoundPlan
 from tablestore.tiering.factory import LakeState

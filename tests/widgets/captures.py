@@ -114,7 +114,7 @@ def _events(
     return []
 
 
-class Job:
+class ScriptedCapture:
     """A capture that gives its reports one by one, as `lake.ingest` does; `advance` is a batch."""
 
     name = "shop → ods"

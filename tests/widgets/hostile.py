@@ -223,7 +223,7 @@ def hostile_lake(folder: Path) -> widgets.LakeHealth:
     return widgets.LakeHealth(HostileLake(folder), table=SCRIPT).wait(60)
 
 
-class Tags(HTMLParser):
+class HostileTags(HTMLParser):
     """Start tags, event attributes and addresses of a text."""
 
     def __init__(self, text: str) -> None:

@@ -27,7 +27,7 @@ LOADED = 8
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlayersPlan:
     """What a player does all the time. `rush` is the trigger while more orders come than usual, or will soon;
     `full` the ticks from one full compaction to the next, 0 for none."""
 
@@ -58,7 +58,7 @@ class Plan:
         return STEP if not shop.refusal(STEP) else None
 
 
-class Sleeper(Plan):
+class Sleeper(PlayersPlan):
     """A player who does nothing at all."""
 
     def __call__(self, shop: GameShop) -> str | None:
@@ -66,31 +66,31 @@ class Sleeper(Plan):
         return None
 
 
-PLAYERS: dict[str, Plan] = {
+PLAYERS: dict[str, PlayersPlan] = {
     "asleep": Sleeper(),
-    "defaults": Plan(),
-    "defaults, early flushes": Plan(filled=0.5),
-    "trigger 2": Plan(2),
-    "trigger 3": Plan(3),
-    "trigger 4": Plan(4),
-    "trigger 8": Plan(8),
-    "leveled": Plan(strategy="leveled"),
-    "leveled, trigger 2": Plan(2, "leveled"),
-    "doubles early": Plan(4, buckets=2),
-    "doubles twice": Plan(4, buckets=4),
-    "raises before the rush": Plan(4, rush=MOST_TRIGGER),
-    "doubles and raises": Plan(3, buckets=2, rush=MOST_TRIGGER),
-    "full by the clock": Plan(12, full=12),
+    "defaults": PlayersPlan(),
+    "defaults, early flushes": PlayersPlan(filled=0.5),
+    "trigger 2": PlayersPlan(2),
+    "trigger 3": PlayersPlan(3),
+    "trigger 4": PlayersPlan(4),
+    "trigger 8": PlayersPlan(8),
+    "leveled": PlayersPlan(strategy="leveled"),
+    "leveled, trigger 2": PlayersPlan(2, "leveled"),
+    "doubles early": PlayersPlan(4, buckets=2),
+    "doubles twice": PlayersPlan(4, buckets=4),
+    "raises before the rush": PlayersPlan(4, rush=MOST_TRIGGER),
+    "doubles and raises": PlayersPlan(3, buckets=2, rush=MOST_TRIGGER),
+    "full by the clock": PlayersPlan(12, full=12),
 }
 """Fourteen who do not look at the stage."""
 MENU = ("trigger 4", "leveled, trigger 2", "doubles twice", "raises before the rush", "full by the clock")
 """What the one who looks ahead rehearses."""
 
 
-def looks_ahead(stage: Stage, *, seed: int) -> Plan:
+def looks_ahead(stage: Stage, *, seed: int) -> PlayersPlan:
     """The plan that keeps its budgets best in a rehearsal of the whole stage, with orders of another seed."""
 
-    def worst(plan: Plan) -> float:
+    def worst(plan: PlayersPlan) -> float:
         return max(played_by(plan, stage, seed=seed + 1_000).shares().values())
 
     return min((PLAYERS[name] for name in MENU), key=worst)

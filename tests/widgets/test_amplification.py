@@ -173,7 +173,7 @@ def test_new_commits_are_followed_and_the_past_is_kept(tmp_path: Path) -> None:
     assert chart.refresh().wait(60).snapshot == 3
 
 
-class Slow:
+class SlowTable:
     """A table whose history is not read before it is let go."""
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class Slow:
 
 
 def test_a_long_history_shows_a_skeleton_of_the_same_height() -> None:
-    table = Slow()
+    table = SlowTable()
     chart = AmplificationChart(table)
     assert "reading the history" in chart.frame["subtitle"]
     waiting_height = re.search(r'height="(\d+)"', chart.frame["svg"])
@@ -199,7 +199,7 @@ def test_a_long_history_shows_a_skeleton_of_the_same_height() -> None:
 
 
 def test_an_error_leaves_the_last_good_picture() -> None:
-    table = Slow()
+    table = SlowTable()
     table.go.set()
     chart = AmplificationChart(table).wait(60)
     good = chart.frame["svg"]

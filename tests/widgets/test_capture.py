@@ -140,7 +140,7 @@ def test_many_tables_and_a_long_run_stay_small() -> None:
 
 
 def test_reports_that_come_are_drawn_and_the_end_ends_the_watch() -> None:
-    job = captures.Job(captures.reports())
+    job = captures.ScriptedCapture(captures.reports())
     view = widgets.CaptureProgress(job, follow=0.1, clock=lambda: captures.BEGAN + 100)
     assert view.watching
     job.advance(5)
@@ -153,7 +153,7 @@ def test_reports_that_come_are_drawn_and_the_end_ends_the_watch() -> None:
 
 def test_the_batch_under_way_counts_as_read_until_its_report_comes() -> None:
     given = captures.reports()
-    job = captures.Job(given, shown=2)
+    job = captures.ScriptedCapture(given, shown=2)
     view = widgets.CaptureProgress(job, follow=0, clock=lambda: captures.BEGAN + 3)
     rows, chunk = view.model.totals["snapshot_rows"], given[2].chunks[0]
     facts = ChunkFacts(SourceName("shop", chunk.source.partition(".")[2]), chunk.low, chunk.high)
@@ -184,7 +184,7 @@ def test_a_checkpoint_is_read_as_it_grows(tmp_path: Path) -> None:
 
 def test_the_buttons_ask_the_job_and_show_what_was_asked() -> None:
     now = captures.BEGAN + 10
-    job = captures.Job(captures.reports(), shown=8)
+    job = captures.ScriptedCapture(captures.reports(), shown=8)
     view = widgets.CaptureProgress(job, follow=0, clock=lambda: now)
     view._handle_custom_msg({"verb": "pause"}, [])
     assert view.wait(240).state == "paused"
@@ -202,7 +202,7 @@ def test_the_buttons_ask_the_job_and_show_what_was_asked() -> None:
 
 
 def test_what_ended_a_job_is_shown() -> None:
-    job = captures.Job(captures.reports(), shown=3)
+    job = captures.ScriptedCapture(captures.reports(), shown=3)
     job.running, job.error = False, OSError("the server is <gone>")
     view = widgets.CaptureProgress(job)
     assert view.state == "failed"
@@ -211,7 +211,7 @@ def test_what_ended_a_job_is_shown() -> None:
 
 
 def test_reports_that_cannot_be_read_leave_the_last_picture() -> None:
-    job = captures.Job(captures.reports(), shown=3)
+    job = captures.ScriptedCapture(captures.reports(), shown=3)
     view = widgets.CaptureProgress(job, follow=0)
     before = view.frame["svg"]
     job.reports = lambda: 1 / 0

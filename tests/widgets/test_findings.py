@@ -127,7 +127,7 @@ def test_a_call_that_fails_is_reported(tmp_path: Path) -> None:
     assert view.done == ()
 
 
-class Foreign:
+class ForeignMetadata:
     """A table of another engine: its metadata can be read, and nothing more."""
 
     name = "d.t"
@@ -139,7 +139,7 @@ class Foreign:
 
 
 def test_other_engines_tables_are_shown_without_buttons() -> None:
-    view = widgets.Findings(Foreign())
+    view = widgets.Findings(ForeignMetadata())
     assert view.model.rows[0].kind == "sorted runs"
     assert view.frame["off"] == "only tables of this engine are mended from here"
     press(view, "preview", 0)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import tablestore as ts
-from tests.widgets.players import PLAYERS, Plan, looks_ahead
+from tests.widgets.players import PLAYERS, PlayersPlan, looks_ahead
 from widgets import ShopGame
 from widgets.game.figure import game_figure
 from widgets.game.model import game_model, ghosts
@@ -49,7 +49,7 @@ WINNERS = ("trigger 4", "full by the clock", "leveled, trigger 2", "doubles twic
 KEEPER = PLAYERS["trigger 4"]
 
 
-def winner(stage: Stage) -> Plan:
+def winner(stage: Stage) -> PlayersPlan:
     return PLAYERS[WINNERS[stage.number - 1]]
 
 

@@ -22,7 +22,7 @@ from widgets.ingest.model import (
 from widgets.ingest.watermarks import ROWS, shown_marks
 
 
-class Clock:
+class StandingClock:
     """A clock that stands still until it is moved."""
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ def test_a_second_job_must_wait_for_the_first_and_begins_afresh():
 
 
 def test_frames_are_drawn_at_most_ten_times_a_second_and_the_last_news_is_never_lost():
-    clock = Clock()
+    clock = StandingClock()
     progress = IngestProgress("lineitem", total=1000, clock=clock)
     drawn = []
     progress.observe(lambda change: drawn.append(clock.now), "frame")
@@ -214,7 +214,7 @@ def test_updates_from_many_threads_lose_no_commit():
 
 
 def test_pauses_do_not_count_as_elapsed_time():
-    clock = Clock()
+    clock = StandingClock()
     progress = IngestProgress("lineitem", clock=clock)
     hold, paused, go = threading.Event(), threading.Event(), threading.Event()
 
@@ -246,7 +246,7 @@ def test_the_text_form_is_one_bar_and_the_figures():
 
 
 def test_before_the_first_row_the_bar_says_what_happens():
-    clock, planned, go = Clock(), threading.Event(), threading.Event()
+    clock, planned, go = StandingClock(), threading.Event(), threading.Event()
 
     def job(report):
         report.update(phase="planning 12 chunks")
@@ -287,13 +287,13 @@ def test_retry_runs_the_same_job_again_and_keeps_what_is_known_of_the_chunks():
 
 
 def test_what_is_linked_reads_again_when_a_commit_lands_and_not_before():
-    class Follower:
+    class ReadCounter:
         reads = 0
 
         def refresh(self):
             self.reads += 1
 
-    follower = Follower()
+    follower = ReadCounter()
     progress = IngestProgress("lineitem").link(follower)
     progress.run(lambda report: report.update(rows=5)).wait(240)
     assert follower.reads == 0
@@ -384,13 +384,13 @@ def test_a_view_that_fails_stops_neither_the_job_nor_the_other_views():
         def refresh(self):
             raise ValueError("gone")
 
-    class Counted:
+    class CountedRefresh:
         times = 0
 
         def refresh(self):
             self.times += 1
 
-    progress, counted = IngestProgress("load"), Counted()
+    progress, counted = IngestProgress("load"), CountedRefresh()
     progress.link(Broken())
     progress.link(counted)
     progress.run(lambda job: job.update(rows=1, commit=1)).wait(240)

@@ -130,7 +130,7 @@ def unpacked(page: str) -> list[dict[str, object]]:
     return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
-class Tags(HTMLParser):
+class StaticTags(HTMLParser):
     """Collects start tags and event attributes."""
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ def test_markup_in_data_stays_text_in_notebooks_and_pages(view, tmp_path):
     views = view.views if isinstance(view, widgets.Workbench) else [view]
     live = [str(each.frame.get(part, "")) for each in views for part in ("svg", "overview", "legend")]
     for text in html + live + [page]:
-        tags = Tags()
+        tags = StaticTags()
         tags.feed(text)
         assert not tags.events
         assert tags.tags.count("img") <= 1

@@ -19,7 +19,7 @@ def batch(*rows: tuple[str, int, str | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in rows], SCHEMA)
 
 
-class Changes:
+class StreamedChanges:
     """Batches one by one; without an end where `endless`."""
 
     def __init__(self, *batches: pa.RecordBatch, endless: bool = False, error: str = "") -> None:
@@ -64,7 +64,7 @@ def test_the_speed_is_that_of_the_last_seconds() -> None:
 
 
 def test_a_stream_that_ends() -> None:
-    view = widgets.StreamTable(Changes(batch(("+I", 1, "a"))), title="SELECT").wait(240)
+    view = widgets.StreamTable(StreamedChanges(batch(("+I", 1, "a"))), title="SELECT").wait(240)
     assert (view.model.state, view.running) == ("ended", False)
     assert view.data().num_rows == 1
     assert view.frame["title"] == "SELECT"
@@ -72,7 +72,7 @@ def test_a_stream_that_ends() -> None:
 
 
 def test_stop_ends_a_stream_without_an_end() -> None:
-    view = widgets.StreamTable(Changes(batch(("+I", 1, "a")), endless=True)).wait_for_rows(60)
+    view = widgets.StreamTable(StreamedChanges(batch(("+I", 1, "a")), endless=True)).wait_for_rows(60)
     assert view.running
     assert view.model.rows == 1
     view._handle_custom_msg({"verb": "stop"}, [])
@@ -81,7 +81,7 @@ def test_stop_ends_a_stream_without_an_end() -> None:
 
 
 def test_leaving_the_page_stops_it() -> None:
-    stream = Changes(endless=True)
+    stream = StreamedChanges(endless=True)
     view = widgets.StreamTable(stream)
     view.close()
     view.wait(240)
@@ -89,7 +89,7 @@ def test_leaving_the_page_stops_it() -> None:
 
 
 def test_an_error_is_shown_below_what_came() -> None:
-    view = widgets.StreamTable(Changes(batch(("+I", 1, "a")), error="a page is damaged")).wait(240)
+    view = widgets.StreamTable(StreamedChanges(batch(("+I", 1, "a")), error="a page is damaged")).wait(240)
     assert view.model.state == "failed"
     assert "a page is damaged" in view.frame["svg"]
     assert "a page is damaged" in repr(view)
@@ -99,7 +99,7 @@ def test_an_error_is_shown_below_what_came() -> None:
 @pytest.mark.parametrize("width", [240, 660, 1040])
 def test_columns_without_room_are_counted(width: int) -> None:
     schema = pa.schema([("op", pa.string()), *((f"column_{i}", pa.int64()) for i in range(40))])
-    stream = Changes()
+    stream = StreamedChanges()
     stream.schema = schema
     view = widgets.StreamTable(stream).wait(240)
     assert "more columns" in view.figure(width=width).body
@@ -110,4 +110,4 @@ def test_what_is_no_stream_is_refused() -> None:
         with pytest.raises(ts.InvalidRequest, match="StreamTable takes the result of a SELECT in streaming"):
             widgets.StreamTable(wrong)
     with pytest.raises(ts.InvalidRequest, match="at least one"):
-        widgets.StreamTable(Changes(), keep=0)
+        widgets.StreamTable(StreamedChanges(), keep=0)

@@ -156,7 +156,7 @@ def test_many_tables_and_a_long_run_stay_small() -> None:
 
 
 def test_a_service_is_followed_until_it_ends() -> None:
-    job = tierings.Job(10.0)
+    job = tierings.ScriptedTiering(10.0)
     view = widgets.TieringView(job, follow=0.1, clock=lambda: tierings.BEGAN + job.at)
     assert view.watching
     before = len(view.model.rounds)
@@ -185,7 +185,7 @@ def test_a_journal_is_read_as_it_grows(tmp_path: Path) -> None:
 
 
 def test_the_buttons_ask_the_service() -> None:
-    job, killed, next_one = tierings.Job(), list[int](), tierings.Job(20.0)
+    job, killed, next_one = tierings.ScriptedTiering(), list[int](), tierings.ScriptedTiering(20.0)
 
     def kill() -> None:
         killed.append(1)
@@ -213,13 +213,13 @@ def test_what_a_button_raised_is_shown() -> None:
     def kill() -> None:
         raise OSError("no such <process>")
 
-    view = widgets.TieringView(tierings.Job(), kill=kill, follow=0).kill()
+    view = widgets.TieringView(tierings.ScriptedTiering(), kill=kill, follow=0).kill()
     assert "OSError: no such &lt;process&gt;" in view.frame["svg"]
     assert "error: OSError: no such <process>" in view.text()
 
 
 def test_what_ended_a_service_is_shown() -> None:
-    job = tierings.Job()
+    job = tierings.ScriptedTiering()
     job.running, job.state, job.error = False, "failed", OSError("the cluster is gone")
     view = widgets.TieringView(job)
     assert "The service has ended" in view.frame["svg"]
@@ -254,7 +254,7 @@ def test_tables_as_data() -> None:
 
 
 def test_reports_that_cannot_be_read_leave_the_last_picture() -> None:
-    job = tierings.Job()
+    job = tierings.ScriptedTiering()
     view = widgets.TieringView(job, follow=0)
     before = view.frame["svg"]
     job.rounds = lambda: 1 / 0

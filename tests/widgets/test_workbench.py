@@ -158,17 +158,17 @@ def test_what_does_not_work_is_reported_with_the_engines_reason(tmp_path):
 
 
 def test_another_engines_table_is_reported_as_such(tmp_path):
-    class Foreign:
+    class ForeignTable:
         full_name, primary_key, options = "shop.orders", ("k",), {"bucket": "1"}
 
         def abilities(self) -> tuple[Able, ...]:
             return (Able("read", True), Able("delete", False, "merge-engine first-row does not delete rows"))
 
     assert head_of(made(tmp_path), pa.table({}), snapshots=3).warning == ""
-    head = head_of(Foreign(), pa.table({}), snapshots=3)
+    head = head_of(ForeignTable(), pa.table({}), snapshots=3)
     assert head.warning == "Not everything works here: no delete."
-    Foreign.abilities = lambda self: (Able("read", True),)
-    head = head_of(Foreign(), pa.table({}), snapshots=3)
+    ForeignTable.abilities = lambda self: (Able("read", True),)
+    head = head_of(ForeignTable(), pa.table({}), snapshots=3)
     assert head.warning.startswith("Another engine's table")
 
 

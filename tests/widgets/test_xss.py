@@ -10,7 +10,7 @@ import pytest
 import widgets
 from tests.browsing import Page, needs_browser
 from tests.widgets import hostile
-from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE, Tags
+from tests.widgets.hostile import EVENTS, IMG, OURS, SAFE, HostileTags
 
 KINDS = [
     *("alarms", "health", "lake_health"),
@@ -61,7 +61,7 @@ def test_pictures_are_made_of_our_elements_only(hostile_views, kind):
 def test_frames_and_bundles_carry_no_foreign_element(hostile_views, kind):
     for part in parts_of(hostile_views[kind]):
         for text in hostile.live_texts(part):
-            found = Tags(text)
+            found = HostileTags(text)
             assert set(found.tags) <= OURS
             assert found.events == []
     html = hostile_views[kind]._repr_mimebundle_()[0]["text/html"]
@@ -75,7 +75,7 @@ def test_frames_and_bundles_carry_no_foreign_element(hostile_views, kind):
 @pytest.mark.sample(4)
 def test_pages_carry_no_foreign_element(hostile_views, kind, tmp_path):
     page = hostile_views[kind].to_html(tmp_path / "page.html").read_text(encoding="utf-8")
-    found = Tags(page)
+    found = HostileTags(page)
     frame = {"html", "head", "meta", "link", "title", "style", "body", "script", "noscript", "img"}
     assert set(found.tags) <= OURS | frame
     assert found.tags.count("script") == 2

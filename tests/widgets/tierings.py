@@ -66,7 +66,7 @@ def _tables() -> list[_Table]:
     ]
 
 
-class _Service:
+class _TickingService:
     """A clock that ticks ten times a second: writers write, tables are handed out, rounds read and commit."""
 
     def __init__(self, tables: list[_Table], seed: int) -> None:
@@ -262,13 +262,13 @@ def report(at: float = 55.0, *, seed: int = 7, state: str = "running", copies: i
         for table in _tables():
             name = table.name if copies == 1 else f"{table.name}_{copy:02}"
             tables.append(replace(table, name=name, number=table.number + 4 * copy))
-    service = _Service(tables, seed)
+    service = _TickingService(tables, seed)
     for step in range(int(at * 10) + 1):
         service.tick(step)
     return service.report(state)
 
 
-class Job:
+class ScriptedTiering:
     """A service that tells what is known `at` some seconds; `advance` is time."""
 
     name = "fluss://127.0.0.1:9123 → lake"

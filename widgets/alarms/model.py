@@ -253,8 +253,8 @@ def text_of(model: AlarmsModel, stamp: Any) -> str:
         where = "" if line.where == "table" else f" · {line.where}"
         lines.append(plain(f"{line.sign[0]} {line.table} · {line.severity} · {line.kind}{where}")[:300])
         lines.append(plain(f"    {line.what}")[:300])
-        known = [when(line, stamp), line.numbers, spark(line.points[-60:])]
-        lines.append(plain("    " + "; ".join(words for words in known if words))[:300])
+        names = [when(line, stamp), line.numbers, spark(line.points[-60:])]
+        lines.append(plain("    " + "; ".join(words for words in names if words))[:300])
         verb = "mend" if line.mends else "look"
         lines += [plain(f"    {verb}: {line.remedy}")[:300]] if line.ended is None and line.remedy else []
     more = len(model.lines) - SHOWN

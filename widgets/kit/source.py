@@ -15,7 +15,7 @@ import pyarrow as pa
 import tablestore as ts
 
 
-class Inspect(Protocol):
+class InspectedTable(Protocol):
     """The metadata of a table as Arrow tables."""
 
     def commits(self) -> pa.Table:
@@ -33,7 +33,7 @@ class Source(Protocol):
     """What a view needs of a table; a simulator can offer the same."""
 
     @property
-    def inspect(self) -> Inspect:
+    def inspect(self) -> InspectedTable:
         """The table's metadata."""
         ...
 

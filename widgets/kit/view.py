@@ -22,14 +22,14 @@ from widgets.kit import svg
 from widgets.kit.assets import Assets, loader, of_kernel, renderer
 from widgets.kit.links import LINKING, Shared
 from widgets.kit.page import page
-from widgets.kit.source import Inspect, Source, is_bucket, option_map, require_source, title_of
+from widgets.kit.source import Source, is_bucket, option_map, require_source, title_of
 from widgets.kit.static import frame, framed, image, mimebundle
 from widgets.kit.svg import Figure
 from widgets.kit.theme import Theme
 
 LEAST_WIDTH = 240
 LINKED = ("snapshot", "key_range", "opened", "plan")
-__all__ = ["LINKED", "Inspect", "Source", "View", "module", "option_map", "require_source", "title_of"]
+__all__ = ["LINKED", "Source", "View", "module", "option_map", "require_source", "title_of"]
 
 
 def module(kind: str) -> str:

@@ -83,8 +83,8 @@ def _gets(path: str, file: str) -> Answer:
 
     def get(key: dict[str, int]) -> dict[str, Any] | None:
         where = " and ".join(f"{name} = {value}" for name, value in key.items())
-        found = pa.RecordBatchReader.from_stream(query.execute(f"select * from t where {where}"))
-        rows = found.read_all().to_pylist()
+        fetched = pa.RecordBatchReader.from_stream(query.execute(f"select * from t where {where}"))
+        rows = fetched.read_all().to_pylist()
         return rows[0] if rows else None
 
     return line_items.looked_up(file, get)

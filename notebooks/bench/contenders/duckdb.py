@@ -89,8 +89,8 @@ def _scan(path: str) -> Answer:
         return line_items.total(_batches(db.execute("select * from t")))
 
 
-def _batches(found: duckdb.DuckDBPyConnection) -> pa.RecordBatchReader:
-    return found.to_arrow_reader(line_items.BATCH_ROWS)
+def _batches(result: duckdb.DuckDBPyConnection) -> pa.RecordBatchReader:
+    return result.to_arrow_reader(line_items.BATCH_ROWS)
 
 
 def _gets(path: str, file: str) -> Answer:

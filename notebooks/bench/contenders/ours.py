@@ -184,9 +184,9 @@ def _shares(files: Sequence[str], parts: int) -> list[list[str]]:
     return [list(files[at : at + step]) for at in range(0, len(files), step)]
 
 
-def _sums(found: Iterable[dict[str, int]]) -> dict[str, int]:
+def _sums(rows: Iterable[dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {"rows": 0, "quantity": 0}
-    for answer in found:
+    for answer in rows:
         total = {name: total[name] + answer[name] for name in total}
     return total
 

@@ -103,10 +103,12 @@ def _gets(native: bool, path: str, file: str) -> Answer:
 
     def get(key: dict[str, int]) -> dict[str, Any] | None:
         builder = table.new_read_builder()
-        made = builder.new_predicate_builder()
-        builder = builder.with_filter(made.and_predicates([made.equal(k, v) for k, v in key.items()]))
-        found = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
-        return found[0] if found else None
+        predicates = builder.new_predicate_builder()
+        builder = builder.with_filter(
+            predicates.and_predicates([predicates.equal(k, v) for k, v in key.items()])
+        )
+        rows = builder.new_read().to_arrow(builder.new_scan().plan().splits()).to_pylist()
+        return rows[0] if rows else None
 
     return line_items.looked_up(file, get)
 

@@ -133,11 +133,13 @@ def _mysql_replication() -> Entry:
 
 @functools.cache
 def _pypaimon() -> Entry:
-    made = pypaimon_env.python()
-    if made.path is None:
-        raise Absent(made.reason)
+    contender = pypaimon_env.python()
+    if contender.path is None:
+        raise Absent(contender.reason)
     return Entry(
-        "pypaimon", python(made.path, "notebooks.bench.contenders.pypaimon", "python"), frozenset({"compact"})
+        "pypaimon",
+        python(contender.path, "notebooks.bench.contenders.pypaimon", "python"),
+        frozenset({"compact"}),
     )
 
 

@@ -136,10 +136,10 @@ def _floor_of_files(parts: Parts, decoded: set[Path] | list[Path], encoded: set[
             floor.encode(table, settings)
 
 
-def show(found: Sequence[Parts]) -> str:
+def show(results: Sequence[Parts]) -> str:
     """Parts of each step, its floor, and how far above it the step is."""
     lines, above = [], []
-    for parts in found:
+    for parts in results:
         whole, whole_cpu = sum(parts.clock.seconds.values()), sum(parts.clock.cpu.values())
         for clock in (parts.clock, parts.floor):
             for name, seconds in clock.seconds.items():

@@ -61,11 +61,11 @@ def ratio(peer: float, ours: float) -> str:
     return f"{peer / ours:.2f}×" if ours > 0 else ""
 
 
-def save(path: Path | None, called: str, found: dict[str, list[Measured]]) -> None:
+def save(path: Path | None, called: str, results: dict[str, list[Measured]]) -> None:
     """Every round of every step as JSON, with the command that repeats it."""
     if path is None:
         return
-    rounds = {step: [asdict(measured) for measured in some] for step, some in found.items()}
+    rounds = {step: [asdict(measured) for measured in some] for step, some in results.items()}
     when = datetime.now(UTC).isoformat(timespec="seconds")
     document = {"command": called, "at": when, "machine": machine(), "python": sys.version, "rounds": rounds}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -297,4 +297,4 @@ _ALL = (
     ),
     ValueFunction("mod(column, n)", 1, 1, _mod_type, _mod, "the remainder by n, 0 or more"),
 )
-FUNCTIONS = {one.name: one for one in _ALL}
+FUNCTIONS = {f.name: f for f in _ALL}

@@ -42,7 +42,7 @@ def preview(source: CaptureSource, rules: CaptureRules) -> list[PreviewTable]:
             words = (event.reason, foreseen.get(event.table, ""))
             previews.append(replace(planned, warning="; ".join(text for text in words if text)))
     previews = _together(previews, rules)
-    return sorted(previews, key=lambda one: (bool(one.reason), one.target, one.source))
+    return sorted(previews, key=lambda each: (bool(each.reason), each.target, each.source))
 
 
 def _planned(name: SourceName, shape: TableShape, rows: int | None, rules: CaptureRules) -> PreviewTable:

@@ -11,18 +11,69 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tablestore.cdc.capture import names
 from tablestore.cdc.capture.computed import ComputedTarget, computed_columns
 from tablestore.cdc.capture.conversion import Conversion
 from tablestore.cdc.capture.metadata import CapturedMetadata
 from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match, words
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.cdc.capture.target_shape import TargetShape, united
-from tablestore.cdc.capture.type_mapping import TypeMapping
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options.table_options import as_text
 from tablestore.format.schema import create_schema
+from tablestore.format.types.arrow_types import BIGINT, BOOLEAN, BYTES, STRING
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.io.paths import checked_name
+
+TYPE_MAPPINGS = {
+    "tinyint1-to-bool": "TINYINT(1) becomes BOOLEAN, true where it is not 0",
+    "tinyint1-not-bool": "TINYINT(1) becomes TINYINT; so it does without",
+    "to-nullable": "NOT NULL is left out, but for columns of the key",
+    "to-string": "every type becomes STRING",
+    "char-to-string": "CHAR(n) and VARCHAR(n) become STRING",
+    "longtext-to-bytes": "LONGTEXT becomes BYTES",
+    "bigint-unsigned-to-bigint": "BIGINT UNSIGNED becomes BIGINT; larger values are bad rows",
+    "decimal-no-change": "decimals stay as they are; so they do without",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeMapping:
+    """The rules that apply, of `TYPE_MAPPINGS`."""
+
+    modes: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, written: str | Iterable[str]) -> TypeMapping:
+        """Rules as written: several with commas, or a list; `_` counts as `-`. Raises NotFound with the
+        nearest."""
+        given = names.words(written, "type mappings")
+        modes = [word.lower().replace("_", "-") for word in given if word]
+        for mode in modes:
+            if mode not in TYPE_MAPPINGS:
+                raise NotFound.among("type mapping", mode, TYPE_MAPPINGS)
+        return cls(frozenset(modes))
+
+    def of(self, column: ShapeColumn) -> DataType:
+        """The type of the column in the lake; one of the key is made NOT NULL by its table."""
+        mapped = self._of(column)
+        nullable = column.type.nullable or "to-nullable" in self.modes
+        return mapped.as_nullable() if nullable else mapped.not_null()
+
+    def _of(self, column: ShapeColumn) -> DataType:
+        spelled, modes = column.spelled.lower(), self.modes
+        if "to-string" in modes:
+            return STRING
+        if spelled == "tinyint(1)" and "tinyint1-to-bool" in modes:
+            return BOOLEAN
+        if spelled.startswith("bigint") and "unsigned" in spelled and "bigint-unsigned-to-bigint" in modes:
+            return BIGINT
+        if spelled == "longtext" and "longtext-to-bytes" in modes:
+            return BYTES
+        if column.type.is_string and "char-to-string" in modes:
+            return STRING
+        return column.type
+
 
 EVOLVE, IGNORE, FAIL, DEAD_LETTER = "evolve", "ignore", "fail", "dead-letter"
 SCHEMA_CHANGES = (EVOLVE, IGNORE, FAIL)
@@ -228,10 +279,10 @@ class CaptureRules:
             if sources.setdefault(target, name) != name:
                 raise InvalidRequest(self._collision(target, sources[target], name))
 
-    def _collision(self, target: str, one: SourceName, other: SourceName) -> str:
+    def _collision(self, target: str, first: SourceName, second: SourceName) -> str:
         apart = "exclude one of them" if self.pinned else "leave out into=, or exclude one of them"
         return (
-            f"{one} and {other} both go into {target}: for one table with the rows of both take "
+            f"{first} and {second} both go into {target}: for one table with the rows of both take "
             f"merge_shards=True, else {apart}"
         )
 

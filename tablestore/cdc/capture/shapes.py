@@ -72,32 +72,34 @@ class ShapeFiles:
         return join(location(self.checkpoint), FOLDER, f"{digest}.json")
 
 
-def grown(known: TableShape, found: tuple[ShapeColumn, ...], *, inferred: bool = False) -> TableShape:
+def grown(before: TableShape, after: tuple[ShapeColumn, ...], *, inferred: bool = False) -> TableShape:
     """The shape that takes rows of both: no column goes and none is renamed, new ones come last and may be
     NULL, types widen, and what has no common type becomes STRING. `inferred`: types are
     guesses from values, and one that does not widen is none."""
-    new = {c.name: c for c in found}
-    columns = tuple(_grown(c, new.get(c.name), c.name in known.primary_key, inferred) for c in known.columns)
-    there = {c.name for c in known.columns}
-    added = tuple(replace(c, type=c.type.as_nullable()) for c in found if c.name not in there)
-    return replace(known, columns=(*columns, *added))
+    new = {c.name: c for c in after}
+    columns = tuple(
+        _grown(c, new.get(c.name), c.name in before.primary_key, inferred) for c in before.columns
+    )
+    there = {c.name for c in before.columns}
+    added = tuple(replace(c, type=c.type.as_nullable()) for c in after if c.name not in there)
+    return replace(before, columns=(*columns, *added))
 
 
-def _grown(known: ShapeColumn, found: ShapeColumn | None, in_key: bool, inferred: bool) -> ShapeColumn:
-    if found is None:
-        return known if in_key else replace(known, type=known.type.as_nullable())
+def _grown(before: ShapeColumn, after: ShapeColumn | None, in_key: bool, inferred: bool) -> ShapeColumn:
+    if after is None:
+        return before if in_key else replace(before, type=before.type.as_nullable())
     both = _of_guesses if inferred else _of_both
-    kind = both(known.type.as_nullable(), found.type.as_nullable())
-    if in_key or not (known.type.nullable or found.type.nullable):
+    kind = both(before.type.as_nullable(), after.type.as_nullable())
+    if in_key or not (before.type.nullable or after.type.nullable):
         kind = kind.not_null()
-    if kind == known.type:
-        return known
-    return replace(known, type=kind, spelled=found.spelled)
+    if kind == before.type:
+        return before
+    return replace(before, type=kind, spelled=after.spelled)
 
 
-def _of_both(known: DataType, found: DataType) -> DataType:
-    return common_type(known, found) or t.STRING
+def _of_both(before: DataType, after: DataType) -> DataType:
+    return common_type(before, after) or t.STRING
 
 
-def _of_guesses(known: DataType, found: DataType) -> DataType:
-    return t.DOUBLE if {known.root, found.root} == {"BIGINT", "DOUBLE"} else known
+def _of_guesses(before: DataType, after: DataType) -> DataType:
+    return t.DOUBLE if {before.root, after.root} == {"BIGINT", "DOUBLE"} else before

@@ -11,7 +11,6 @@ nothing.
 from __future__ import annotations
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,7 +58,6 @@ from tablestore.table.lake import Lake
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
 
-log = logging.getLogger(__name__)
 _LONGEST_STATEMENT = 4_000
 POOL_BYTES = 128 << 20  # of the writers of a task, where no table says how much
 WRITE_BUFFER = "write-buffer-size"

@@ -52,11 +52,11 @@ def united(target: str, shapes: Mapping[SourceName, TargetShape]) -> TargetShape
 
 
 def _united(
-    target: str, first: SourceName, found: TargetShape, name: SourceName, shape: TargetShape
+    target: str, first: SourceName, union: TargetShape, name: SourceName, shape: TargetShape
 ) -> TargetShape:
     for what, ours, theirs in (
-        ("primary key", found.primary_key, shape.primary_key),
-        ("partitions", found.partition_by, shape.partition_by),
+        ("primary key", union.primary_key, shape.primary_key),
+        ("partitions", union.partition_by, shape.partition_by),
     ):
         if ours != theirs:
             raise SchemaMismatch(
@@ -65,7 +65,7 @@ def _united(
             )
     mine = {column.name: column for column in shape.columns}
     columns = []
-    for column in found.columns:
+    for column in union.columns:
         other = mine.pop(column.name, None)
         if other is None:
             columns.append(replace(column, type=column.type.as_nullable()))
@@ -79,16 +79,16 @@ def _united(
             )
         columns.append(replace(column, type=both, comment=column.comment or other.comment))
     columns += [replace(column, type=column.type.as_nullable()) for column in mine.values()]
-    return replace(found, columns=tuple(columns), comment=found.comment or shape.comment)
+    return replace(union, columns=tuple(columns), comment=union.comment or shape.comment)
 
 
-def common_type(one: DataType, other: DataType) -> DataType | None:
+def common_type(here: DataType, there: DataType) -> DataType | None:
     """The narrowest type that holds the values of both (BIGINT as DOUBLE may lose digits), nullable where one
     of them is; None where only text does. The order does not count."""
-    common = _common(one, other)
+    common = _common(here, there)
     if common is None:
         return None
-    return common.as_nullable() if one.nullable or other.nullable else common.not_null()
+    return common.as_nullable() if here.nullable or there.nullable else common.not_null()
 
 
 def widened(here: DataType, there: DataType) -> DataType | None:
@@ -100,28 +100,28 @@ def widened(here: DataType, there: DataType) -> DataType | None:
     return replace(common, nullable=here.nullable) if casts.allowed(here, common, explicit=False) else None
 
 
-def _common(one: DataType, other: DataType) -> DataType | None:
-    roots = {one.root, other.root}
-    if one.as_nullable() == other.as_nullable():
-        return one
+def _common(here: DataType, there: DataType) -> DataType | None:
+    roots = {here.root, there.root}
+    if here.as_nullable() == there.as_nullable():
+        return here
     if roots <= set(_DIGITS):
-        return max(one, other, key=lambda t: _DIGITS[t.root])
+        return max(here, there, key=lambda t: _DIGITS[t.root])
     if roots <= {*_DIGITS, "DECIMAL"}:
-        return _decimal(one, other)
+        return _decimal(here, there)
     if roots <= set(casts.NUMBERS):
         return DataType("DOUBLE")
     if roots <= set(casts.TEXTS) or roots <= {"BINARY", "VARBINARY"}:
-        longer = max(one.precision, other.precision)
-        varying = "VARCHAR" if one.is_string else "VARBINARY"
-        return DataType(one.root if len(roots) == 1 else varying, precision=longer)
-    if len(roots) == 1 and one.root in (*casts.TIMES, "TIME"):
-        return max(one, other, key=lambda t: t.precision)
+        longer = max(here.precision, there.precision)
+        varying = "VARCHAR" if here.is_string else "VARBINARY"
+        return DataType(here.root if len(roots) == 1 else varying, precision=longer)
+    if len(roots) == 1 and here.root in (*casts.TIMES, "TIME"):
+        return max(here, there, key=lambda t: t.precision)
     return None
 
 
-def _decimal(one: DataType, other: DataType) -> DataType | None:
-    whole = max(_DIGITS.get(t.root, t.precision - t.scale) for t in (one, other))
-    scale = max(t.scale for t in (one, other))
+def _decimal(here: DataType, there: DataType) -> DataType | None:
+    whole = max(_DIGITS.get(t.root, t.precision - t.scale) for t in (here, there))
+    scale = max(t.scale for t in (here, there))
     if whole + scale > _MOST_DIGITS:
         return None
     return DataType("DECIMAL", precision=whole + scale, scale=scale)

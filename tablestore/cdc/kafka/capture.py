@@ -148,13 +148,13 @@ class TopicsCapture:
         return shapes
 
     def _tables(
-        self, start: Offset, known: Mapping[SourceName, TableShape | None], scan: ShapeScan
+        self, start: Offset, earlier: Mapping[SourceName, TableShape | None], scan: ShapeScan
     ) -> list[list[Any]]:
         before = {SourceName(d, t): (digest, topics) for d, t, digest, topics in start.get("tables", ())}
         tables = []
         for name, shape in sorted(scan.shapes.items()):
             digest, topics = before.get(name, (None, []))
-            if shape is not None and (name not in known or shape != known[name]):
+            if shape is not None and (name not in earlier or shape != earlier[name]):
                 digest = self.shapes.put(shape)
             tables.append([name.database, name.table, digest, sorted({*topics, *scan.topics.get(name, ())})])
         return tables

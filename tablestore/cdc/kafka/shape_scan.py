@@ -93,10 +93,10 @@ class ShapeScan:
     that is not captured. Not thread-safe."""
 
     def __init__(
-        self, format: EventFormat, tables: CaptureTables, known: Mapping[SourceName, TableShape | None]
+        self, format: EventFormat, tables: CaptureTables, earlier: Mapping[SourceName, TableShape | None]
     ) -> None:
-        self._format, self._tables, self._known = format, tables, known
-        self.shapes: dict[SourceName, TableShape | None] = dict(known)
+        self._format, self._tables, self._known = format, tables, earlier
+        self.shapes: dict[SourceName, TableShape | None] = dict(earlier)
         self.topics: dict[SourceName, set[str]] = {}
         self.found: dict[tuple[SourceName, str], Found] = {}
         self.seconds: Counter[int] = Counter()

@@ -179,8 +179,8 @@ class _LogReader:
     def position(self) -> LogPosition:
         return self.dump.position
 
-    def changes(self, found: Iterable[tuple[int, int, int, bytes]]) -> Iterator[LogChange]:
-        for code, seconds, _, body in found:
+    def changes(self, messages: Iterable[tuple[int, int, int, bytes]]) -> Iterator[LogChange]:
+        for code, seconds, _, body in messages:
             if code in events.ROWS:
                 self._require_no_cascade(code, body)
                 self._keep(code, seconds, body)

@@ -153,9 +153,9 @@ class TableEvents:
         tables = {n: self._definition(progress) for n, progress in self.tables.items() if progress.captured}
         return {name: table.primary_key if table else () for name, table in tables.items()}
 
-    def capture(self, name: SourceName, cause: EventOrigin, found: SourceTable | None = None) -> None:
+    def capture(self, name: SourceName, cause: EventOrigin, source: SourceTable | None = None) -> None:
         """A table that is captured from here on, if it is there: its rows are to be read."""
-        later = LaterTable(found) if found else self.look(name, cause.position, None)
+        later = LaterTable(source) if source else self.look(name, cause.position, None)
         if later.table is None:
             return
         table = self.usable(later.table)
@@ -414,7 +414,7 @@ def later_table(
             address,
             start=start,
             until=end,
-            wanted=lambda one: one == trace.name,
+            wanted=lambda each: each == trace.name,
             visit=trace.visit,
         )
         if trace.gone:

@@ -98,7 +98,7 @@ def of_source(options: argparse.Namespace) -> dict[str, Any]:
 def by_pattern(written: Sequence[str]) -> dict[str, str]:
     """`PATTERN=COLUMNS` for each; without a pattern it is for all tables, and comes last."""
     patterns: dict[str, str] = {}
-    for text in sorted(written, key=lambda one: "=" not in one):
+    for text in sorted(written, key=lambda each: "=" not in each):
         pattern, equals, columns = text.rpartition("=")
         patterns[pattern if equals else "*.*"] = columns
     return patterns

@@ -15,7 +15,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_log, add_master, add_metrics, add_warehouse, command_parser, pair
+from tablestore.cli.parsing import (
+    add_log,
+    add_many,
+    add_master,
+    add_metrics,
+    add_warehouse,
+    command_parser,
+    pair,
+)
 
 BAD_ROWS = ("fail", "dead-letter")
 ENGINES = ("spark", "local")
@@ -59,29 +67,23 @@ def _source_options(p: Any) -> None:
         help="mysql://user@host:3306/database, …/database.table, postgresql://user@host:5432/database, or "
         "kafka://host:9092/topic",
     )
-    p.add_argument(
+    add_many(
+        p,
         "--tables",
-        action="append",
-        default=[],
-        metavar="PATTERNS",
-        help="database.table with * and ?, several with commas: 'shop.*,crm_?.people'; default: what the "
+        "PATTERNS",
+        "database.table with * and ?, several with commas: 'shop.*,crm_?.people'; default: what the "
         "address names",
     )
-    p.add_argument("--exclude", action="append", default=[], metavar="PATTERNS", help="tables to leave out")
-    p.add_argument(
+    add_many(p, "--exclude", "PATTERNS", "tables to leave out")
+    add_many(
+        p,
         "--read-again",
-        action="append",
-        default=[],
-        metavar="PATTERNS",
-        help="tables to empty in the lake and read once more, on the same checkpoint: 'shop.orders', "
+        "PATTERNS",
+        "tables to empty in the lake and read once more, on the same checkpoint: 'shop.orders', "
         "'*.*' for all",
     )
-    p.add_argument(
-        "--leave-out",
-        action="append",
-        default=[],
-        metavar="[PATTERN=]COLUMNS",
-        help="columns that are not captured: 'shop.orders=photo,place'",
+    add_many(
+        p, "--leave-out", "[PATTERN=]COLUMNS", "columns that are not captured: 'shop.orders=photo,place'"
     )
     p.add_argument(
         "--zero-dates",
@@ -102,23 +104,13 @@ def _message_options(p: Any) -> None:
     p.add_argument(
         "--format", metavar="NAME", help="of messages: debezium-json, debezium-avro, canal-json, …"
     )
-    p.add_argument(
-        "--format-option", type=pair, action="append", default=[], metavar="KEY=VALUE", help="of the format"
-    )
-    p.add_argument(
-        "--property",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="of Kafka's client; a secret is ${env:NAME}",
-    )
-    p.add_argument(
+    add_many(p, "--format-option", "KEY=VALUE", "of the format", kind=pair)
+    add_many(p, "--property", "KEY=VALUE", "of Kafka's client; a secret is ${env:NAME}", kind=pair)
+    add_many(
+        p,
         "--column",
-        action="append",
-        default=[],
-        metavar="TABLE:NAME=TYPE",
-        help="a type that messages do not say: 'shop.orders:price=DECIMAL(15, 2)'",
+        "TABLE:NAME=TYPE",
+        "a type that messages do not say: 'shop.orders:price=DECIMAL(15, 2)'",
     )
     p.add_argument(
         "--start", metavar="WHERE", help="earliest-offset, latest-offset, group-offsets or ms of 1970"
@@ -140,34 +132,23 @@ def _target_options(p: Any, door: Door) -> None:
     p.add_argument(
         "--merge-shards", action="store_true", help="tables of one name, or all into one, become one table"
     )
-    p.add_argument(
-        "--table-option",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="of tables that are created: bucket=4",
-    )
+    add_many(p, "--table-option", "KEY=VALUE", "of tables that are created: bucket=4", kind=pair)
 
 
 def _column_options(p: Any) -> None:
     p.add_argument("--type-mapping", default="", metavar="WORDS", help=", ".join(TYPE_MAPPINGS))
-    p.add_argument(
+    add_many(
+        p,
         "--primary-keys",
-        action="append",
-        default=[],
-        metavar="[PATTERN=]COLUMNS",
-        help="the key of tables; * among the columns stands for that of the source: 'shop.orders=*,dt'",
+        "[PATTERN=]COLUMNS",
+        "the key of tables; * among the columns stands for that of the source: 'shop.orders=*,dt'",
     )
-    p.add_argument(
-        "--partition-by", action="append", default=[], metavar="[PATTERN=]COLUMNS", help="partition columns"
-    )
-    p.add_argument(
+    add_many(p, "--partition-by", "[PATTERN=]COLUMNS", "partition columns")
+    add_many(
+        p,
         "--computed",
-        action="append",
-        default=[],
-        metavar="[PATTERN:]NAME=EXPRESSION",
-        help="a column as 'dt=date(created_at)'; there are " + ", ".join(FUNCTIONS),
+        "[PATTERN:]NAME=EXPRESSION",
+        "a column as 'dt=date(created_at)'; there are " + ", ".join(FUNCTIONS),
     )
     p.add_argument("--metadata", default="", metavar="COLUMNS", help=", ".join(METADATA))
     p.add_argument("--metadata-prefix", default="", metavar="TEXT", help="before their names")

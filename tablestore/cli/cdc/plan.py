@@ -32,10 +32,10 @@ def print_plan(url: str, wanted: Mapping[str, Any], out: Console) -> int:
     return ExitCode.REFUSED if refused else ExitCode.DONE
 
 
-def plan_lines(found: Sequence[PreviewTable]) -> list[str]:
+def plan_lines(previews: Sequence[PreviewTable]) -> list[str]:
     """A block for each table of the lake, then the tables that are left out."""
     lines: list[str] = []
-    captured = [each for each in found if each.columns is not None]
+    captured = [each for each in previews if each.columns is not None]
     for target in dict.fromkeys(each.target for each in captured):
         tables = [each for each in captured if each.target == target]
         columns = tables[0].columns
@@ -61,7 +61,7 @@ def plan_lines(found: Sequence[PreviewTable]) -> list[str]:
             lines.append(f"  {column.name:<{wide}}  {column.type!s:<24}  {source}".rstrip())
         lines += [f"  WARNING  {each.source}: {each.warning}" for each in tables if each.warning]
         lines.append("")
-    for each in found:
+    for each in previews:
         if each.columns is None:
             lines.append(f"{'REFUSED' if each.refused else 'left out'}  {each.source}: {each.reason}")
     return lines

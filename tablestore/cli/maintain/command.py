@@ -1,4 +1,5 @@
-"""A maintenance service as the options ask for it, shown until it ends or is stopped."""
+"""A maintenance service as the options ask for it, shown until it ends or is stopped: what it did, what waits
+and for what."""
 
 from __future__ import annotations
 
@@ -8,20 +9,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
 
 import tablestore as ts
 from tablestore.cli.engines import running
-from tablestore.cli.event_log import is_json
-from tablestore.cli.maintain.screen import emit_work, picture
+from tablestore.cli.event_log import emit, is_json
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.watched import watched
 from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
 from tablestore.cli.showing import show_until_end
+from tablestore.core.quantities import many, size
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for
 from tablestore.maintenance.opening import service_of
-from tablestore.maintenance.report import WorkDone
+from tablestore.maintenance.report import MaintenanceReport, WorkDone
 from tablestore.maintenance.service import MaintenanceService
 
 
@@ -110,3 +113,51 @@ def _shown(service: MaintenanceService, shown: int, show_work: Callable[[WorkDon
 
 def _print_work(work: WorkDone) -> None:
     print(work.text, flush=True)
+
+
+_DONE, _WAITING = 12, 8
+
+
+def picture(report: MaintenanceReport) -> Group:
+    """The newest work with its numbers, then what waits, then tables in trouble."""
+    head = Text.assemble(("maintain", "bold"), f"  {report.summary}")
+    parts: list[Text | Table] = [head]
+    if report.done:
+        parts.append(_done(report))
+    for work in report.waiting[:_WAITING]:
+        parts.append(Text(f"waits: {work.text}", style="dim", overflow="ellipsis", no_wrap=True))
+    if len(report.waiting) > _WAITING:
+        parts.append(
+            Text(f"… {many(len(report.waiting) - _WAITING, 'more piece')} of work wait", style="dim")
+        )
+    parts += [Text(f"{table}: {error}", style="red") for table, error in report.troubles]
+    return Group(*parts)
+
+
+def emit_work(work: WorkDone) -> None:
+    """A piece of work as an event."""
+    emit(
+        "work",
+        work.text,
+        table=work.table,
+        kind=work.kind,
+        where=work.where,
+        read_bytes=work.read,
+        written_bytes=work.written,
+        seconds=work.seconds,
+        error=work.error,
+    )
+
+
+def _done(report: MaintenanceReport) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("table", "where", "what", "runs", "read", "wrote", "why"):
+        table.add_column(
+            title, justify="right" if title in ("runs", "read", "wrote") else "left", no_wrap=True
+        )
+    for work in report.done[-_DONE:]:
+        runs = f"{work.runs_before} → {work.runs_after}" if work.runs_before else ""
+        read, wrote = (size(count) if count else "" for count in (work.read, work.written))
+        why = Text(work.error or work.why, style="red" if work.error else "")
+        table.add_row(work.table, work.where, work.kind, runs, read, wrote, why)
+    return table

@@ -25,7 +25,7 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_log, add_master, add_metrics, add_warehouse, command_parser
+from tablestore.cli.parsing import add_log, add_many, add_master, add_metrics, add_warehouse, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
@@ -55,13 +55,7 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
 def _parser(door: Door) -> argparse.ArgumentParser:
     p = command_parser("maintain", __doc__ or "", door)
     add_warehouse(p, door)
-    p.add_argument(
-        "--tables",
-        action="append",
-        default=[],
-        metavar="PATTERNS",
-        help="database.table with * and ?, several with commas; default: all",
-    )
+    add_many(p, "--tables", "PATTERNS", "database.table with * and ?, several with commas; default: all")
     p.add_argument(
         "--runs", type=int, metavar="N", help="sorted runs of a bucket at most (default: by its rules)"
     )
@@ -73,13 +67,7 @@ def _parser(door: Door) -> argparse.ArgumentParser:
     p.add_argument(
         "--bytes-per-hour", metavar="SIZE", help="that compactions read at most (default: no limit)"
     )
-    p.add_argument(
-        "--window",
-        action="append",
-        default=[],
-        metavar="HH:MM-HH:MM",
-        help="hours of the day for work that nobody waits for",
-    )
+    add_many(p, "--window", "HH:MM-HH:MM", "hours of the day for work that nobody waits for")
     p.add_argument("--once", action="store_true", help="end when nothing is left that may be done")
     p.add_argument("--plan", action="store_true", help="say what would be done and why, and do nothing")
     p.add_argument(

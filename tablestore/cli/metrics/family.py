@@ -47,7 +47,7 @@ def one(name: str, text: str, value: float) -> MetricFamily:
     return MetricFamily(name, "gauge", text, samples={(): value})
 
 
-def states(name: str, text: str, state: str, known: Iterable[str]) -> MetricFamily:
+def states(name: str, text: str, state: str, every: Iterable[str]) -> MetricFamily:
     """A gauge for each state, 1 for the one that it is in."""
-    samples: dict[Labels, float] = {(each,): float(each == state) for each in dict.fromkeys((*known, state))}
+    samples: dict[Labels, float] = {(each,): float(each == state) for each in dict.fromkeys((*every, state))}
     return MetricFamily(name, "gauge", text, ("state",), samples)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_store_options, command_parser
+from tablestore.cli.parsing import add_many, add_store_options, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
@@ -22,11 +22,7 @@ def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:
     p.add_argument("--text", action="store_true", help="print it")
     p.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     add_store_options(p, "how to reach a store: s3.endpoint=…")
-    p.add_argument(
-        "--roots",
-        action="append",
-        default=[],
-        metavar="DIRECTORY",
-        help="a place outside the table's directory that its data files may lie in",
+    add_many(
+        p, "--roots", "DIRECTORY", "a place outside the table's directory that its data files may lie in"
     )
     return p.parse_args(arguments)

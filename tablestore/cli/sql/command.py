@@ -1,19 +1,24 @@
-"""The shell, or the scripts that the options name."""
+"""The shell, the scripts that the options name, or a server for clients of Arrow Flight SQL."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from rich.console import Console
+
 import tablestore as ts
-from tablestore.cli.running import INTERRUPTED
-from tablestore.cli.sql.output import WRITERS, Writer, as_text
-from tablestore.cli.sql.serve import serve
+from tablestore.cli.places import cache_folder
+from tablestore.cli.running import INTERRUPTED, asked_to_stop
+from tablestore.cli.sql.output import WRITERS, CountedStream, Writer, as_text
 from tablestore.cli.sql.shell import Shell
-from tablestore.cli.sql.stream import CountedStream
+from tablestore.io.fileio import LocalFileIO
+from tablestore.io.private_file import write_private
 from tablestore.sql import Session
+from tablestore.sql.flight.server import FlightSqlServer
 from tablestore.sql.settings import SETTINGS
 
 
@@ -103,3 +108,37 @@ def run(session: Session, text: str, write: Writer) -> None:
                 print(f"stopped: {stream.summary()}", file=sys.stderr)
             raise
         sys.stdout.flush()
+
+
+TOKEN = "TABLESTORE_SQL_TOKEN"
+
+
+def serve(lake: ts.Lake, *, port: int, roots: list[str], writes: bool) -> int:
+    """Serve until Ctrl-C; the exit code. The first line on stdout is the address, the second names the file
+    with the token; TABLESTORE_SQL_TOKEN in the environment is the token instead. Raises InvalidRequest for
+    a port that is taken, MissingPackage."""
+    given = os.environ.get(TOKEN)
+    screen = Console(stderr=True)
+    with asked_to_stop(screen, "ending; Ctrl-C again cuts off what is being fetched") as asked:
+        server = FlightSqlServer(lake, port=port, token=given, roots=roots, writes=writes)
+        path = cache_folder() / f"sql-{server.address.rpartition(':')[2]}.token"
+        try:
+            print(server.address, flush=True)
+            if given is None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_private(LocalFileIO(), str(path), server.token.encode(), below=str(path.parent))
+                print(f"token in {path}", flush=True)
+            asked.wait()
+        finally:
+            if given is None:
+                path.unlink(missing_ok=True)
+            _close(server)
+    return INTERRUPTED
+
+
+def _close(server: FlightSqlServer) -> None:
+    """End a server; a second Ctrl-C ends the process."""
+    try:
+        server.close()
+    except KeyboardInterrupt:  # the end of Python, too, would wait for a client that reads no further
+        os._exit(INTERRUPTED)

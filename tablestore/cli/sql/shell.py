@@ -25,7 +25,7 @@ from pygments.lexers.sql import SqlLexer
 
 import tablestore as ts
 from tablestore.cli.places import cache_folder
-from tablestore.cli.sql.stream import show
+from tablestore.cli.sql.output import show
 from tablestore.core.options.secrets import is_secret
 from tablestore.sql import Session
 from tablestore.sql.completion import KnownNames, complete

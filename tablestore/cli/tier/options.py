@@ -19,7 +19,15 @@ import argparse
 from collections.abc import Sequence
 
 from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_log, add_master, add_metrics, add_warehouse, command_parser, pair
+from tablestore.cli.parsing import (
+    add_log,
+    add_many,
+    add_master,
+    add_metrics,
+    add_warehouse,
+    command_parser,
+    pair,
+)
 
 HOST = "127.0.0.1"
 LOST_ROWS = ("fail", "skip")
@@ -58,12 +66,11 @@ def _parser(door: Door) -> argparse.ArgumentParser:
     )
     p.add_argument("--host", metavar="ADDRESS", help=f"of --serve: {HOST} alone")
     p.add_argument("--port", type=int, metavar="N", help="of --serve (default: any that is free)")
-    p.add_argument(
+    add_many(
+        p,
         "--tables",
-        action="append",
-        default=[],
-        metavar="PATTERNS",
-        help="database.table with * and ?, several with commas; default: all that are to be tiered",
+        "PATTERNS",
+        "database.table with * and ?, several with commas; default: all that are to be tiered",
     )
     add_warehouse(p, door)
     add_metrics(p)
@@ -74,14 +81,7 @@ def _parser(door: Door) -> argparse.ArgumentParser:
         action="store_true",
         help="__bucket, __offset, __timestamp in lake tables of log tables",
     )
-    p.add_argument(
-        "--table-option",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="of tables that are made",
-    )
+    add_many(p, "--table-option", "KEY=VALUE", "of tables that are made", kind=pair)
     p.add_argument(
         "--lost-rows",
         choices=LOST_ROWS,

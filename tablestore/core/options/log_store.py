@@ -11,7 +11,6 @@ from enum import StrEnum
 
 from tablestore.core.options.values import (
     STORED,
-    between,
     boolean,
     duration_ms,
     enum,
@@ -71,7 +70,8 @@ class LogCompression(StrEnum):
 
 @dataclass(frozen=True)
 class LogOptions:
-    """The log of a table: which system holds it, when its rows are visible, how they are kept."""
+    """The log of a table: which system holds it, when its rows are visible, how they are kept, and who brings
+    them into files: its writers, or rounds of tiering."""
 
     log_system: LogSystem = opt(
         "log.system",
@@ -132,7 +132,7 @@ class LogOptions:
         integer,
         0,
         "Kafka: number of this writer; a second one of the same number takes the place of the first",
-        strict=between(integer, 0),
+        least=0,
     )
     log_registry_url: str | None = opt(
         "debezium-avro-confluent.url", str, None, "Kafka: schema registry of log.format = debezium-avro"
@@ -168,4 +168,16 @@ class LogOptions:
         None,
         "database.table of the Fluss cluster that rows come from",
         places=STORED,
+    )
+    tiering_enabled: bool = opt(
+        "tablestore.tiering.enabled",
+        boolean,
+        False,
+        "writers append to the log alone, and rounds of tiering bring its rows into files",
+    )
+    tiering_freshness_ms: int = opt(
+        "tablestore.tiering.freshness",
+        duration_ms,
+        180_000,
+        "how long after its last round a table is due for the next",
     )

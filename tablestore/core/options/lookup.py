@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablestore.core.options.values import INFINITE, between, boolean, duration_ms, enum, integer, long, opt
+from tablestore.core.options.values import INFINITE, boolean, duration_ms, enum, integer, long, opt
 
 
 class LookupCacheMode(StrEnum):
@@ -33,11 +33,7 @@ class LookupOptions:
         "(all, never on disk), partial (rows that were looked up), auto",
     )
     lookup_cache_rows: int = opt(
-        "lookup.cache-rows",
-        long,
-        10_000,
-        "maximum keys in the partial cache of a lookup join",
-        strict=between(long, 0),
+        "lookup.cache-rows", long, 10_000, "maximum keys in the partial cache of a lookup join", least=0
     )
     lookup_discovery_ms: int | None = opt(
         "lookup.continuous.discovery-interval",
@@ -48,9 +44,7 @@ class LookupOptions:
     lookup_async: bool = opt(
         "lookup.async", boolean, False, "a lookup join of a stream prefetches on threads"
     )
-    lookup_threads: int = opt(
-        "lookup.async-thread-number", integer, 16, "threads of lookup.async", strict=between(integer, 1)
-    )
+    lookup_threads: int = opt("lookup.async-thread-number", integer, 16, "threads of lookup.async", least=1)
     lookup_refresh_async: bool = opt(
         "lookup.refresh.async",
         boolean,
@@ -62,14 +56,14 @@ class LookupOptions:
         integer,
         5,
         "with lookup.refresh.async: snapshots behind at which a lookup join waits for the refresh",
-        strict=between(integer, 1),
+        least=1,
     )
     lookup_full_load: int = opt(
         "lookup.refresh.full-load-threshold",
         integer,
         INFINITE,
         "snapshots behind at which a lookup join reads its whole table again",
-        strict=between(integer, 1),
+        least=1,
     )
     lookup_expire_write_ms: int | None = opt(
         "lookup.partial-cache.expire-after-write",

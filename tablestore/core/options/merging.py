@@ -14,7 +14,6 @@ from tablestore.core.options.values import (
     LookupCompact,
     MergeEngine,
     SortOrder,
-    between,
     boolean,
     duration_ms,
     enum,
@@ -96,11 +95,7 @@ class MergingOptions:
         "columns that row-deduplicate does not compare",
     )
     full_delta_commits: int | None = opt(
-        "full-compaction.delta-commits",
-        integer,
-        None,
-        "commits between full compactions",
-        strict=between(integer, 1),
+        "full-compaction.delta-commits", integer, None, "commits between full compactions", least=1
     )
     force_lookup: bool = opt(
         "force-lookup",
@@ -123,7 +118,7 @@ class MergingOptions:
         integer,
         None,
         "gentle: compaction triggers between forced lookups",
-        strict=between(integer, 1),
+        least=1,
     )
     ignore_update_before: bool = opt("ignore-update-before", boolean, False, "drop -U rows", places=STORED)
     sequence_sort_order: SortOrder = opt(
@@ -186,7 +181,8 @@ class MergingOptions:
         float,
         0.25,
         "share of lookup.cache-max-memory-size that is reserved for keys",
-        strict=between(float, 0, 1),
+        least=0,
+        most=1,
     )
     lookup_cache_disk_bytes: int = opt(
         "lookup.cache-max-disk-size", memory_size, ENDLESS, "disk for caching looked-up files"

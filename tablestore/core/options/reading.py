@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from tablestore.core.options.values import (
     INFINITE,
     SCAN_MODES,
-    between,
     boolean,
     duration_ms,
     integer,
@@ -27,20 +26,16 @@ class ReadingOptions:
     """Where reads start and what is kept: scans, streams, consumers, snapshots, tags, changelogs."""
 
     snapshot_min_retained: int = opt(
-        "snapshot.num-retained.min", integer, 10, "snapshots always kept", strict=between(integer, 1)
+        "snapshot.num-retained.min", integer, 10, "snapshots always kept", least=1
     )
     snapshot_max_retained: int = opt(
-        "snapshot.num-retained.max", integer, INFINITE, "maximum snapshots kept", strict=between(integer, 1)
+        "snapshot.num-retained.max", integer, INFINITE, "maximum snapshots kept", least=1
     )
     snapshot_time_retained_ms: int = opt(
         "snapshot.time-retained", duration_ms, 3_600_000, "age at which a snapshot may expire"
     )
     snapshot_expire_limit: int = opt(
-        "snapshot.expire.limit",
-        integer,
-        50,
-        "maximum snapshots that one expiry removes",
-        strict=between(integer, 1),
+        "snapshot.expire.limit", integer, 50, "maximum snapshots that one expiry removes", least=1
     )
     split_target_bytes: int = opt("source.split.target-size", memory_size, 128 << 20, "size of a split")
     split_open_bytes: int = opt(
@@ -51,7 +46,7 @@ class ReadingOptions:
         integer,
         None,
         "splits read and buckets compacted in parallel by one call; Arrow's threads, up to 4, if absent",
-        strict=between(integer, 0),
+        least=0,
     )
     verify_checksums: bool = opt(
         "tablestore.read.verify-checksums",
@@ -76,18 +71,14 @@ class ReadingOptions:
         "consumer.changelog-only", boolean, False, "consumers keep changelogs from expiring, not snapshots"
     )
     changelog_min_retained_own: int | None = opt(
-        "changelog.num-retained.min",
-        integer,
-        None,
-        "changelogs always kept; as snapshots if absent",
-        strict=between(integer, 0),
+        "changelog.num-retained.min", integer, None, "changelogs always kept; as snapshots if absent", least=0
     )
     changelog_max_retained_own: int | None = opt(
         "changelog.num-retained.max",
         integer,
         None,
         "maximum changelogs kept; as snapshots if absent",
-        strict=between(integer, 0),
+        least=0,
     )
     changelog_time_retained_own_ms: int | None = opt(
         "changelog.time-retained",
@@ -168,7 +159,7 @@ class ReadingOptions:
         "tag.default-time-retained", duration_ms, None, "age at which a tag is removed unless it has its own"
     )
     tag_num_retained_max: int | None = opt(
-        "tag.num-retained-max", integer, None, "maximum automatic tags kept", strict=between(integer, 1)
+        "tag.num-retained-max", integer, None, "maximum automatic tags kept", least=1
     )
     tag_expire_enabled: bool = opt(
         "tag.time-expire-enabled", boolean, True, "expired tags are removed after commits"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from tablestore.core.options.values import (
     DATA_FORMATS,
     STORED,
-    between,
     boolean,
     by_level,
     by_level_of,
@@ -36,8 +35,9 @@ class StorageOptions:
         integer,
         -1,
         "LSM trees per partition; -1 dynamic, -2 postponed",
-        strict=between(integer, -2, 100_000),
         places=STORED,
+        least=-2,
+        most=100_000,
     )
     bucket_function: str = opt(
         "bucket-function.type",
@@ -82,7 +82,8 @@ class StorageOptions:
         integer,
         1,
         "zstd compression level of data files",
-        strict=between(integer, -131_072, 22),
+        least=-131_072,
+        most=22,
     )
     row_group_bytes: int | None = opt("file.block-size", memory_size, None, "bytes of a Parquet row group")
     data_file_prefix: str = opt("data-file.prefix", name_start, "data-", "start of data file names")
@@ -135,11 +136,7 @@ class StorageOptions:
         "size at which all manifests are rewritten",
     )
     manifest_merge_min_count: int = opt(
-        "manifest.merge-min-count",
-        integer,
-        30,
-        "small manifests that start a merge",
-        strict=between(integer, 1),
+        "manifest.merge-min-count", integer, 30, "small manifests that start a merge", least=1
     )
     partition_default_name: str = opt(
         "partition.default-name",
@@ -157,18 +154,14 @@ class StorageOptions:
     )
     row_tracking: bool = opt("row-tracking.enabled", boolean, False, "rows have ids for life", places=STORED)
     dynamic_bucket_rows: int = opt(
-        "dynamic-bucket.target-row-num",
-        long,
-        2_000_000,
-        "maximum keys of a dynamic bucket",
-        strict=between(long, 1),
+        "dynamic-bucket.target-row-num", long, 2_000_000, "maximum keys of a dynamic bucket", least=1
     )
     dynamic_bucket_max: int = opt(
         "dynamic-bucket.max-buckets",
         integer,
         -1,
         "maximum dynamic buckets of a partition; -1 no limit",
-        strict=between(integer, -1),
+        least=-1,
     )
     key_index_ttl_ms: int | None = opt(
         "cross-partition-upsert.index-ttl",
@@ -181,22 +174,22 @@ class StorageOptions:
         integer,
         None,
         "dynamic buckets that new keys are spread over from the start",
-        strict=between(integer, 1),
         places=STORED,
+        least=1,
     )
     postpone_buckets: int = opt(
         "postpone.default-bucket-num",
         integer,
         1,
         "buckets of a partition that is compacted for the first time",
-        strict=between(integer, 1),
+        least=1,
     )
     postpone_bucket_rows: int | None = opt(
         "postpone.target-row-num-per-bucket",
         long,
         None,
         "rows that decide the buckets of such a partition",
-        strict=between(long, 1),
+        least=1,
     )
     postpone_bucket_bytes: int | None = opt(
         "postpone.target-size-per-bucket",
@@ -219,11 +212,7 @@ class StorageOptions:
         strict=by_level_of(statistics_mode),
     )
     stats_first_columns: int = opt(
-        "metadata.stats-keep-first-n-columns",
-        integer,
-        -1,
-        "columns with statistics; -1 all",
-        strict=between(integer, -1),
+        "metadata.stats-keep-first-n-columns", integer, -1, "columns with statistics; -1 all", least=-1
     )
     stats_dense: bool = opt("metadata.stats-dense-store", boolean, True, "keep only statistics that exist")
     bucket_key: tuple[str, ...] = opt(
@@ -249,18 +238,14 @@ class StorageOptions:
         strict=one_of("values-time", "update-time"),
     )
     partition_expiration_max: int = opt(
-        "partition.expiration-max-num",
-        integer,
-        100,
-        "maximum partitions that expire at once",
-        strict=between(integer, 1),
+        "partition.expiration-max-num", integer, 100, "maximum partitions that expire at once", least=1
     )
     partition_expiration_batch: int | None = opt(
         "partition.expiration-batch-size",
         integer,
         None,
         "partitions that expire in one snapshot; all if absent",
-        strict=between(integer, 1),
+        least=1,
     )
     end_input_expires: bool = opt(
         "end-input.check-partition-expire", boolean, False, "batch commits look for old partitions, too"

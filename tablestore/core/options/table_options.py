@@ -24,7 +24,6 @@ from tablestore.core.options.merging import MergingOptions
 from tablestore.core.options.names import ALIAS_FAMILIES, ALIASES, LEVELED, WRITE_MODES
 from tablestore.core.options.reading import ReadingOptions
 from tablestore.core.options.storage import StorageOptions
-from tablestore.core.options.tiering import TieringOptions
 from tablestore.core.options.values import (
     ENDLESS,
     INFINITE,
@@ -75,7 +74,6 @@ class TableOptions(
     StorageOptions,
     LookupOptions,
     LogOptions,
-    TieringOptions,
 ):
     """Options the engine reads. Each field: key, parser, default of Paimon 2.0.0, meaning."""
 

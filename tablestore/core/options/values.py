@@ -307,13 +307,17 @@ def opt(
     meaning: str,
     *aliases: str,
     strict: Callable[[str], Any] | None = None,
+    least: float | None = None,
+    most: float = ENDLESS,
     places: Place = EVERYWHERE,
 ) -> Any:
     """A field of TableOptions: key as stored, parser, default of Paimon 2.0.0, meaning, fallback keys.
 
     `strict` is the parser of values that are set here, where it takes fewer than `parse`: what another engine
-    stored still opens. `places`: where the option may be set.
+    stored still opens. `least` and `most` are bounds of such numbers. `places`: where the option may be set.
     """
+    if least is not None:
+        strict = between(parse, least, most)
     return field(
         default=default,
         metadata={

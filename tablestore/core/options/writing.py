@@ -11,7 +11,6 @@ from tablestore.core.options.values import (
     ENDLESS,
     CompactionStrategy,
     Durability,
-    between,
     boolean,
     duration_ms,
     enum,
@@ -34,14 +33,15 @@ class WritingOptions:
         integer,
         5,
         "small files of an append table that start a compaction",
-        strict=between(integer, 1),
+        least=1,
     )
     compaction_delete_ratio: float = opt(
         "compaction.delete-ratio-threshold",
         float,
         0.2,
         "share of deleted rows beyond which a file is rewritten",
-        strict=between(float, 0, 1),
+        least=0,
+        most=1,
     )
     write_only: bool = opt(
         "write-only", boolean, False, "no compaction, no expiry by writers", "write.compaction-skip"
@@ -54,7 +54,7 @@ class WritingOptions:
         integer,
         None,
         "background threads of a write, each encoding a bucket; Arrow's threads, up to 4, if absent",
-        strict=between(integer, 0),
+        least=0,
     )
     target_file_bytes: int | None = opt("target-file-size", memory_size, None, "target size of data files")
     small_file_ratio: float = opt(
@@ -62,17 +62,14 @@ class WritingOptions:
         float,
         0.7,
         "share of the target size below which a file is small",
-        strict=between(float, 0, 1),
+        least=0,
+        most=1,
     )
     compaction_trigger: int = opt(
         "num-sorted-run.compaction-trigger", integer, 5, "sorted runs that start a compaction"
     )
     stop_trigger: int | None = opt(
-        "num-sorted-run.stop-trigger",
-        integer,
-        None,
-        "sorted runs at which writers wait",
-        strict=between(integer, 1),
+        "num-sorted-run.stop-trigger", integer, None, "sorted runs at which writers wait", least=1
     )
     levels: int | None = opt("num-levels", integer, None, "levels of the LSM tree")
     max_size_amplification: int = opt(
@@ -80,14 +77,14 @@ class WritingOptions:
         integer,
         200,
         "bytes of newer runs, in percent of the oldest run, beyond which all runs are merged",
-        strict=between(integer, 0),
+        least=0,
     )
     size_ratio: int = opt(
         "compaction.size-ratio",
         integer,
         1,
         "percent by which the next run may be larger than those taken so far",
-        strict=between(integer, 0),
+        least=0,
     )
     optimization_interval_ms: int | None = opt(
         "compaction.optimization-interval", duration_ms, None, "maximum time between full compactions"
@@ -102,25 +99,13 @@ class WritingOptions:
         "bytes in levels newer than the oldest that start a full compaction",
     )
     offpeak_start: int = opt(
-        "compaction.offpeak.start.hour",
-        integer,
-        -1,
-        "first hour of the off-peak time",
-        strict=between(integer, -1, 24),
+        "compaction.offpeak.start.hour", integer, -1, "first hour of the off-peak time", least=-1, most=24
     )
     offpeak_end: int = opt(
-        "compaction.offpeak.end.hour",
-        integer,
-        -1,
-        "hour after the off-peak time",
-        strict=between(integer, -1, 24),
+        "compaction.offpeak.end.hour", integer, -1, "hour after the off-peak time", least=-1, most=24
     )
     offpeak_ratio: int = opt(
-        "compaction.offpeak-ratio",
-        integer,
-        0,
-        "percent added to the size ratio at off-peak hours",
-        strict=between(integer, 0),
+        "compaction.offpeak-ratio", integer, 0, "percent added to the size ratio at off-peak hours", least=0
     )
     force_up_level0: bool = opt(
         "compaction.force-up-level-0", boolean, False, "every compaction includes level 0"
@@ -163,7 +148,7 @@ class WritingOptions:
         "expiry keeps what the snapshots' compactions did, in tablestore/history",
     )
     commit_max_retries: int = opt(
-        "commit.max-retries", integer, 10, "retries of a commit that loses a race", strict=between(integer, 0)
+        "commit.max-retries", integer, 10, "retries of a commit that loses a race", least=0
     )
     commit_min_wait_ms: int = opt("commit.min-retry-wait", duration_ms, 10, "first wait between retries")
     commit_max_wait_ms: int = opt(
@@ -175,15 +160,13 @@ class WritingOptions:
         True,
         "an overwrite replaces only the partitions that its rows touch",
     )
-    target_file_rows: int = opt(
-        "target-file-row-num", long, ENDLESS, "maximum rows of a data file", strict=between(long, 1)
-    )
+    target_file_rows: int = opt("target-file-row-num", long, ENDLESS, "maximum rows of a data file", least=1)
     compaction_max_files: int = opt(
         "compaction.file-num-limit",
         integer,
         100_000,
         "maximum files that one append compaction looks at",
-        strict=between(integer, 1),
+        least=1,
     )
     compaction_rewrites_all: bool = opt(
         "compaction.force-rewrite-all-files", boolean, False, "full compactions rewrite every file"
@@ -209,7 +192,7 @@ class WritingOptions:
         long,
         None,
         "strict commits look back to this snapshot",
-        strict=between(long, -1),
+        least=-1,
     )
     ignore_empty_commit: bool | None = opt(
         "snapshot.ignore-empty-commit",

@@ -231,43 +231,43 @@ def require_sound(schema: bytes, path: str) -> None:
         raise Corrupt(path, "its Avro schema describes records of no bytes")
 
 
-def _min_bytes(t: Any, known: dict[str, int | None], depth: int) -> int:
-    """The minimum bytes of a value of `t`. `known`: those of named types; None while one is being defined."""
+def _min_bytes(t: Any, sizes: dict[str, int | None], depth: int) -> int:
+    """The minimum bytes of a value of `t`. `sizes`: those of named types; None while one is being defined."""
     if depth > _DEPTH:
         raise ValueError(f"it nests deeper than {_DEPTH}")
     if isinstance(t, list):
-        return 1 + min([_min_bytes(branch, known, depth + 1) for branch in t], default=0)
+        return 1 + min([_min_bytes(branch, sizes, depth + 1) for branch in t], default=0)
     if isinstance(t, str):
-        return _named(t, known)
+        return _named(t, sizes)
     kind = t["type"]
     if isinstance(kind, dict | list):
-        return _min_bytes(kind, known, depth + 1)
+        return _min_bytes(kind, sizes, depth + 1)
     if kind in ("array", "map"):
-        if _min_bytes(t["items" if kind == "array" else "values"], known, depth + 1) < 1 and kind == "array":
+        if _min_bytes(t["items" if kind == "array" else "values"], sizes, depth + 1) < 1 and kind == "array":
             raise ValueError("an array of values without bytes")
         return 1
     if kind not in ("record", "error", "fixed", "enum"):
-        return _named(kind, known)
+        return _named(kind, sizes)
     name = str(t["name"])
-    known[name] = None
-    known[name] = _defined(t, kind, known, depth)
-    return known[name] or 0
+    sizes[name] = None
+    sizes[name] = _defined(t, kind, sizes, depth)
+    return sizes[name] or 0
 
 
-def _defined(t: dict[str, Any], kind: str, known: dict[str, int | None], depth: int) -> int:
+def _defined(t: dict[str, Any], kind: str, sizes: dict[str, int | None], depth: int) -> int:
     if kind == "fixed":
         if not 0 <= int(t["size"]) <= _MAX_FIXED:
             raise ValueError(f"a fixed of {t['size']} bytes")
         return int(t["size"])
     if kind == "enum":
         return 1
-    return sum(_min_bytes(f["type"], known, depth + 1) for f in t["fields"])
+    return sum(_min_bytes(f["type"], sizes, depth + 1) for f in t["fields"])
 
 
-def _named(name: str, known: dict[str, int | None]) -> int:
+def _named(name: str, sizes: dict[str, int | None]) -> int:
     if name in _SIZES:
         return _SIZES[name]
-    size = known.get(name, known.get(name.rpartition(".")[2], -1))
+    size = sizes.get(name, sizes.get(name.rpartition(".")[2], -1))
     if size is None:
         raise ValueError(f"{name} holds itself")
     if size < 0:

@@ -29,17 +29,17 @@ class CarriedField:
 
 
 def fields_of(
-    record: Mapping[str, Any], schema: bytes, known: AbstractSet[str], *, within: str = ""
+    record: Mapping[str, Any], schema: bytes, own: AbstractSet[str], *, within: str = ""
 ) -> tuple[CarriedField, ...]:
-    """The fields of a record beyond the `known` ones that have a value; `schema`: that of its file, where the
+    """The fields of a record beyond the `own` ones that have a value; `schema`: that of its file, where the
     record is the field `within`, if that is named."""
     types = _types(schema, within)
-    if types.keys() <= known:
+    if types.keys() <= own:
         return ()
     return tuple(
         CarriedField(name, types[name], value)
         for name, value in record.items()
-        if name not in known and value is not None
+        if name not in own and value is not None
     )
 
 

@@ -43,9 +43,9 @@ class BitmapWriter:
         if self._version not in (1, 2):
             raise ValueError("the version of a bitmap index is 1 or 2")
 
-    def add(self, found: IndexedCells) -> None:
+    def add(self, cells: IndexedCells) -> None:
         """Add the cells of the next rows."""
-        self._cells.add(found)
+        self._cells.add(cells)
 
     def finish(self) -> bytes:
         """The bytes of the index."""

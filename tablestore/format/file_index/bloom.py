@@ -59,9 +59,9 @@ class BloomWriter:
         self._hashes = max(1, math.floor(self._bits / items * math.log(2) + 0.5))
         self._set = np.zeros(self._bits // 8, dtype=np.uint8)
 
-    def add(self, found: IndexedCells) -> None:
+    def add(self, cells: IndexedCells) -> None:
         """Add the cells of the next rows."""
-        hashed = _hashed(found, self._type)
+        hashed = _hashed(cells, self._type)
         for places in _places(hashed, self._hashes, self._bits):
             np.bitwise_or.at(self._set, places >> 3, np.left_shift(1, places & 7).astype(np.uint8))
 

@@ -34,9 +34,9 @@ class BitSliceWriter:
     def __init__(self, t: DataType, options: Mapping[str, str]) -> None:
         self._cells = CellBuffer(t)
 
-    def add(self, found: IndexedCells) -> None:
+    def add(self, cells: IndexedCells) -> None:
         """Add the cells of the next rows."""
-        self._cells.add(found)
+        self._cells.add(cells)
 
     def finish(self) -> bytes:
         """The bytes of the index; raises ValueError for −2⁶³, whose magnitude has no int64."""

@@ -49,9 +49,9 @@ class RangeBitmapWriter:
         usual = "0b" if t.root in _UNCHUNKED else "16kb"
         self._chunk_bytes = memory_size(options.get("chunk-size", usual))
 
-    def add(self, found: IndexedCells) -> None:
+    def add(self, cells: IndexedCells) -> None:
         """Add the cells of the next rows."""
-        self._cells.add(found)
+        self._cells.add(cells)
 
     def finish(self) -> bytes:
         """The bytes of the index."""

@@ -292,9 +292,9 @@ def _flat(records: pa.Table) -> pa.Table | None:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-def _carries(record: pa.StructArray, known: frozenset[str]) -> bool:
+def _carries(record: pa.StructArray, names: frozenset[str]) -> bool:
     """Whether a record has a field of a later release, with a value."""
-    later = [f.name for f in record.type if f.name not in known]
+    later = [f.name for f in record.type if f.name not in names]
     return any(pc.struct_field(record, name).null_count < len(record) for name in later)
 
 

@@ -77,11 +77,11 @@ class ChangedRows:
         encodings = [encoding] * len(self.columns)
         return typed_rows(merged(ops, before, after), self.columns, encodings)
 
-    def _wanted(self, found: pa.StructArray) -> pa.Array:
-        keep = pa.array(np.ones(len(found), bool))
+    def _wanted(self, messages: pa.StructArray) -> pa.Array:
+        keep = pa.array(np.ones(len(messages), bool))
         for name, pattern in (("database", self.database), ("table", self.table)):
             if pattern is not None:
-                matches = pc.match_substring_regex(found.field(name), f"^(?:{pattern})$").fill_null(False)
+                matches = pc.match_substring_regex(messages.field(name), f"^(?:{pattern})$").fill_null(False)
                 keep = pc.and_(keep, matches)
         return keep
 

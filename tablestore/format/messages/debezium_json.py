@@ -191,9 +191,9 @@ def described(schema: str | None, columns: Sequence[DataField], handling: Handli
         raise SchemaMismatch("the message has no schema that describes its rows") from None
 
 
-def _described(found: dict[str, Any], f: DataField, handling: Handling) -> Encoding:
-    name = found.get("name") or ""
-    return of_type(name, found.get("parameters") or {}, f, handling)
+def _described(described: dict[str, Any], f: DataField, handling: Handling) -> Encoding:
+    name = described.get("name") or ""
+    return of_type(name, described.get("parameters") or {}, f, handling)
 
 
 def of_type(name: str, parameters: dict[str, Any], f: DataField, handling: Handling) -> Encoding:

@@ -240,15 +240,15 @@ def require_types(there: pa.Schema, wanted: pa.Schema) -> None:
             raise ValueError(f"column {f.name!r} is {there_type}, its schema says {stored}")
 
 
-def _is_of_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_of_kind(stored: pa.DataType, wanted: pa.DataType) -> bool:
     loose = (pa.types.is_timestamp, pa.types.is_decimal)  # unit, zone and digits may differ
-    if any(is_one(found) and is_one(wanted) for is_one in loose):
+    if any(is_one(stored) and is_one(wanted) for is_one in loose):
         return True
     if not pa.types.is_nested(wanted):
-        return found == wanted or (pa.types.is_fixed_size_binary(wanted) and found == pa.binary())
-    if found.id != wanted.id or found.num_fields != wanted.num_fields:
+        return stored == wanted or (pa.types.is_fixed_size_binary(wanted) and stored == pa.binary())
+    if stored.id != wanted.id or stored.num_fields != wanted.num_fields:
         return False
-    return all(_is_of_kind(found.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
+    return all(_is_of_kind(stored.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
 
 
 def _require_kept(column: pa.Array, f: DataField) -> None:

@@ -256,9 +256,9 @@ def message(data: bytes | memoryview) -> Message:
     return fields
 
 
-def first(found: Message, number: int) -> int:
+def first(message: Message, number: int) -> int:
     """An integer field, 0 if it is absent."""
-    values = found.get(number, (0,))
+    values = message.get(number, (0,))
     if not isinstance(values[-1], int):
         raise ValueError(f"field {number} is no number")
     return values[-1]

@@ -27,7 +27,7 @@ from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.check.data import DataCheck
-from tablestore.insight.check.findings import CHANGES, STATISTICS, Findings, Violation, Violations
+from tablestore.insight.check.findings import CHANGES, STATISTICS, CheckFindings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
 from tablestore.insight.check.live_files import LiveEntries, NeededFiles, uncollected
 from tablestore.insight.check.log_check import LogCheck
@@ -50,7 +50,7 @@ from tablestore.meta.reused_ids import reused_ids
 from tablestore.meta.store import Store
 from tablestore.write.progress import Progress, ProgressCallback
 
-__all__ = ["Findings", "Violation", "Violations", "check", "examine"]
+__all__ = ["Violation", "Violations", "check", "examine"]
 T = TypeVar("T")
 _TRIES = 5  # where every snapshot expires while it is looked at
 
@@ -70,12 +70,12 @@ def examine(
     branches: bool = True,
     log: Log | None = None,
     progress: ProgressCallback | None = None,
-) -> Findings:
+) -> CheckFindings:
     """Violations, and notes on what could not be looked at or is a known quirk of its writer."""
-    findings = Findings()
+    findings = CheckFindings()
     try:
         for _ in range(_TRIES):
-            findings = Findings()
+            findings = CheckFindings()
             if _Check(store, findings, data, branches, log, progress=progress).run():
                 break
     except (TablestoreError, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
@@ -89,7 +89,7 @@ class _Check:
     """One examination."""
 
     store: Store
-    found: Findings
+    found: CheckFindings
     data: bool
     whole: bool = True  # branches included
     log: Log | None = None
@@ -201,7 +201,7 @@ class _Check:
     def branches(self) -> None:
         """Check every branch; data files that the table itself names are not opened twice."""
         for name in refs.branches(self.store):
-            own = Findings()
+            own = CheckFindings()
             try:
                 store = Store.open(self.store.paths.root, io=self.store.io, env=self.store.env, branch=name)
                 part = _Check(store, own, False, entries=self.entries)

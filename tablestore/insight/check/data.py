@@ -21,7 +21,7 @@ from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import require_pages
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.insight.check.file_rows import FileRows, comparable
-from tablestore.insight.check.findings import CHECKSUMS, FILE_INDEXES, Findings
+from tablestore.insight.check.findings import CHECKSUMS, FILE_INDEXES, CheckFindings
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import POSTPONE_BUCKET, inside, join
 from tablestore.io.together import read_together
@@ -52,7 +52,7 @@ class DataCheck:
     """Checks files one by one, then the newest state bucket by bucket."""
 
     def __init__(
-        self, store: Store, findings: Findings, lenient: set[str], at_once: Container[Place] = ()
+        self, store: Store, findings: CheckFindings, lenient: set[str], at_once: Container[Place] = ()
     ) -> None:
         self._store, self._found, self._lenient, self._at_once = store, findings, lenient, at_once
         self._keyed = bool(store.schema.primary_keys)

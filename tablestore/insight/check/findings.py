@@ -45,7 +45,7 @@ class Violations(list[Violation]):
 
 
 @dataclass
-class Findings:
+class CheckFindings:
     """The violations and notes of one check, each once.
 
     `holders` of a violation are the files ("snapshot-7", "tag-v1") that need what is broken; without any it

@@ -21,7 +21,7 @@ from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.check.findings import HASH_INDEXES, Findings
+from tablestore.insight.check.findings import HASH_INDEXES, CheckFindings
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
 from tablestore.write.routing.bucket_mode import BucketMode
@@ -32,7 +32,7 @@ Place = tuple[bytes, int]
 class IndexCheck:
     """Index files of the snapshots of one table."""
 
-    def __init__(self, store: Store, findings: Findings) -> None:
+    def __init__(self, store: Store, findings: CheckFindings) -> None:
         self._store, self._found = store, findings
         self._known: set[tuple[str, str, int, int]] = set()  # vectors that were read and are sound
 

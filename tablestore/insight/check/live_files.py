@@ -15,7 +15,7 @@ from typing import Any
 
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.check.findings import FILE_INDEXES, Findings
+from tablestore.insight.check.findings import FILE_INDEXES, CheckFindings
 from tablestore.insight.check.metadata_reader import MetadataReader
 from tablestore.write.progress import Progress
 
@@ -49,7 +49,7 @@ class LiveEntries:
         """The files of some partitions."""
         return (e for p in partitions for e in self.by_partition.get(p, {}).values())
 
-    def apply(self, findings: Findings, where: str, entries: Iterable[ManifestEntry]) -> None:
+    def apply(self, findings: CheckFindings, where: str, entries: Iterable[ManifestEntry]) -> None:
         """I6: an ADD is of a file that is not live, a DELETE of one that is."""
         calls = findings.calls
         for e in entries:

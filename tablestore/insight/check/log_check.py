@@ -20,8 +20,8 @@ from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format import binary_row, rowkind
 from tablestore.format.snapshot import COMPACT, OVERWRITE, Snapshot
-from tablestore.insight import cluster_log, topic_log
-from tablestore.insight.check.findings import Findings
+from tablestore.insight import cluster_log
+from tablestore.insight.check.findings import CheckFindings
 from tablestore.log import offsets, transaction_id
 from tablestore.log.embedded.continuity import REMEDY, LogMismatch
 from tablestore.log.embedded.files import LostEnd
@@ -47,7 +47,7 @@ _SHOWN = 3
 class LogCheck:
     """Compares the log of a table with its snapshots. With `data` False no rows are read."""
 
-    def __init__(self, store: Store, log: Log, findings: Findings, *, data: bool) -> None:
+    def __init__(self, store: Store, log: Log, findings: CheckFindings, *, data: bool) -> None:
         self._store, self._log, self._found, self._data = store, log, findings, data
 
     def run(self, snapshots: Sequence[Snapshot]) -> None:
@@ -160,7 +160,7 @@ class LogCheck:
             self._found.violate(_INVARIANT, "log", f"{what}: table.log.repair() goes on without them")
             return
         try:
-            late = topic_log.warning(log, topic_log.waiting_rows(self._store, log))
+            late = cluster_log.warning(log, cluster_log.waiting_rows(self._store, log))
         except (Unavailable, NotFound) as e:
             self._found.note(f"which rows wait for files was not asked: {e}")
             return

@@ -14,7 +14,7 @@ from tablestore.format.binary_row import DamagedRow
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests import manifest_columns
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
-from tablestore.insight.check.findings import Findings
+from tablestore.insight.check.findings import CheckFindings
 from tablestore.meta.entries import Entries, concatenated
 from tablestore.meta.store import Store
 
@@ -49,7 +49,7 @@ class MetadataReader:
     `broken`: manifests that are not as a list says."""
 
     store: Store
-    found: Findings
+    found: CheckFindings
     entries: EntryCache = field(default_factory=EntryCache)
     broken: set[str] = field(default_factory=set)
 
@@ -103,15 +103,15 @@ class MetadataReader:
         return entries or []
 
     def same_entries(
-        self, where: str, known: Mapping[str, ManifestFileMeta] | None, base: Sequence[ManifestFileMeta]
+        self, where: str, listed: Mapping[str, ManifestFileMeta] | None, base: Sequence[ManifestFileMeta]
     ) -> bool:
-        """Whether the manifests of a base list give the same entries as those of `known`: the same ones, or
+        """Whether the manifests of a base list give the same entries as those of `listed`: the same ones, or
         others that differ in pairs of an ADD and its DELETE only. False if that cannot be known."""
         names = {m.file_name: m for m in base}
-        if known is None or len(names) < len(base):
+        if listed is None or len(names) < len(base):
             return False
-        old = [m for name, m in known.items() if names.get(name) != m]
-        new = [m for m in base if known.get(m.file_name) != m]
+        old = [m for name, m in listed.items() if names.get(name) != m]
+        new = [m for m in base if listed.get(m.file_name) != m]
         after = [
             Entries.of(es) if not isinstance(es := self.manifest(where, m), Entries) else es for m in new
         ]

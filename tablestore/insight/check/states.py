@@ -30,7 +30,7 @@ from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
-from tablestore.insight.check.findings import Findings
+from tablestore.insight.check.findings import CheckFindings
 from tablestore.insight.check.metadata_reader import MetadataReader
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.deletion_files import Place, deletion_files
@@ -41,7 +41,7 @@ _OURS = UUID  # an option of every table made here
 
 
 def check_counts(
-    store: Store, findings: Findings, where: str, s: Snapshot, before: int, changed: list[ManifestEntry]
+    store: Store, findings: CheckFindings, where: str, s: Snapshot, before: int, changed: list[ManifestEntry]
 ) -> None:
     """I8: record counts are sums over entries."""
     delta = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in changed)
@@ -57,7 +57,7 @@ def check_counts(
 
 
 def check_kind(
-    store: Store, findings: Findings, where: str, s: Snapshot, changed: list[ManifestEntry]
+    store: Store, findings: CheckFindings, where: str, s: Snapshot, changed: list[ManifestEntry]
 ) -> None:
     """What each kind of commit may do."""
     deletes = sum(e.kind == DELETE for e in changed)
@@ -74,7 +74,7 @@ def check_kind(
         findings.violate("I7", where, "a COMPACT writes into level 0")
 
 
-def check_layout(store: Store, findings: Findings, where: str, live: Iterable[ManifestEntry]) -> None:
+def check_layout(store: Store, findings: CheckFindings, where: str, live: Iterable[ManifestEntry]) -> None:
     """I4: files of a level do not overlap in keys; `live` are all files of some partitions.
 
     One file is at one level only; a partition has one number of buckets.
@@ -100,7 +100,7 @@ def check_layout(store: Store, findings: Findings, where: str, live: Iterable[Ma
             _check_runs(store, findings, place, files)
 
 
-def _check_runs(store: Store, findings: Findings, where: str, files: list[DataFileMeta]) -> None:
+def _check_runs(store: Store, findings: CheckFindings, where: str, files: list[DataFileMeta]) -> None:
     levels: dict[int, list[tuple[Any, Any, str]]] = {}
     for f in files:
         low, high = store.key_order(f.min_key), store.key_order(f.max_key)
@@ -114,7 +114,7 @@ def _check_runs(store: Store, findings: Findings, where: str, files: list[DataFi
                 findings.violate("I4", where, f"{a} and {b} overlap in keys at level {level}")
 
 
-def check_identifiers(findings: Findings, snapshots: list[Snapshot]) -> None:
+def check_identifiers(findings: CheckFindings, snapshots: list[Snapshot]) -> None:
     """I11: a user's streaming identifiers increase.
 
     Only the snapshots of one commit share one: first the rows, then the COMPACT.
@@ -179,7 +179,12 @@ def readable_schemas(reader: MetadataReader) -> set[int]:
 
 
 def _schema(
-    findings: Findings, path: str, schema_id: int, s: TableSchema, gone: set[int], last: TableSchema | None
+    findings: CheckFindings,
+    path: str,
+    schema_id: int,
+    s: TableSchema,
+    gone: set[int],
+    last: TableSchema | None,
 ) -> None:
     ids = [f.id for f in s.fields]
     if s.id != schema_id:
@@ -198,7 +203,9 @@ def _schema(
         )
 
 
-def live_once(store: Store, findings: Findings, snapshot: Snapshot, newest: Sequence[ManifestEntry]) -> None:
+def live_once(
+    store: Store, findings: CheckFindings, snapshot: Snapshot, newest: Sequence[ManifestEntry]
+) -> None:
     """I4: no key has two rows above level 0 that no deletion vector names."""
     vectors_of_table = store.options.deletion_vectors and not store.options.merge_on_read
     if not store.schema.primary_keys or not (

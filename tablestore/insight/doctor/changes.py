@@ -20,7 +20,7 @@ from tablestore.core.quantities import duration, many
 from tablestore.format.lost_races import LostRaces
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import COMPACT
-from tablestore.insight import topic_log
+from tablestore.insight import cluster_log
 from tablestore.insight.cluster_log import UNREACHED, missing_rows, open_log
 from tablestore.insight.doctor.facts import Facts
 from tablestore.insight.doctor.finding import (
@@ -320,9 +320,9 @@ def topic(facts: Facts) -> RuleOutcome:
     if not isinstance(log, KafkaLog):
         return RuleOutcome("no log in Kafka")
     try:
-        topic_log.require_whole(facts.store, log)
-        waiting = topic_log.waiting_rows(facts.store, log)
-        text = topic_log.warning(log, waiting)
+        cluster_log.require_whole(facts.store, log)
+        waiting = cluster_log.waiting_rows(facts.store, log)
+        text = cluster_log.warning(log, waiting)
     except (LogExpired, Corrupt) as e:
         finding = Finding(
             "damaged log", "risk", f"topic {log.topic}", str(e), (MendingCall("log.repair"),), asks=_ASKS

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format import binary_columns
+from tablestore.format import binary_row
 from tablestore.format.result_tables import result_schema
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType
@@ -160,7 +160,7 @@ def key_columns(files: pa.Table, types: Sequence[DataType]) -> tuple[dict[str, p
         texts, numbers = pa.nulls(count, pa.string()), pa.nulls(count, pa.float64())
         return dict(zip(_NAMES, (texts, texts, numbers, numbers), strict=True)), True
     keys = pa.concat_arrays([files[name].combine_chunks() for name in ("min_key", "max_key")])
-    columns = binary_columns.integers(keys, types)
+    columns = binary_row.integers(keys, types)
     bucket = np.tile(_buckets(files), 2)
     if columns is None:
         texts, (numbers, plain) = _texts(keys, types), _numbers(keys, bucket, types)

@@ -1,4 +1,5 @@
-"""The tables of `inspect` that are made from live data files and index files: files, levels, table_indexes.
+"""The tables of `inspect` that are made from live data files and index files: files, levels, table_indexes,
+pressure.
 
 Pure but for the store's texts and schemas.
 """
@@ -19,10 +20,12 @@ from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.predicates import literal
 from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
+from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats
 from tablestore.format.text import legacy_text
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import DataType
+from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.inspect.columns import LEVELS, SOURCES, level_rows
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.partition_names import braced_partition
@@ -194,3 +197,46 @@ def by_bucket(
         return binary_row.sort_key(store.partition_values(partition), types)
 
     return sorted(groups.items(), key=lambda item: (place(item[0][0]), item[0][1]))
+
+
+SCHEMA = result_schema(
+    "partition string!, bucket int32!, runs int32!, level0_files int32!, trigger int32!, "
+    "stop_trigger int32!, flushes_until_compaction int32!, flushes_until_stall int32!, bytes int64!, "
+    "due string, reason string!"
+)
+
+
+def pressure(store: Store, snapshot: Snapshot | None) -> pa.Table:
+    """How far each bucket of a table with a primary key is from a compaction and from a write stall, the
+    nearest first; no rows for others.
+
+    Sorted runs (leveled: files of level 0) now, the trigger, the stop trigger, how many more flushes go
+    without either, and what the rules would compact now with their reason. From manifests; the files of one
+    bucket at a time are objects.
+    """
+    if snapshot is None or not store.schema.primary_keys:
+        return table_of(SCHEMA, [])
+    facts = Facts(store, snapshot, Limits())
+    places, rules = facts.places, facts.rules
+    rows = []
+    for place, entries in enumerate(facts.files_by_place()):
+        decision, backlog = facts.decided(entries), int(facts.backlog[place])
+        until = facts.trigger - backlog
+        if rules.force_up_level0:
+            until = min(until, rules.level0_interval - int(places.level0[place]))
+        rows.append(
+            (
+                store.partition_text(places.partition[place]),
+                int(places.bucket[place]),
+                int(places.runs[place]),
+                int(places.level0[place]),
+                facts.trigger,
+                rules.stop_trigger,
+                0 if decision.unit is not None else max(until, 1),
+                max(0, rules.stop_trigger - backlog + 1),
+                int(places.size[place]),
+                decision.unit.text if decision.unit is not None else None,
+                f"{decision.reason.rule}: {decision.reason.text}",
+            )
+        )
+    return table_of(SCHEMA, sorted(rows, key=lambda r: (r[7], -r[2], r[0], r[1])))

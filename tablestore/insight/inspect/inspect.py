@@ -26,8 +26,8 @@ from tablestore.insight.explain.merge_steps.stored_runs import KeyWindow, mergin
 from tablestore.insight.health import AlarmHistory, AlarmLimits, Health, alarm_history, health, readers
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
+from tablestore.insight.inspect import files as inspect_pressure
 from tablestore.insight.inspect import metadata
-from tablestore.insight.inspect import pressure as inspect_pressure
 from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.commits import CommitSums, CompactionRows

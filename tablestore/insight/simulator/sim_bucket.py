@@ -21,8 +21,7 @@ from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, 
 from tablestore.format.types.arrow_types import BIGINT
 from tablestore.insight.inspect.amplification.ledger import Account
 from tablestore.insight.simulator.contents import Content, Contents, Part
-from tablestore.insight.simulator.ranking import Rankings
-from tablestore.insight.simulator.sim_levels import SimRun, applied
+from tablestore.insight.simulator.sim_levels import Rankings, SimRun, applied
 from tablestore.insight.simulator.workload import FlushedRows
 from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.loop import CompactionLoop

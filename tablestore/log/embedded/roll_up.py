@@ -181,13 +181,13 @@ def orphans(directory: LogDirectory, *, older_than_ms: int) -> list[tuple[str, i
 
 
 def _rolled_up(
-    directory: LogDirectory, found: Sequence[LogFile], how: RollUp
+    directory: LogDirectory, small: Sequence[LogFile], how: RollUp
 ) -> tuple[list[LogChunk], list[pa.Buffer]]:
     """The chunks of a segment, by bucket, and their bytes."""
     chunks: list[LogChunk] = []
     body: list[pa.Buffer] = []
     length = 0
-    every = [(file, chunk) for file in found for chunk in file.header.chunks]
+    every = [(file, chunk) for file in small for chunk in file.header.chunks]
     for bucket in sorted({chunk.bucket for _, chunk in every}):
         for run in _runs([pair for pair in every if pair[1].bucket == bucket], gaps=bool(how.keys)):
             first, last = run[0][1], run[-1][1]

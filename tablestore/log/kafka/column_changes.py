@@ -16,11 +16,11 @@ from tablestore.format.types.data_type import DataField, DataType
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
-def require_readable(earlier: Iterable[TableSchema], made: TableSchema) -> None:
+def require_readable(earlier: Iterable[TableSchema], altered: TableSchema) -> None:
     """Raise Unsupported, naming the column, where messages written under an earlier schema would be read
     otherwise than files of that schema."""
     for schema in earlier:
-        _require(schema.shown.fields, made.shown.fields, "")
+        _require(schema.shown.fields, altered.shown.fields, "")
 
 
 def _require(before: Sequence[DataField], after: Sequence[DataField], within: str) -> None:

@@ -189,10 +189,10 @@ class KafkaLog:
             yield from (batch for batch in batches if len(batch.offsets))
 
     def _decoded(
-        self, bucket: int, found: list[Any], names: Sequence[str], where: Predicate | None
+        self, bucket: int, consumed: list[Any], names: Sequence[str], where: Predicate | None
     ) -> LogBatch:
         """Messages of a bucket as rows, those that a condition selects: its columns are decoded first."""
-        messages, times = _columns(self.topic, bucket, found)
+        messages, times = _columns(self.topic, bucket, consumed)
         end = int(messages.offsets[-1]) + 1
         if where is not None:
             chosen = evaluate.mask(where, self._changes(messages, sorted(where.columns)).rows)

@@ -9,7 +9,6 @@ deleted if anything fails. Called by writers and by compactions of whole buckets
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -51,8 +50,6 @@ from tablestore.lsm.merge.changelog import (
 )
 from tablestore.lsm.merge.merge_function import MergeFunction, merge_function, take, without_retracts
 from tablestore.lsm.merge.record_expiry import RecordExpire, expired_files
-
-log = logging.getLogger(__name__)
 
 
 class Mode(Enum):

@@ -84,11 +84,11 @@ class RowWindow:
         """The window with the rows that a lookup found; `asked` are the groups that were looked up."""
         return self if hits.rows is None else self.with_older(hits.rows, asked[hits.asked], function)
 
-    def with_older(self, rows: pa.RecordBatch, found: np.ndarray, function: MergeFunction) -> RowWindow:
-        """The window with an older row of each of the groups `found`."""
+    def with_older(self, rows: pa.RecordBatch, at: np.ndarray, function: MergeFunction) -> RowWindow:
+        """The window with an older row of each of the groups `at`."""
         rows = joined([self.rows, rows.select(self.rows.schema.names)])
-        codes = np.concatenate([self.codes, self.codes[self.first_rows[found]]])
-        levels = np.concatenate([self.levels, np.full(len(found), _FOUND)])
+        codes = np.concatenate([self.codes, self.codes[self.first_rows[at]]])
+        levels = np.concatenate([self.levels, np.full(len(at), _FOUND)])
         return RowWindow(rows, codes, levels, grouped(codes, function.sequence.numbers(rows)))
 
 
@@ -195,15 +195,15 @@ def fully_merged(
 
 
 def first_rows(
-    window: RowWindow, function: MergeFunction, known: np.ndarray, spec: ChangelogSpec
+    window: RowWindow, function: MergeFunction, older: np.ndarray, spec: ChangelogSpec
 ) -> MergedWindow:
-    """The merged window of a first-row table (FORMAT.md 13.4); `known` are the groups that a lookup found in
+    """The merged window of a first-row table (FORMAT.md 13.4); `older` are the groups that a lookup found in
     older levels."""
     places = window.levels[window.groups.order]
     known_before = np.maximum.reduceat(places, window.groups.starts) > 0
     rows = function.merge(window.rows, window.groups)
     gone = np.zeros(len(known_before), dtype=bool)
-    gone[known] = True
+    gone[older] = True
     group_of = _groups_of(window, rows, spec)
     new = ~gone[group_of]
     changes = None if not spec.produced else rows.filter(pa.array(new & ~known_before[group_of]))

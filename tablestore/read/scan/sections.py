@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablestore.format import binary_columns
+from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge import keys
 from tablestore.meta.entries import Entries
@@ -48,7 +48,7 @@ def _ranks(
     """Dense ranks of all minimum and maximum keys together."""
     columns = [entries.table.column(n).combine_chunks() for n in ("min_key", "max_key")]
     both = pa.concat_arrays(columns)
-    parts = binary_columns.integers(both, types)
+    parts = binary_row.integers(both, types)
     if parts is not None:
         ranks = np.unique(keys.codes(parts), return_inverse=True)[1]
     else:

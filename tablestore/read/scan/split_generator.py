@@ -148,15 +148,15 @@ def _lifted_groups(
 
 
 def _packed(
-    found: _Sections, lifted: np.ndarray, *, options: TableOptions, by_kind: bool
+    lying: _Sections, lifted: np.ndarray, *, options: TableOptions, by_kind: bool
 ) -> list[tuple[int, int, bool]]:
     """Neighbours of one bucket joined until the target size, as (start, stop, whether it is read raw) in the
     order of the sections. A section weighs at least what it costs to open a file. Unless `by_kind`, or the
     bucket is lifted, a pack is raw only if it is a single file, as in Paimon."""
-    target, weights = options.split_target_bytes, np.maximum(found.size, options.split_open_bytes)
-    alike = (lifted[found.group] | by_kind).tolist()
+    target, weights = options.split_target_bytes, np.maximum(lying.size, options.split_open_bytes)
+    alike = (lifted[lying.group] | by_kind).tolist()
     sections = zip(
-        *(a.tolist() for a in (found.bounds[:-1], found.bounds[1:], found.group, weights, found.raw)),
+        *(a.tolist() for a in (lying.bounds[:-1], lying.bounds[1:], lying.group, weights, lying.raw)),
         alike,
         strict=True,
     )

@@ -10,8 +10,8 @@ from tablestore.sql.connectors.connector import Connector
 
 CONNECTORS: Mapping[str, Connector] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        connector.name: connector
+        for connector in (
             datagen.CONNECTOR,
             filesystem.CONNECTOR,
             kafka.CONNECTOR,

@@ -10,8 +10,8 @@ from tablestore.sql.procedures.procedure import Procedure
 
 PROCEDURES: Mapping[str, Procedure] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        procedure.name: procedure
+        for procedure in (
             *compacting.PROCEDURES,
             *refs.PROCEDURES,
             *retention.PROCEDURES,

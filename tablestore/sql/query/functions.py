@@ -253,10 +253,10 @@ def _family(rows: FunctionRows, kind: str = "scalar", *, steady: bool = True) ->
 
 
 _ALL = (
-    *(one for rows in (TEXT, JSON, TIMES, _NUMBERS, _ANGLES, _CHOICES, NESTED) for one in _family(rows)),
+    *(f for rows in (TEXT, JSON, TIMES, _NUMBERS, _ANGLES, _CHOICES, NESTED) for f in _family(rows)),
     *_family(NOW, steady=False),
     *_family((*_AGGREGATES, *JSON_AGGREGATES), "aggregate"),
     *_family(_WINDOWS, "window"),
 )
-FUNCTIONS: Mapping[str, Function] = MappingProxyType({one.name: one for one in _ALL})
+FUNCTIONS: Mapping[str, Function] = MappingProxyType({f.name: f for f in _ALL})
 """Every function by its name in capitals."""

@@ -121,10 +121,8 @@ class ScanRows:
     """The rows of a scan as an Arrow stream that can be read more than once; reading begins with its first
     batch."""
 
-    def __init__(
-        self, scan: Any, connection: DuckConnection | None = None, found: Plan | None = None
-    ) -> None:
-        self._scan, self._connection, self._found = scan, connection, found
+    def __init__(self, scan: Any, connection: DuckConnection | None = None, plan: Plan | None = None) -> None:
+        self._scan, self._connection, self._found = scan, connection, plan
         self.schema: pa.Schema = scan.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:

@@ -82,7 +82,7 @@ def partition_files(table: Table, partition: Mapping[str, Any] | None = None) ->
         directory = store.bucket_dir(key, 0).rpartition("/")[0]
         name = "/".join(f"{column}={value}" for column, value in store.partition_pairs(key))
         files.append(PartitionFiles(name, directory, tuple(entries), store.tracks_changes(key)))
-    return sorted(files, key=lambda one: one.name)
+    return sorted(files, key=lambda each: each.name)
 
 
 def partition_names(table: Table, partition: Mapping[str, Any] | None = None) -> list[str]:

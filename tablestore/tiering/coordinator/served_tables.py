@@ -23,8 +23,7 @@ from tablestore.core.options.log_store import LogSystem
 from tablestore.core.options.names import UUID
 from tablestore.fluss import log_records
 from tablestore.fluss.errors import ErrorCode, FlussError
-from tablestore.fluss.retention import TTL
-from tablestore.fluss.tables import FlussColumn, TableDescriptor, TablePath
+from tablestore.fluss.tables import TTL, FlussColumn, TableDescriptor, TablePath
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
 from tablestore.log import offsets
@@ -32,8 +31,8 @@ from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogBatch
 from tablestore.read.table_log import TableLog
 from tablestore.table.lake import Lake
+from tablestore.table.log_of import table_log
 from tablestore.table.table import Table
-from tablestore.table.table_log import table_log
 
 log = logging.getLogger(__name__)
 _AGE_SECONDS = 1.0

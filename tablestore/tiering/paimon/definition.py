@@ -109,8 +109,8 @@ def _fitted(in_lake: Table, table: ClusterTable) -> Table:
     return in_lake.alter(*(schema_change.add(f.name, f.type, comment=f.description) for f in missing))
 
 
-def _same_type(one: DataField, other: DataField) -> bool:
-    return _shape(one.type.as_nullable()) == _shape(other.type.as_nullable())
+def _same_type(here: DataField, there: DataField) -> bool:
+    return _shape(here.type.as_nullable()) == _shape(there.type.as_nullable())
 
 
 def _shape(kind: DataType) -> DataType:

@@ -213,21 +213,21 @@ def moving(
     order: np.ndarray,
     starts: np.ndarray,
     own: np.ndarray,
-    known: np.ndarray,
+    earlier: np.ndarray,
     known_bucket: np.ndarray,
     rooms: BucketFill,
 ) -> Decided:
     """The moves of deduplicate: a key goes where its newest row is, and is retracted where it was.
 
-    Rows in `order`, a group of one key from each of `starts`; `known` is a key's place before (NOWHERE: new).
-    Also gives the place of each key afterwards.
+    Rows in `order`, a group of one key from each of `starts`; `earlier` is a key's place before (NOWHERE: it
+    is new). Also gives the place of each key afterwards.
     """
     n = len(order)
     ordered = own[order]
     is_first = np.zeros(n, dtype=bool)
     is_first[starts] = True
     before = np.r_[NOWHERE, ordered[:-1]].astype(np.int32)
-    before[starts] = known
+    before[starts] = earlier
     begins = before != ordered  # the key comes to another place with this row
     at = np.flatnonzero(begins)
     arrival = at[np.argsort(order[at], kind="stable")]
@@ -252,14 +252,14 @@ def staying(
     order: np.ndarray,
     starts: np.ndarray,
     own: np.ndarray,
-    known: np.ndarray,
+    earlier: np.ndarray,
     known_bucket: np.ndarray,
     rooms: BucketFill,
 ) -> Decided:
     """The moves of partial-update and aggregation: a key stays where its first row is. Arguments as of
     `moving`."""
-    place, bucket = known.copy(), known_bucket.copy()
-    new = np.flatnonzero(known == NOWHERE)
+    place, bucket = earlier.copy(), known_bucket.copy()
+    new = np.flatnonzero(earlier == NOWHERE)
     new = new[np.argsort(order[starts[new]], kind="stable")]
     place[new] = own[order[starts[new]]]
     bucket[new] = rooms.place(place[new])
@@ -273,13 +273,13 @@ def dropping(
     order: np.ndarray,
     starts: np.ndarray,
     own: np.ndarray,
-    known: np.ndarray,
+    earlier: np.ndarray,
     known_bucket: np.ndarray,
     rooms: BucketFill,
 ) -> Decided:
     """The moves of first-row: rows of a key for another place than its first one are dropped. Arguments as of
     `moving`."""
-    moves, place, bucket = staying(order, starts, own, known, known_bucket, rooms)
+    moves, place, bucket = staying(order, starts, own, earlier, known_bucket, rooms)
     elsewhere = moves.partition != own
     moves.partition[elsewhere] = NOWHERE
     return moves, place, bucket

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tablestore.cdc.capture.source import (
     TableRows,
     TableShape,
 )
+from tablestore.core.errors import Unavailable
 from tablestore.flow.batch import WorkOf
 from tablestore.flow.runner import Runner
 from tablestore.flow.source import Offset
@@ -76,6 +78,17 @@ class FakePiece:
         yield from self.parts
 
 
+class Away(FakePiece):
+    """A piece whose server is away once."""
+
+    def read(self) -> Any:
+        mark = Path(self.parts[0].position)
+        if not mark.exists():
+            mark.touch()
+            raise Unavailable(0, "the server is away")
+        yield from self.parts
+
+
 def piece(*parts: TableRows | BadRow, chunk: ChunkFacts | None = None, **shapes: TableShape) -> FakePiece:
     """A piece; tables that are not named in `shapes` are as `ITEM`."""
     tables = {part.table: shapes.get(part.table.table, ITEM) for part in parts}
@@ -83,7 +96,7 @@ def piece(*parts: TableRows | BadRow, chunk: ChunkFacts | None = None, **shapes:
 
 
 @dataclass
-class Step:
+class FakeStep:
     """What happens in one batch."""
 
     events: Sequence[TableEvent] = ()
@@ -94,7 +107,7 @@ class Step:
 class FakeSource:
     """Batch n is step n."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[FakeStep] = field(default_factory=list)
 
     def initial(self) -> Offset:
         return {"v": 1, "at": 0}
@@ -105,7 +118,7 @@ class FakeSource:
     def ended(self, offset: Offset) -> bool:
         return bool(offset["at"] >= len(self.steps))
 
-    def _between(self, start: Offset, end: Offset) -> list[Step]:
+    def _between(self, start: Offset, end: Offset) -> list[FakeStep]:
         return self.steps[start["at"] : end["at"]]
 
     def events(self, start: Offset, end: Offset) -> list[TableEvent]:
@@ -164,14 +177,14 @@ def job_of(lake: ts.Lake, source: FakeSource, runner: Runner, **more: Any) -> Ca
     return CaptureJob(lake, source, CaptureRules.of("shop.*", into="ods"), settings, runner, **more)
 
 
-def steps() -> list[Step]:
+def steps() -> list[FakeStep]:
     changes = piece(
         rows("a", [("+U", 1, 2), ("+I", 2, 2)], seconds=99), rows("b", [("-D", 1, 1)], seconds=99)
     )
     return [
-        Step([captured("a"), captured("b")]),
-        Step((), [piece(rows("a", [("+I", 1, 1)])), piece(rows("b", [("+I", 1, 1), ("+I", 5, 5)]))]),
-        Step((), [changes]),
+        FakeStep([captured("a"), captured("b")]),
+        FakeStep((), [piece(rows("a", [("+I", 1, 1)])), piece(rows("b", [("+I", 1, 1), ("+I", 5, 5)]))]),
+        FakeStep((), [changes]),
     ]
 
 

@@ -14,12 +14,12 @@ Row = dict[str, Any]
 RANGES = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 
 
-class Bad(Exception):
+class NaiveBad(Exception):
     """A value that does not fit."""
 
 
 @dataclass(frozen=True)
-class Target:
+class NaiveTarget:
     """Columns {name: (root, size, nullable)}, key, and which are computed as the year of `at`."""
 
     columns: Mapping[str, tuple[str, int, bool]]
@@ -34,14 +34,14 @@ def fitted(value: Any, root: str, size: int) -> Any:
         if isinstance(value, str):
             raise AssertionError("no text becomes a number here")
         if value != int(value) or not -(1 << RANGES[root]) <= value < 1 << RANGES[root]:
-            raise Bad
+            raise NaiveBad
         return int(value)
     if root == "BOOLEAN":
         return value != 0
     if root == "VARCHAR":
         text = value if isinstance(value, str) else spelled(value)
         if len(text) > size:
-            raise Bad
+            raise NaiveBad
         return text
     return value
 
@@ -51,14 +51,14 @@ def spelled(value: Any) -> str:
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError:
-            raise Bad from None
+            raise NaiveBad from None
     if isinstance(value, (datetime, date)):
         return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 def convert(
-    changes: Sequence[tuple[int, Row]], target: Target
+    changes: Sequence[tuple[int, Row]], target: NaiveTarget
 ) -> tuple[list[tuple[int, Row]], list[tuple[int, Row]]]:
     """(changes of the target, bad changes)."""
     made = [_made(row, target, only_key=kind in (DELETE, UPDATE_BEFORE)) for kind, row in changes]
@@ -93,7 +93,7 @@ def convert(
     return found, bad
 
 
-def _made(row: Row, target: Target, *, only_key: bool) -> Row | None:
+def _made(row: Row, target: NaiveTarget, *, only_key: bool) -> Row | None:
     """The row of the target; None for a bad one. With `only_key` a bad value of another column is no
     value."""
     found: Row = {}
@@ -102,8 +102,8 @@ def _made(row: Row, target: Target, *, only_key: bool) -> Row | None:
         try:
             value = fitted(given.get(name), root, size)
             if value is None and not nullable:
-                raise Bad
-        except Bad:
+                raise NaiveBad
+        except NaiveBad:
             if not only_key or name in target.key:
                 return None
             value = None if nullable else _least(root)

@@ -14,7 +14,7 @@ from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tests.cdc.capture.fakes import (
     FakeBatch,
     FakeSource,
-    Step,
+    FakeStep,
 )
 
 
@@ -43,7 +43,7 @@ class World:
     def batch(self, number: int) -> FakeBatch:
         return FakeBatch(self.source, number, {"v": 1, "at": number}, {"v": 1, "at": number + 1})
 
-    def run(self, *steps: Step, sink: CaptureSink | None = None) -> list[BatchReport]:
+    def run(self, *steps: FakeStep, sink: CaptureSink | None = None) -> list[BatchReport]:
         """Carry out these steps after those that there were."""
         sink = sink or self.sink()
         first = len(self.source.steps)

@@ -11,9 +11,18 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import Unavailable
 from tablestore.flow.runner import LocalRunner
-from tests.cdc.capture.fakes import FakePiece, FakeSource, Step, captured, content, job_of, piece, rows, steps
+from tests.cdc.capture.fakes import (
+    Away,
+    FakeSource,
+    FakeStep,
+    captured,
+    content,
+    job_of,
+    piece,
+    rows,
+    steps,
+)
 from tests.cdc.items import shop
 
 
@@ -34,23 +43,12 @@ def test_a_bounded_source_ends_the_job_and_a_lost_checkpoint_repeats_nothing(lak
     assert first.freshness().counts.sum() == 6
 
     shutil.rmtree(first.checkpoint)
-    source.steps.append(Step((), [piece(rows("b", [("+I", 6, 6)], seconds=100))]))
+    source.steps.append(FakeStep((), [piece(rows("b", [("+I", 6, 6)], seconds=100))]))
     again = job(lake, source).start()
     assert again.wait(120)
     assert content(lake, "ods.a") == [(1, 2), (2, 2)]
     assert content(lake, "ods.b") == [(5, 5), (6, 6)]
     assert [r.position for r in again.reports()] == ["step 3", "step 4"]  # the newest batch came again
-
-
-class Away(FakePiece):
-    """A piece whose server is away once."""
-
-    def read(self) -> Any:
-        mark = Path(self.parts[0].position)
-        if not mark.exists():
-            mark.touch()
-            raise Unavailable(0, "the server is away")
-        yield from self.parts
 
 
 @pytest.mark.large
@@ -59,7 +57,7 @@ def test_a_capture_is_started_again_when_a_server_was_away(lake: ts.Lake, tmp_pa
     object.__setattr__(part, "position", str(tmp_path / "mark"))
     away = Away((part,), piece(part).tables)
     seen: list[int] = []
-    made = job(lake, FakeSource([*steps(), Step((), [away])]), on_batch=lambda r: seen.append(r.number))
+    made = job(lake, FakeSource([*steps(), FakeStep((), [away])]), on_batch=lambda r: seen.append(r.number))
     assert made.progress() is None
     assert made.start().wait(120)
     assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
@@ -67,7 +65,7 @@ def test_a_capture_is_started_again_when_a_server_was_away(lake: ts.Lake, tmp_pa
 
 
 def test_an_error_that_no_second_attempt_mends_ends_the_job(lake: ts.Lake):
-    source = FakeSource([Step([captured("x/y")])])
+    source = FakeSource([FakeStep([captured("x/y")])])
     made = job(lake, source).start()
     with pytest.raises(ts.InvalidRequest, match=r"job 'cdc-shop': .*x/y"):
         made.wait(240)
@@ -76,7 +74,7 @@ def test_an_error_that_no_second_attempt_mends_ends_the_job(lake: ts.Lake):
 
 def test_a_job_stops_between_two_batches(lake: ts.Lake):
     started = threading.Event()
-    source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
+    source = FakeSource([*steps(), *(FakeStep((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
     made = job(lake, source, on_batch=lambda _: started.set()).start()
     assert started.wait(240)
     made.stop()
@@ -86,7 +84,7 @@ def test_a_job_stops_between_two_batches(lake: ts.Lake):
 @pytest.mark.large
 def test_no_batch_begins_while_it_is_paused(lake: ts.Lake):
     seen: list[int] = []
-    source = FakeSource([*steps(), *(Step((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
+    source = FakeSource([*steps(), *(FakeStep((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
     made = job(lake, source, on_batch=lambda r: seen.append(r.number)).start()
     until = time.monotonic() + 240
     while len(seen) < 2 and time.monotonic() < until:

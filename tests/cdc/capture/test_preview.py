@@ -6,7 +6,7 @@ from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import SKIPPED
-from tests.cdc.capture.fakes import FakeSource, Step, captured, event, shape
+from tests.cdc.capture.fakes import FakeSource, FakeStep, captured, event, shape
 
 WIDER = shape(("id", "BIGINT NOT NULL"), ("v", "DOUBLE"), ("day", "DATE"))
 
@@ -14,7 +14,11 @@ WIDER = shape(("id", "BIGINT NOT NULL"), ("v", "DOUBLE"), ("day", "DATE"))
 def test_tables_with_their_targets_and_what_is_left_out() -> None:
     keyless = shape(("v", "INT"), key=())
     source = FakeSource(
-        [Step([captured("b", rows=7), event(SKIPPED, "g", reason="it has no key"), captured("a", keyless)])]
+        [
+            FakeStep(
+                [captured("b", rows=7), event(SKIPPED, "g", reason="it has no key"), captured("a", keyless)]
+            )
+        ]
     )
     found = preview(source, CaptureRules.of("shop.*", into="ods"))
     assert [(str(one.source), one.target, one.rows, one.refused) for one in found] == [
@@ -27,7 +31,7 @@ def test_tables_with_their_targets_and_what_is_left_out() -> None:
 
 
 def test_tables_of_one_target_show_its_columns_or_why_they_cannot_share_it() -> None:
-    source = FakeSource([Step([captured("a_1"), captured("a_2", WIDER)])])
+    source = FakeSource([FakeStep([captured("a_1"), captured("a_2", WIDER)])])
     apart = preview(source, CaptureRules.of("shop.a_*", into="ods.a"))
     assert all(one.refused and "merge_shards" in one.reason for one in apart)
     both = preview(source, CaptureRules.of("shop.a_*", into="ods.a", merge_shards=True))

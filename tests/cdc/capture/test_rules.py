@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.rules import CaptureRules, TypeMapping
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
-from tablestore.cdc.capture.type_mapping import TypeMapping
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType

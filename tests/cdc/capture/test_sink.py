@@ -22,7 +22,7 @@ from tablestore.cdc.capture.source import (
 from tablestore.lsm.writing import memory
 from tests.cdc.capture.fakes import (
     ITEM,
-    Step,
+    FakeStep,
     captured,
     event,
     name,
@@ -38,7 +38,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-START = Step([captured("item", rows=2)], [piece(rows("item", [("+I", 1, 10), ("+I", 2, 20)]))])
+START = FakeStep([captured("item", rows=2)], [piece(rows("item", [("+I", 1, 10), ("+I", 2, 20)]))])
 
 
 def test_tables_are_made_and_their_rows_are_those_of_the_source(world: World):
@@ -48,7 +48,9 @@ def test_tables_are_made_and_their_rows_are_those_of_the_source(world: World):
         rows("item", [("-U", 1, 10), ("+U", 1, 11), ("-D", 2, 20)], seconds=50),
         rows("other", [("+I", 7, 7)], seconds=60),
     )
-    first, second = world.run(Step([captured("item"), captured("other")], [read]), Step((), [changes]))
+    first, second = world.run(
+        FakeStep([captured("item"), captured("other")], [read]), FakeStep((), [changes])
+    )
     assert world.rows() == [(1, 11)]
     assert world.rows("ods.other") == [(7, 7)]
     assert [(e.kind, e.table, e.done) for e in first.events] == [
@@ -69,9 +71,9 @@ def test_the_batch_under_way_says_which_pieces_are_done(world: World):
     chunk = ChunkFacts(name("item"), None, None, True)
     pieces = [piece(rows("item", [("+I", 1, 10), ("+I", 2, 20)]), chunk=chunk)]
     pieces.append(piece(rows("item", [("+U", 2, 21)], seconds=50)))
-    world.run(Step([captured("item")]))
+    world.run(FakeStep([captured("item")]))
     sink, seen = world.sink(), []
-    world.source.steps.append(Step((), pieces))
+    world.source.steps.append(FakeStep((), pieces))
     batch = world.batch(1)
     batch.fails = lambda _: seen.append(sink.progress())
     sink.write(batch, 1)
@@ -103,7 +105,7 @@ def test_writers_share_the_largest_buffer_that_a_table_says(
 
     monkeypatch.setattr(ts.Table, "open_writer", noted)
     both = piece(rows("item", [("+I", 1, 1)]), rows("other", [("+I", 1, 1)]))
-    world.run(Step([captured("item"), captured("other")], [both]))
+    world.run(FakeStep([captured("item"), captured("other")], [both]))
     assert asked == [pool, pool]
 
 
@@ -114,7 +116,9 @@ def test_rows_of_a_snapshot_make_no_changelog_where_a_table_does_without(
     world.rules["options"] = {"changelog-producer": "input", "tablestore.full-phase-changelog": wanted}
     chunk = ChunkFacts(name("item"), None, "2", True)
     read = piece(rows("item", [("+I", 1, 10), ("+I", 2, 20)]), chunk=chunk)
-    world.run(Step([captured("item")], [read]), Step((), [piece(rows("item", [("+I", 3, 3)], seconds=5))]))
+    world.run(
+        FakeStep([captured("item")], [read]), FakeStep((), [piece(rows("item", [("+I", 3, 3)], seconds=5))])
+    )
     table = world.lake.table("ods.item")
     first, second = (table.store.snapshots.get(n).changelog_record_count for n in (1, 2))
     assert (bool(first), bool(second)) == (written, True)
@@ -123,9 +127,9 @@ def test_rows_of_a_snapshot_make_no_changelog_where_a_table_does_without(
 
 def test_of_two_pieces_the_later_one_wins_and_later_batches_win_over_both(world: World):
     early, late = piece(rows("item", [("+I", 1, 1)])), piece(rows("item", [("+I", 1, 2)]))
-    world.run(Step([captured("item")], [early, late]))
+    world.run(FakeStep([captured("item")], [early, late]))
     assert world.rows() == [(1, 2)]
-    world.run(Step((), [piece(rows("item", [("+I", 1, 3)]))]))
+    world.run(FakeStep((), [piece(rows("item", [("+I", 1, 3)]))]))
     assert world.rows() == [(1, 3)]
 
 
@@ -148,7 +152,7 @@ def test_rows_of_later_batches_win_whenever_the_table_is_compacted(world: World,
 
 
 def test_a_batch_that_comes_again_changes_nothing(world: World):
-    world.run(START, Step((), [piece(rows("item", [("+U", 1, 11)], seconds=5))]))
+    world.run(START, FakeStep((), [piece(rows("item", [("+U", 1, 11)], seconds=5))]))
     before = world.lake.table("ods.item").store.snapshots.latest().id
     again = world.sink().write(world.batch(1), 1)
     assert world.lake.table("ods.item").store.snapshots.latest().id == before
@@ -158,9 +162,9 @@ def test_a_batch_that_comes_again_changes_nothing(world: World):
 def test_a_kill_between_the_commits_of_two_tables_loses_and_repeats_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    world.run(Step([captured("a"), captured("b")]))
+    world.run(FakeStep([captured("a"), captured("b")]))
     world.source.steps.append(
-        Step((), [piece(rows("a", [("+I", 1, 1)], seconds=1), rows("b", [("+I", 1, 1)], seconds=1))])
+        FakeStep((), [piece(rows("a", [("+I", 1, 1)], seconds=1), rows("b", [("+I", 1, 1)], seconds=1))])
     )
     commit, count = ts.Table.commit, [0]
 
@@ -190,7 +194,7 @@ def snapshots(world: World, table: str) -> list[Any]:
 def test_rows_after_a_truncate_stay_when_the_batch_comes_again(world: World):
     world.run(START)
     emptied = event(EMPTIED, "item", statement="TRUNCATE item")
-    world.run(Step([emptied], [piece(rows("item", [("+I", 5, 5)], seconds=1))]))
+    world.run(FakeStep([emptied], [piece(rows("item", [("+I", 5, 5)], seconds=1))]))
     assert world.rows() == [(5, 5)]
     world.journal.note_events(-1, [])  # as if the journal was lost
     world.sink().write(world.batch(1), 1)
@@ -204,12 +208,12 @@ def test_columns_are_added_in_their_place_and_widened_and_the_timeline_says_why(
     world.run(START)
     ddl = "ALTER TABLE item ADD note TEXT AFTER id, MODIFY v BIGINT"
     changed = event(ALTERED, "item", WIDE, statement=ddl, read_again=True)
-    (report,) = world.run(Step([changed]))
+    (report,) = world.run(FakeStep([changed]))
     assert world.lake.table("ods.item").schema.names == ["id", "note", "v"]
     assert report.events[0].done == "added note STRING; v is BIGINT; its rows are read again"
     latest = world.lake.table("ods.item").store.snapshots.latest()
     assert latest.properties["tablestore.statement"] == ddl
-    world.run(Step((), [piece(rows("item", [("+U", 1, "x", 1 << 40)], WIDE, seconds=9), item=WIDE)]))
+    world.run(FakeStep((), [piece(rows("item", [("+U", 1, "x", 1 << 40)], WIDE, seconds=9), item=WIDE)]))
     assert world.rows() == [(1, "x", 1 << 40), (2, None, 20)]
 
 
@@ -217,7 +221,7 @@ def test_renamed_and_dropped_columns_follow_and_come_again_without_harm(world: W
     world.run(START)
     swapped = shape(("id", "BIGINT NOT NULL"), ("w", "INT"))
     renamed = event(ALTERED, "item", swapped, statement="RENAME", renamed_columns={"v": "w"})
-    world.run(Step([renamed]))
+    world.run(FakeStep([renamed]))
     assert world.rows() == [(1, 10), (2, 20)]
     (Path(world.journal.checkpoint) / "tablestore-events.json").unlink()
     again = world.sink().write(world.batch(1), 1)
@@ -225,15 +229,15 @@ def test_renamed_and_dropped_columns_follow_and_come_again_without_harm(world: W
         "its columns fit",
         ["id", "w"],
     )
-    world.run(Step([event(ALTERED, "item", shape(("id", "BIGINT NOT NULL")), statement="DROP w")]))
+    world.run(FakeStep([event(ALTERED, "item", shape(("id", "BIGINT NOT NULL")), statement="DROP w")]))
     assert world.rows() == [(1,), (2,)]
 
 
 def test_two_columns_swap_their_names_once_though_the_event_comes_twice(world: World):
     pair = shape(("id", "BIGINT NOT NULL"), ("a", "INT"), ("b", "INT"))
     swapped = shape(("id", "BIGINT NOT NULL"), ("b", "INT"), ("a", "INT"))
-    world.run(Step([captured("item", pair)], [piece(rows("item", [("+I", 1, 5, 6)], pair), item=pair)]))
-    world.run(Step([event(ALTERED, "item", swapped, renamed_columns={"a": "b", "b": "a"})]))
+    world.run(FakeStep([captured("item", pair)], [piece(rows("item", [("+I", 1, 5, 6)], pair), item=pair)]))
+    world.run(FakeStep([event(ALTERED, "item", swapped, renamed_columns={"a": "b", "b": "a"})]))
     world.journal.note_events(-1, [])
     world.sink().write(world.batch(1), 1)
     found = world.lake.table("ods.item").scan(["a", "b"]).to_arrow().to_pylist()
@@ -243,19 +247,19 @@ def test_two_columns_swap_their_names_once_though_the_event_comes_twice(world: W
 def test_a_column_that_somebody_else_added_is_not_dropped(world: World):
     world.run(START)
     world.lake.table("ods.item").alter(ts.add("mine", ts.STRING))
-    world.run(Step([event(ALTERED, "item", shape(("id", "BIGINT NOT NULL")), statement="DROP v")]))
+    world.run(FakeStep([event(ALTERED, "item", shape(("id", "BIGINT NOT NULL")), statement="DROP v")]))
     assert world.lake.table("ods.item").schema.names == ["id", "mine"]
 
 
 def test_a_table_that_is_renamed_is_renamed_in_the_lake(world: World):
     world.run(START)
     renamed = event(RENAMED, "item", ITEM, new_name=name("thing"), statement="RENAME TABLE")
-    (report,) = world.run(Step([renamed]))
+    (report,) = world.run(FakeStep([renamed]))
     assert report.events[0].table == "ods.thing"
     assert world.rows("ods.thing") == [(1, 10), (2, 20)]
     world.journal.note_events(-1, [])
     world.sink().write(world.batch(1), 1)
-    world.run(Step((), [piece(rows("thing", [("+I", 3, 30)], seconds=1))]))
+    world.run(FakeStep((), [piece(rows("thing", [("+I", 3, 30)], seconds=1))]))
     assert world.lake.tables("ods") == ["thing"]
     assert world.rows("ods.thing") == [(1, 10), (2, 20), (3, 30)]
 
@@ -263,8 +267,8 @@ def test_a_table_that_is_renamed_is_renamed_in_the_lake(world: World):
 def test_a_pinned_table_keeps_its_name(world: World):
     world.rules["into"] = "ods.pinned"
     world.run(START)
-    world.run(Step([event(RENAMED, "item", ITEM, new_name=name("thing"), statement="RENAME TABLE")]))
-    world.run(Step((), [piece(rows("thing", [("-D", 1, 10)], seconds=1))]))
+    world.run(FakeStep([event(RENAMED, "item", ITEM, new_name=name("thing"), statement="RENAME TABLE")]))
+    world.run(FakeStep((), [piece(rows("thing", [("-D", 1, 10)], seconds=1))]))
     assert world.rows("ods.pinned") == [(2, 20)]
 
 
@@ -273,7 +277,7 @@ def test_policies_ignore_and_fail(world: World):
     changed = event(ALTERED, "item", WIDE, statement="ALTER TABLE item ADD note TEXT")
     world.rules["schema_change"] = "fail"
     with pytest.raises(ts.SchemaMismatch, match=r"added note STRING.*'fail' asks to stop here"):
-        world.run(Step([changed]))
+        world.run(FakeStep([changed]))
     world.rules["schema_change"] = "ignore"
     report = world.sink().write(world.batch(1), 1)
     assert report.events[0].done.startswith("ignored: added note")
@@ -286,13 +290,13 @@ def test_a_type_that_cannot_follow_is_refused_with_the_remedy(world: World):
     with pytest.raises(
         ts.SchemaMismatch, match=r"shop.item at log 1 after 'MODIFY v DATE': column 'v' is INT"
     ):
-        world.run(Step([text]))
+        world.run(FakeStep([text]))
 
 
 def test_dropped_and_skipped_tables_are_reported_and_their_rows_stay(world: World):
     world.run(START)
     (report,) = world.run(
-        Step(
+        FakeStep(
             [
                 event(DROPPED, "item", statement="DROP TABLE item"),
                 event(SKIPPED, "log", reason="it has no primary key"),
@@ -311,7 +315,7 @@ BAD = BadRow(name("item"), "log 9", 0, "'x' is no number", '{"id": 3, "v": "x"}'
 
 
 def test_a_row_that_does_not_fit_fails_or_is_kept_beside(world: World):
-    steps = Step((), [piece(rows("item", [("+I", 3, 30)], seconds=1), BAD)])
+    steps = FakeStep((), [piece(rows("item", [("+I", 3, 30)], seconds=1), BAD)])
     with pytest.raises(
         ts.SchemaMismatch, match=r"a row of shop.item at log 9 does not fit: 'x' is no number"
     ):
@@ -333,7 +337,7 @@ def test_a_row_that_does_not_fit_fails_or_is_kept_beside(world: World):
 )
 def test_names_of_the_source_never_become_paths(world: World, table: str):
     with pytest.raises(ts.InvalidRequest):
-        world.run(Step([captured(table)]))
+        world.run(FakeStep([captured(table)]))
     assert [p for p in world.path.rglob("*") if "up" in p.name or p.name == "a"] == []
 
 
@@ -341,7 +345,7 @@ def test_a_table_with_dynamic_buckets_takes_one_writer(world: World):
     world.rules["options"] = {"bucket": "-1"}
     world.rules["bad_rows"] = "dead-letter"
     late = piece(rows("item", [("+U", 1, 11), ("-D", 2, 20)], seconds=1), BAD)
-    world.run(START, Step((), [late]))
+    world.run(START, FakeStep((), [late]))
     report = world.sink().write(world.batch(1), 1)
     assert world.rows() == [(1, 11)]
     assert world.lake.table("ods.cdc_dead_letters").scan().count() == 1
@@ -363,33 +367,35 @@ def test_a_table_that_is_gone_is_not_made_again_in_silence(world: World):
     world.run(START)
     world.lake.drop_table("ods.item")
     with pytest.raises(ts.NotFound, match=r"ods.item is gone, and rows for it were captured before"):
-        world.run(Step((), [piece(rows("item", [("+I", 3, 3)], seconds=1))]))
+        world.run(FakeStep((), [piece(rows("item", [("+I", 3, 3)], seconds=1))]))
 
 
 def test_the_advice_to_drop_a_table_that_cannot_follow_works_on_the_same_checkpoint(world: World):
     world.run(START)
     text = shape(("id", "BIGINT NOT NULL"), ("v", "STRING"))
     altered = event(ALTERED, "item", text, statement="ALTER TABLE item MODIFY v TEXT", read_again=True)
-    again = Step([altered])
+    again = FakeStep([altered])
     with pytest.raises(ts.SchemaMismatch, match="drop the table and capture it anew"):
         world.run(again)
     world.lake.drop_table("ods.item")
     report = world.sink().write(world.batch(1), 1)
     assert report.events[0].done == "created anew; its rows are read again"
-    world.run(Step((), [piece(rows("item", [("+I", 7, "x")], text), item=text)]))
+    world.run(FakeStep((), [piece(rows("item", [("+I", 7, "x")], text), item=text)]))
     assert world.rows() == [(7, "x")]
 
 
 def test_a_table_that_somebody_made_anew_is_not_taken_for_the_one_with_the_rows(world: World):
     world.run(START)
-    world.run(Step([event(RENAMED, "item", new_name=name("article"))]))
+    world.run(FakeStep([event(RENAMED, "item", new_name=name("article"))]))
     world.lake.drop_table("ods.article")
     world.lake.create_table("ods.article", schema={"id": ts.BIGINT, "v": ts.INT}, primary_key=["id"])
-    later = Step((), [piece(rows("article", [("+I", 3, 3)], seconds=1))])
+    later = FakeStep((), [piece(rows("article", [("+I", 3, 3)], seconds=1))])
     with pytest.raises(ts.NotFound, match=r"ods.article is gone, and rows for it were captured before"):
         world.run(later)
     assert world.rows("ods.article") == []
-    world.source.steps[-1] = Step([captured("article", statement="CREATE TABLE article (…)")], later.pieces)
+    world.source.steps[-1] = FakeStep(
+        [captured("article", statement="CREATE TABLE article (…)")], later.pieces
+    )
     world.sink().write(world.batch(2), 2)  # another table of the source: its rows come from the start
     assert world.rows("ods.article") == [(3, 3)]
 
@@ -411,7 +417,7 @@ def test_two_hundred_tables_share_the_memory_of_a_task(world: World, monkeypatch
     values = [("+I", n, n) for n in range(1000)]
     parts = [rows(t, values, seconds=1) for t in tables]
     sink = world.sink()
-    world.run(Step([captured(t) for t in tables]), Step((), [piece(*parts, *parts)]), sink=sink)
+    world.run(FakeStep([captured(t) for t in tables]), FakeStep((), [piece(*parts, *parts)]), sink=sink)
     assert 0 < most[0] <= pool
     assert all(world.lake.table(f"ods.{t}").scan().count() == 1000 for t in tables[::20])
 
@@ -420,7 +426,7 @@ def test_compactions_come_with_the_commits_of_a_table(world: World):
     world.settings["compact_every"] = 2
     sink = world.sink()
     world.run(
-        START, *(Step((), [piece(rows("item", [("+U", 1, n)], seconds=n))]) for n in range(12)), sink=sink
+        START, *(FakeStep((), [piece(rows("item", [("+U", 1, n)], seconds=n))]) for n in range(12)), sink=sink
     )
     assert world.rows() == [(1, 11), (2, 20)]
     assert world.lake.table("ods.item").inspect.files().num_rows < 10
@@ -430,22 +436,22 @@ def test_compactions_come_with_the_commits_of_a_table(world: World):
 def test_two_tables_that_would_go_into_one_are_refused_before_it_is_made(world: World):
     world.rules = {"into": "ods.item"}
     with pytest.raises(ts.InvalidRequest, match=r"shop.a and shop.b both go into ods.item.*merge_shards"):
-        world.run(Step([captured("a"), captured("b")]))
+        world.run(FakeStep([captured("a"), captured("b")]))
     assert world.lake.databases() == []
 
 
 def test_a_table_that_comes_later_does_not_mix_its_rows_with_those_of_another(world: World):
     world.rules = {"into": "ods.item"}
-    world.run(Step([captured("a")]), Step((), [piece(rows("a", [("+I", 1, 1)]))]))
+    world.run(FakeStep([captured("a")]), FakeStep((), [piece(rows("a", [("+I", 1, 1)]))]))
     with pytest.raises(ts.InvalidRequest, match=r"shop.a and shop.b both go into ods.item"):
-        world.run(Step((), [piece(rows("a", [("+I", 2, 1)]), rows("b", [("+I", 3, 1)]))]))
+        world.run(FakeStep((), [piece(rows("a", [("+I", 2, 1)]), rows("b", [("+I", 3, 1)]))]))
     assert world.rows() == [(1, 1)]
 
 
 SHARDS = {"into": "ods.item", "merge_shards": True, "metadata": ["table_name"]}
 
 
-TWO = Step(
+TWO = FakeStep(
     [captured("a"), captured("b")],
     [piece(rows("a", [("+I", 1, 1), ("+I", 2, 2)])), piece(rows("b", [("+I", 1, 3)]))],
 )
@@ -453,14 +459,14 @@ TWO = Step(
 
 def test_one_shard_is_emptied_and_renamed_where_the_key_says_whose_rows_are_whose(world: World):
     world.rules = SHARDS | {"primary_keys": "table_name, *"}
-    world.run(TWO, Step([event(EMPTIED, "a")]))
+    world.run(TWO, FakeStep([event(EMPTIED, "a")]))
     assert world.rows() == [(1, 3, "b")]
     moved = event(RENAMED, "b", ITEM, new_name=name("c"))
-    (report,) = world.run(Step([moved]))
+    (report,) = world.run(FakeStep([moved]))
     assert report.events[0].done.startswith("it stays ods.item; its rows have its new name")
     world.sink().write(world.batch(2), 2)  # as after a kill
     assert world.rows() == [(1, 3, "c")]
-    world.run(Step((), [piece(rows("c", [("+U", 1, 4)], seconds=5))]))
+    world.run(FakeStep((), [piece(rows("c", [("+U", 1, 4)], seconds=5))]))
     assert world.rows() == [(1, 4, "c")]
     assert world.lake.table("ods.item").check() == []
 
@@ -468,7 +474,7 @@ def test_one_shard_is_emptied_and_renamed_where_the_key_says_whose_rows_are_whos
 def test_of_shards_that_share_their_keys_none_is_emptied_alone(world: World):
     world.rules = SHARDS
     with pytest.raises(ts.SchemaMismatch, match=r"other tables, too.*primary_keys="):
-        world.run(TWO, Step([event(EMPTIED, "a")]))
+        world.run(TWO, FakeStep([event(EMPTIED, "a")]))
     world.rules = SHARDS | {"schema_change": "ignore"}
     assert world.sink().write(world.batch(1), 1).events[0].done.startswith("its rows stay")
     assert world.rows() == [(1, 3, "b"), (2, 2, "a")]
@@ -478,5 +484,5 @@ def test_a_key_that_becomes_wider_stops_it_before_the_table_is_emptied(world: Wo
     wider = shape(("id", "DECIMAL(20, 0) NOT NULL"), ("v", "INT"))
     steps = [event(ALTERED, "item", wider, read_again=True), event(EMPTIED, "item")]
     with pytest.raises(ts.SchemaMismatch, match=r"'id' of the key is BIGINT here and DEC.*or go on"):
-        world.run(START, Step(steps))
+        world.run(START, FakeStep(steps))
     assert world.rows() == [(1, 10), (2, 20)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.cdc.databases.sources import Source
 
 
-class Lake:
+class LastRowsLake:
     """Keeps the last row of each key of each table, by the names of columns, as keyed tables do."""
 
     def __init__(self, source: Any) -> None:

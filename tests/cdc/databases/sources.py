@@ -27,7 +27,7 @@ from tablestore.cdc.postgres.server import parse_address
 from tablestore.cdc.postgres.slot import Slot
 from tablestore.cdc.postgres.stream import PostgresStream
 from tests.cdc.databases import postgres_traffic
-from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
 from tests.servers.mariadb import MariaDb
 from tests.servers.postgres import Postgres
@@ -107,7 +107,7 @@ class Source(ABC):
         """Take away what captures that have ended left on the server."""
 
     @contextlib.contextmanager
-    def altered_log(self, r: random.Random) -> Iterator[Callable[[Lake], None]]:
+    def altered_log(self, r: random.Random) -> Iterator[Callable[[LastRowsLake], None]]:
         """A function that may do something to the log of the server which a capture is to bear."""
         yield lambda lake: None
 
@@ -138,8 +138,8 @@ class Source(ABC):
                 values = [(self.key(table, n), n, "x") for n in range(0, 2 * rows, 2)]
                 cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s, %s)", values)
 
-    def lake(self, include: str = "*", **how: Any) -> Lake:
-        return Lake(self.opened(include, **how))
+    def lake(self, include: str = "*", **how: Any) -> LastRowsLake:
+        return LastRowsLake(self.opened(include, **how))
 
     def restart(self, pause_seconds: float, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Kill the server, and start it again in a moment."""
@@ -210,10 +210,10 @@ class MariaDbSource(Source):
         """There is nothing."""
 
     @contextlib.contextmanager
-    def altered_log(self, r: random.Random) -> Iterator[Callable[[Lake], None]]:
+    def altered_log(self, r: random.Random) -> Iterator[Callable[[LastRowsLake], None]]:
         """It begins a file, removes those that a capture has read, compresses what comes or stops that."""
 
-        def alter(lake: Lake) -> None:
+        def alter(lake: LastRowsLake) -> None:
             action = r.randrange(8)
             if action == 0:
                 self.run("FLUSH BINARY LOGS")

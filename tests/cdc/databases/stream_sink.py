@@ -14,7 +14,7 @@ from tests.servers.mariadb import PASSWORD
 Row = dict[str, Any]
 
 
-class StreamSink:
+class KeyedSink:
     """Rows by their key k."""
 
     def __init__(self, source: Any) -> None:

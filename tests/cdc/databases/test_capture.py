@@ -13,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.capture.source import CAPTURED
-from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.databases.sources import Source
 from tests.cdc.databases.writers import TableWriters
 
@@ -30,7 +30,7 @@ def test_what_a_database_gives_equals_it(source: Source, seeds: tuple[int, ...])
         source.end_captures()
 
 
-def captured_amid_writers(source: Source, r: random.Random) -> Lake:
+def captured_amid_writers(source: Source, r: random.Random) -> LastRowsLake:
     """All rows, and some batches behind them."""
     lake = source.lake(chunk_rows=r.choice([70, 200]), chunks=r.choice([1, 4]))
     more = 3

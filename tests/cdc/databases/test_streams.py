@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.core.errors import Unsupported
 from tests.cdc.databases.sources import Source
-from tests.cdc.databases.stream_sink import Row, StreamSink, changes_of
+from tests.cdc.databases.stream_sink import KeyedSink, Row, changes_of
 from tests.cdc.databases.writers import TableWriters
 
 
@@ -25,7 +25,7 @@ def test_what_a_stream_gives_equals_its_source(source: Source, table: str, seeds
     source.made(1_500, table)
     for seed in seeds[::5]:
         r = random.Random(seed)
-        sink = StreamSink(source.stream(table, chunk_rows=r.choice([100, 300]), chunks=r.choice([1, 4])))
+        sink = KeyedSink(source.stream(table, chunk_rows=r.choice([100, 300]), chunks=r.choice([1, 4])))
         with TableWriters(source, seed, 3_000, table) as writers:
             while sink.reading:
                 assert sink.batch(repeat=r.random() < 0.3, meanwhile=writers.await_more)
@@ -39,7 +39,7 @@ def test_what_a_stream_gives_equals_its_source(source: Source, table: str, seeds
 def test_a_key_that_moves_is_deleted_and_inserted(source: Source) -> None:
     source.made(100, "a")
     table = source.stream("a", chunk_rows=10, chunks=3)
-    sink = StreamSink(table)
+    sink = KeyedSink(table)
     sink.catch_up()
     source.run("UPDATE a SET k = 1001 WHERE k = 0", "UPDATE a SET v = -1 WHERE k = 2")
     end = table.next(sink.offset)
@@ -53,7 +53,7 @@ def test_a_key_that_moves_is_deleted_and_inserted(source: Source) -> None:
 @pytest.mark.sample(1)
 def test_a_table_that_is_altered_ends_the_stream_with_words(source: Source, statement: str) -> None:
     source.made(30, "a")
-    sink = StreamSink(source.stream("a"))
+    sink = KeyedSink(source.stream("a"))
     sink.catch_up()
     source.run("CREATE INDEX i ON a (v)", "INSERT INTO a VALUES (-1, 1, '')")
     sink.catch_up()
@@ -67,7 +67,7 @@ def test_a_table_that_is_altered_ends_the_stream_with_words(source: Source, stat
 
 def test_a_server_that_is_killed_loses_nothing(source: Source) -> None:
     source.made(100, "a")
-    sink = StreamSink(source.stream("a", chunk_rows=20, chunks=2, patience_seconds=120))
+    sink = KeyedSink(source.stream("a", chunk_rows=20, chunks=2, patience_seconds=120))
     for key in (-1, 500, 501):  # while its rows are read, at their end and in the log
         sink.batch()
         source.run(f"INSERT INTO a VALUES ({key}, 0, 'new')", "UPDATE a SET v = v + 1")

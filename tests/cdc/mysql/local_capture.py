@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 120
 
 
 @dataclass
-class LocalBatch:
+class PickledTripBatch:
     """A batch whose tasks run here, after a pickled trip; `before_task` is called in front of each."""
 
     plan: CapturePlan
@@ -127,7 +127,7 @@ class LocalCapture:
                 self._write("offsets", number, json.dumps(end))
             self.events += self.plan.source.events(start, end)
             self.interrupt()
-            self.sink.write(LocalBatch(self.plan, number, start, end, self.interrupt), number)
+            self.sink.write(PickledTripBatch(self.plan, number, start, end, self.interrupt), number)
             self.interrupt()
         except Unavailable:
             self.begin()

@@ -18,7 +18,7 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.server import Connection
 from tablestore.core.errors import NotFound, Unsupported
-from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.databases.sources import MariaDbSource
 from tests.servers.mariadb import MariaDb
 
@@ -84,7 +84,7 @@ def test_a_table_whose_foreign_key_changes_rows_unlogged_says_so(
         )
         cursor.execute("CREATE TABLE safe (k INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (k))")
     patterns = Patterns.of("*", database=database)
-    lake = Lake(MysqlDatabase.open(address, patterns, checkpoint=str(tmp_path)))
+    lake = LastRowsLake(MysqlDatabase.open(address, patterns, checkpoint=str(tmp_path)))
     lake.catch_up()
     reasons = {event.table.table: event.reason for event in lake.events}
     assert reasons.keys() == {"parent", "child", "safe"}

@@ -28,7 +28,7 @@ from tests.cdc.databases.writers import FourWriters
 COLUMNS = "(n INT, f FLOAT, d DECIMAL(12, 3), s VARCHAR(9), b VARBINARY(6), at DATETIME(3))"
 
 
-class Rows:
+class RowCounts:
     """Counts the rows of one table: +1 for what comes, −1 for what goes."""
 
     def __init__(self, source: MysqlDatabase, table: str) -> None:
@@ -73,7 +73,7 @@ class Rows:
 
 def there(source: MariaDbSource, table: str) -> Counter[str]:
     """The rows as a capture that begins now reads them."""
-    return Rows(source.opened(table, keyless=APPEND), table).catch_up()
+    return RowCounts(source.opened(table, keyless=APPEND), table).catch_up()
 
 
 class Writers(FourWriters):
@@ -99,7 +99,7 @@ def test_rows_of_a_table_without_a_key_come_once_while_it_is_written(
     for seed in seeds[::5]:
         source.run(f"CREATE OR REPLACE TABLE t {COLUMNS}")
         source.run("INSERT INTO t SELECT seq % 40, 0.1, 1, 'x', 'y', NOW(3) FROM seq_1_to_20000")
-        rows = Rows(source.opened("t", keyless=APPEND), "t")
+        rows = RowCounts(source.opened("t", keyless=APPEND), "t")
         assert rows.batch()
         source.run("INSERT INTO t (n) VALUES (1)", "DELETE FROM t WHERE n = 2 LIMIT 1")
         with Writers(source, seed) as writers:
@@ -114,7 +114,7 @@ def test_rows_of_a_table_without_a_key_come_once_while_it_is_written(
 def test_a_chunk_has_the_rows_of_its_position_whenever_it_is_read(source: MariaDbSource) -> None:
     source.run(f"CREATE TABLE t {COLUMNS}", "INSERT INTO t (n, s) VALUES (1, 'a '), (1, 'a '), (2, NULL)")
     before = there(source, "t")
-    rows = Rows(source.opened("t", keyless=APPEND), "t")
+    rows = RowCounts(source.opened("t", keyless=APPEND), "t")
     rows.batch()
     end = rows.source.next(rows.offset)
     source.run(
@@ -130,7 +130,7 @@ def test_a_chunk_has_the_rows_of_its_position_whenever_it_is_read(source: MariaD
 
 def test_a_table_without_a_key_is_emptied_before_its_rows_are_read_again(source: MariaDbSource) -> None:
     source.run("CREATE TABLE t (n INT, s VARCHAR(5))", "INSERT INTO t VALUES (1, 'a'), (1, 'a'), (2, NULL)")
-    rows = Rows(source.opened("*", keyless=APPEND), "t")
+    rows = RowCounts(source.opened("*", keyless=APPEND), "t")
     assert rows.batch()
     assert rows.batch()  # its rows are read, and the log has not reached them yet
     source.run("ALTER TABLE t ADD m INT NOT NULL DEFAULT 3", "INSERT INTO t VALUES (3, 'b', 4)")
@@ -149,7 +149,7 @@ def test_a_table_without_a_key_is_emptied_before_its_rows_are_read_again(source:
 def test_a_key_that_goes_is_noticed_where_rows_follow(source: MariaDbSource) -> None:
     """And one that comes back."""
     source.run("CREATE TABLE t (n INT PRIMARY KEY, s VARCHAR(5))", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-    rows = Rows(source.opened("*", keyless=APPEND), "t")
+    rows = RowCounts(source.opened("*", keyless=APPEND), "t")
     rows.catch_up()
     source.run("ALTER TABLE t DROP PRIMARY KEY", "INSERT INTO t VALUES (1, 'a'), (1, 'a'), (2, 'c')")
     assert rows.catch_up() == there(source, "t")
@@ -168,7 +168,7 @@ def test_without_its_checkpoint_a_table_without_a_key_begins_empty(
     source: MariaDbSource, tmp_path: Any
 ) -> None:
     source.run("CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1), (1)")
-    rows = Rows(source.opened("t", keyless=APPEND), "t")
+    rows = RowCounts(source.opened("t", keyless=APPEND), "t")
     rows.catch_up()
     source.run("INSERT INTO t VALUES (2)")
     rows.source = source.opened("t", keyless=APPEND, checkpoint=str(tmp_path / "fresh"))
@@ -178,7 +178,7 @@ def test_without_its_checkpoint_a_table_without_a_key_begins_empty(
 
 def test_by_default_it_is_refused(source: MariaDbSource) -> None:
     source.run("CREATE TABLE t (n INT)")
-    rows = Rows(source.opened(), "t")
+    rows = RowCounts(source.opened(), "t")
     rows.batch()
     (event,) = rows.events
     assert event.kind == SKIPPED

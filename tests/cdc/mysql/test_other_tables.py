@@ -11,7 +11,7 @@ from tablestore.cdc.capture.names import Patterns
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, PAUSED, SKIPPED
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tests.cdc.databases.memory_lake import Lake
+from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.databases.sources import MariaDbSource
 
 
@@ -22,9 +22,9 @@ def opened(source: MariaDbSource, exclude: str = "", again: str = "", **how: Any
     return MysqlDatabase.open(source.address, patterns, read_again=found, **how)
 
 
-def begun(source: MariaDbSource) -> Lake:
+def begun(source: MariaDbSource) -> LastRowsLake:
     source.made(20)
-    lake = Lake(opened(source))
+    lake = LastRowsLake(opened(source))
     lake.catch_up()
     return lake
 
@@ -48,7 +48,7 @@ def test_a_table_is_left_out_and_taken_in_again(source: MariaDbSource) -> None:
 
 def test_a_table_that_was_left_out_from_the_start_is_taken_in(source: MariaDbSource) -> None:
     source.made(20)
-    lake = Lake(opened(source, exclude="c"))
+    lake = LastRowsLake(opened(source, exclude="c"))
     lake.catch_up()
     source.run("UPDATE c SET v = 3", "CREATE TABLE d (k INT PRIMARY KEY)", "RENAME TABLE b TO e")
     lake.source = opened(source)
@@ -77,7 +77,7 @@ def test_one_table_is_read_again(source: MariaDbSource) -> None:
 @pytest.mark.sample(1)
 def test_all_tables_are_read_again_where_the_log_is_gone(source: MariaDbSource, phase: str) -> None:
     source.made(20)
-    lake = Lake(opened(source))
+    lake = LastRowsLake(opened(source))
     lake.batch()
     lake.batch()
     if phase == "log":
@@ -95,7 +95,7 @@ def test_all_tables_are_read_again_where_the_log_is_gone(source: MariaDbSource, 
 
 def test_a_table_that_was_skipped_is_looked_at_by_the_next_run(source: MariaDbSource) -> None:
     source.run("CREATE TABLE g (k INT PRIMARY KEY, p POINT)", "INSERT INTO g VALUES (1, NULL)")
-    lake = Lake(opened(source))
+    lake = LastRowsLake(opened(source))
     lake.catch_up()
     assert lake.kinds() == [(SKIPPED, "g")]
     lake.source = opened(source)
@@ -122,7 +122,7 @@ def test_a_batch_of_an_earlier_run_goes_by_without_a_table_that_stands_against_i
 ) -> None:
     """Its log is gone, and its batch is planned already."""
     source.made(20, "a")
-    lake = Lake(opened(source))
+    lake = LastRowsLake(opened(source))
     lake.catch_up()
     source.run("UPDATE a SET v = v + 1")
     start, end = lake.offset, lake.source.next(lake.offset)
@@ -163,7 +163,7 @@ def test_a_table_that_cannot_be_followed_is_paused_and_the_others_go_on(source: 
 
 def test_what_stops_a_capture_of_one_table_goes_on_as_the_error_says(source: MariaDbSource) -> None:
     source.made(20, "a")
-    lake = Lake(opened(source))
+    lake = LastRowsLake(opened(source))
     lake.catch_up()
     source.run(*XA)
     with pytest.raises(Unsupported, match="XA transactions") as raised:
@@ -181,7 +181,7 @@ def test_rows_are_not_read_while_an_xa_transaction_is_prepared(source: MariaDbSo
     *prepare, commit = XA
     if first:
         source.made(20)
-        lake = Lake(opened(source))
+        lake = LastRowsLake(opened(source))
         source.run(*prepare)
     else:
         lake = begun(source)

@@ -17,7 +17,7 @@ from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField
 from tablestore.format.types.type_text import parse_type
-from tests.cdc.databases.stream_sink import StreamSink, changes_of
+from tests.cdc.databases.stream_sink import KeyedSink, changes_of
 from tests.servers.mariadb import MariaDb
 
 
@@ -60,7 +60,7 @@ def test_columns_that_nobody_asked_for_may_change(mariadb: MariaDb, address: Add
     table = MysqlTable.open(address, "t", columns=wanted, chunk_rows=40, chunks=1)
     assert table.schema.names == ["v", "k"]
     assert table.primary_key == ("k",)
-    sink = StreamSink(table)
+    sink = KeyedSink(table)
     for statement in (
         "ALTER TABLE t ADD note TEXT DEFAULT 'x', DROP COLUMN s, ADD INDEX (v)",
         "ALTER TABLE t CHANGE note word VARCHAR(9), ADD s INT FIRST",
@@ -123,7 +123,7 @@ def test_a_stream_begins_where_its_start_says(mariadb: MariaDb, table: MysqlTabl
 
 
 def test_a_log_that_is_gone_ends_the_stream_with_words(mariadb: MariaDb, table: MysqlTable) -> None:
-    sink = StreamSink(table)
+    sink = KeyedSink(table)
     sink.catch_up()
     mariadb.run("FLUSH BINARY LOGS", f"INSERT INTO {table.address.database}.t VALUES (-1, 1, '')")
     mariadb.run(f"PURGE BINARY LOGS TO '{table.latest()['position'][0]}'")
@@ -133,7 +133,7 @@ def test_a_log_that_is_gone_ends_the_stream_with_words(mariadb: MariaDb, table: 
 
 def test_another_server_of_a_replication_is_followed_by_gtid(mariadb: MariaDb, table: MysqlTable) -> None:
     """An offset of another server, whose files and offsets mean nothing here."""
-    sink = StreamSink(table)
+    sink = KeyedSink(table)
     sink.catch_up()
     gtid = sink.offset["position"][2]
     sink.offset |= {"position": ["its-own.000077", 5, gtid], "server": 4712}

@@ -41,7 +41,7 @@ def small_files(folder: Path, io: LocalFileIO | None = None) -> Table:
     return table
 
 
-class Counting(LocalFileIO):
+class CountingReads(LocalFileIO):
     """Counts how often each file is read or opened."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Counting(LocalFileIO):
 
 
 def test_each_small_file_is_read_once(tmp_path: Path) -> None:
-    io = Counting()
+    io = CountingReads()
     table = small_files(tmp_path, io)
     table.compact(full=True)
     files = {str(p) for p in Path(table.location).rglob("*.parquet")}

@@ -19,7 +19,7 @@ from tablestore.format.snapshot import to_json
 from tablestore.format.types.arrow_types import BIGINT, INT
 from tablestore.insight.check import metadata_reader
 from tablestore.insight.check.check import check
-from tablestore.insight.check.findings import Findings, Violation
+from tablestore.insight.check.findings import CheckFindings, Violation
 from tablestore.insight.check.live_files import LiveEntries
 from tablestore.meta.entries import Entries
 from tablestore.meta.manifests import ManifestWriter
@@ -100,7 +100,9 @@ def test_files_are_walked_once(
     applied = list[int]()
     apply = LiveEntries.apply
 
-    def counted(live: LiveEntries, found: Findings, where: str, entries: Sequence[ManifestEntry]) -> None:
+    def counted(
+        live: LiveEntries, found: CheckFindings, where: str, entries: Sequence[ManifestEntry]
+    ) -> None:
         applied.append(len(entries))
         apply(live, found, where, entries)
 

@@ -15,7 +15,7 @@ import tablestore as ts
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests.index_manifest import IndexEntry, IndexFileMeta
-from tablestore.insight.check.findings import Findings
+from tablestore.insight.check.findings import CheckFindings
 from tablestore.insight.check.index import IndexCheck
 from tests.read import golden
 
@@ -123,7 +123,7 @@ def test_two_files_of_one_first_row_id_are_found(tmp_path: Path) -> None:
     )
     for _ in range(2):
         table.write(pa.table({"k": pa.array([1, 2], pa.int32())}))
-    store, snapshot, findings = table.store, table.store.snapshots.latest(), Findings()
+    store, snapshot, findings = table.store, table.store.snapshots.latest(), CheckFindings()
     entries = [
         replace(e, file=replace(e.file, first_row_id=0)) for e in store.manifests.live_entries(snapshot)
     ]

@@ -115,7 +115,7 @@ def place(e: Entry) -> Place:
 
 
 @dataclass(frozen=True)
-class State:
+class LiveState:
     """What is live in some buckets, sizes and rows taken from the files themselves."""
 
     bytes: int
@@ -124,9 +124,9 @@ class State:
     runs: int
 
 
-def state(audit: Audit, live: list[Entry]) -> State:
+def state(audit: Audit, live: list[Entry]) -> LiveState:
     """Sizes from the disk, rows from footers (of Avro: counted); a run: a file of level 0, a level above."""
     paths = [audit.path(e) for e in live]
     rows = sum(len(avro(p)) if p.suffix == ".avro" else pq.read_metadata(p).num_rows for p in paths)
     runs = {(place(e), e["_FILE"]["_LEVEL"] or e["_FILE"]["_FILE_NAME"]) for e in live}
-    return State(sum(p.stat().st_size for p in paths), len(paths), rows, len(runs))
+    return LiveState(sum(p.stat().st_size for p in paths), len(paths), rows, len(runs))

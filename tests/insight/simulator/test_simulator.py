@@ -17,7 +17,15 @@ from tablestore.core.errors import InvalidOption, InvalidRequest
 from tablestore.insight.explain.merge_size import SizeModel
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect.amplification.ledger import Ledger
-from tablestore.insight.simulator import Schedule, Simulator, Workload, density, ranking, sim_bucket, simulate
+from tablestore.insight.simulator import (
+    Schedule,
+    Simulator,
+    Workload,
+    density,
+    sim_bucket,
+    sim_levels,
+    simulate,
+)
 from tablestore.insight.simulator.density import law_of
 from tablestore.insight.simulator.keyset import KeySet, merged
 from tablestore.insight.simulator.sim_bucket import SimBucket, _all_meet
@@ -279,12 +287,12 @@ def test_short_cuts_change_no_step(
     seen = []
     for plain in (False, True):
         if plain:
-            monkeypatch.setattr(ranking.Rankings, "known", lambda self, run, below: None)
+            monkeypatch.setattr(sim_levels.Rankings, "known", lambda self, run, below: None)
             monkeypatch.setattr(sim_bucket, "_in_a_row", lambda files, small: False)
             monkeypatch.setattr(sim_bucket, "_moves", lambda unit: False)
             monkeypatch.setattr(sim_bucket, "applied", _plainly_applied)
         else:
-            monkeypatch.setattr(ranking, "FEW", 2)
+            monkeypatch.setattr(sim_levels, "FEW", 2)
         steps = Simulator(workload, OPTIONS[strategy] | mean, seed=seeds[0], samples=400).steps(80)
         seen.append([(s.flush, s.text, [(f.level, f.file_name) for f in s.levels.files]) for s in steps])
     assert seen[0] == seen[1], seeds[0]

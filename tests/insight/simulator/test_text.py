@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.insight.simulator.__main__ import main
-from tablestore.insight.simulator.text import TextBar
+from tablestore.insight.simulator.__main__ import TextBar, main
 from tests import text_cases
 from tests.faults import SimEnv
 

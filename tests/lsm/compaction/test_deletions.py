@@ -13,14 +13,14 @@ from tablestore.format.manifests.index_manifest import HASH, IndexFileMeta
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tests.faults import FaultyIO
-from tests.lsm.bucket import Bucket
+from tests.lsm.bucket import LiveBucket
 
 
 def of(path: Path, *live: IndexFileMeta, io: object = None) -> BucketDeletions:
     def where(file: IndexFileMeta | str) -> str:
         return str(path / (file if isinstance(file, str) else file.file_name))
 
-    bucket = Bucket(str(path), io=io or LocalFileIO()).value
+    bucket = LiveBucket(str(path), io=io or LocalFileIO()).value
     return BucketDeletions(replace(bucket, index_path=where, index_files=live))
 
 

@@ -18,7 +18,8 @@ from tablestore.format.types.arrow_types import BIGINT, STRING, DataField, DataT
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.compaction import CompactUnit, joining
 from tablestore.lsm.compaction.rewriter import Rewriter
-from tests.lsm.bucket import Bucket
+from tests.faults import FullDisk
+from tests.lsm.bucket import LiveBucket
 
 DOUBLE = DataType("DOUBLE")
 FIELDS = (DataField(0, "id", BIGINT), DataField(1, "v", STRING), DataField(2, "d", DOUBLE))
@@ -40,7 +41,7 @@ def rows(number, *, count=ROWS, step=1):
 
 def bucket_of(tmp_path, *batches, fields=FIELDS, **options):
     names = {name.replace("_", "-"): value for name, value in options.items()}
-    bucket = Bucket(str(tmp_path / "bucket"), {"file.compression": "none", **names}, fields=fields)
+    bucket = LiveBucket(str(tmp_path / "bucket"), {"file.compression": "none", **names}, fields=fields)
     for batch in batches:
         bucket.write(batch)
     return bucket
@@ -209,26 +210,12 @@ def test_damage_in_a_page_stays_visible(tmp_path):
         require_pages(IO, f"{bucket.directory}/{file.file_name}")
 
 
-class FullDisk(LocalFileIO):
-    """Its second new file cannot be written."""
-
-    def __init__(self):
-        super().__init__()
-        self.made = 0
-
-    def open_output(self, path):
-        self.made += 1
-        if self.made == 2:
-            raise OSError(28, "No space left on device")
-        return super().open_output(path)
-
-
 def test_nothing_is_left_of_a_failure(tmp_path):
     bucket = bucket_of(tmp_path, *(rows(n) for n in range(4)))
     size = max(f.file_size for f in bucket.live)
     bucket.options = {**bucket.options, "target-file-size": str(2 * size), "compaction.small-file-ratio": "1"}
     before = bucket.on_disk()
-    bucket.io = FullDisk()
+    bucket.io = FullDisk(1)
     with pytest.raises(OSError, match="No space left"):
         compacted(bucket)
     assert bucket.on_disk() == before

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tablestore.core.errors import Corrupt
-from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import steps
 from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.key_order import key_order
-from tests.lsm.bucket import Bucket
+from tests.faults import FullDisk
+from tests.lsm.bucket import LiveBucket
 from tests.lsm.trees import KEY, data_file
 
 BIG, SMALL = 100, 10
@@ -69,7 +69,7 @@ def run(bucket, level):
 
 
 def bucket_of(tmp_path, *batches, **options):
-    bucket = Bucket(str(tmp_path / "bucket-0"), {k.replace("_", "-"): v for k, v in options.items()})
+    bucket = LiveBucket(str(tmp_path / "bucket-0"), {k.replace("_", "-"): v for k, v in options.items()})
     for rows, kinds in batches:
         bucket.write(rows, kinds)
     return bucket
@@ -143,7 +143,7 @@ def test_outputs_are_deleted_when_an_input_is_damaged(tmp_path):
 
 
 def test_equal_sequence_numbers_have_one_winner_before_and_after(tmp_path):
-    bucket = Bucket(str(tmp_path / "bucket-0"))
+    bucket = LiveBucket(str(tmp_path / "bucket-0"))
     writers = [bucket.writer(), bucket.writer()]  # both start from the same live files
     for name, writer in zip("ab", writers, strict=True):
         writer.append(bucket.batch([(1, name)]))
@@ -156,20 +156,6 @@ def test_equal_sequence_numbers_have_one_winner_before_and_after(tmp_path):
         result = run(bucket, level)
         bucket.live = list(result.after)
         assert bucket.rows() == before
-
-
-class FullDisk(LocalFileIO):
-    """Opens so many files for writing, then fails."""
-
-    def __init__(self, left: int) -> None:
-        super().__init__()
-        self.left = left
-
-    def open_output(self, path):
-        self.left -= 1
-        if self.left < 0:
-            raise OSError(28, "No space left on device")
-        return super().open_output(path)
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path):

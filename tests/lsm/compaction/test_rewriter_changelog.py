@@ -12,7 +12,7 @@ from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContex
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.rewriter import Rewriter
 from tests.faults import FaultyIO
-from tests.lsm.bucket import Bucket
+from tests.lsm.bucket import LiveBucket
 
 KINDS = ["+I", "-U", "+U", "-D"]
 LOOKUP = {"changelog-producer": "lookup"}
@@ -22,9 +22,9 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 LARGE = {"target-file-size": "1 b"}  # so that files are moved rather than rewritten with their neighbours
 
 
-def two_levels(path: Path, options: dict[str, str], kinds: list[int] | None = None) -> Bucket:
+def two_levels(path: Path, options: dict[str, str], kinds: list[int] | None = None) -> LiveBucket:
     """Keys 1 and 2 at the oldest level, a level-0 file with 2 and 3."""
-    bucket = Bucket(str(path), {**LARGE, **options})
+    bucket = LiveBucket(str(path), {**LARGE, **options})
     bucket.write([(1, "old"), (2, "old")])
     result = Rewriter(bucket.files).run(CompactUnit(5, bucket.levels.files), bucket.levels)
     bucket.live = list(result.after)
@@ -32,7 +32,7 @@ def two_levels(path: Path, options: dict[str, str], kinds: list[int] | None = No
     return bucket
 
 
-def lift(bucket: Bucket, level: int) -> tuple[str, list[tuple], list[int]]:
+def lift(bucket: LiveBucket, level: int) -> tuple[str, list[tuple], list[int]]:
     """Level 0 to `level`: (moved or rewritten, changes, positions marked at the oldest level)."""
     vectors = bucket.options.get("deletion-vectors.enabled") == "true"
     deletions = BucketDeletions(bucket.value) if vectors else None
@@ -76,7 +76,7 @@ def test_deletes_vanish_where_what_is_above_is_marked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [LOOKUP, LOOKUP | SUM, FULL])
 def test_a_lone_file_moves_to_the_top_and_all_its_rows_are_in_the_changelog(tmp_path: Path, options) -> None:
-    bucket = Bucket(str(tmp_path), {**LARGE, **options})
+    bucket = LiveBucket(str(tmp_path), {**LARGE, **options})
     bucket.write([(1, "a"), (2, "b")])
     result = Rewriter(bucket.files).run(CompactUnit(5, bucket.levels.files), bucket.levels)
     assert [f.file_name for f in result.after] == [f.file_name for f in result.before]
@@ -125,7 +125,7 @@ def test_gentle_tables_wait_until_level_0_has_enough_files(tmp_path: Path) -> No
         | {"num-sorted-run.compaction-trigger": "3"}
     )
     options = CompactionOptions.of(parsed)
-    bucket = Bucket(str(tmp_path), {})
+    bucket = LiveBucket(str(tmp_path), {})
     texts = []
     for key in range(3):
         bucket.write([(key, "x" * (10 ** (3 - key)))])

@@ -14,7 +14,7 @@ from tablestore.format.types.arrow_types import BIGINT, DATE, INT, STRING, DataF
 from tablestore.lsm.lookup.cache import CacheBounds, LookupCache
 from tablestore.lsm.lookup.keyed_file import KeyedFile
 from tablestore.lsm.merge import keys as key_columns
-from tests.lsm.bucket import Bucket
+from tests.lsm.bucket import LiveBucket
 from tests.lsm.lookup.test_lookup import put
 
 ROWS = 40_000
@@ -66,7 +66,7 @@ def test_a_file_finds_what_a_search_of_all_its_keys_finds(
         rng, types = random.Random(seed), KEYS[form]
         names = [f"k{i}" for i in range(len(types))]
         fields = [DataField(i, n, t) for i, (n, t) in enumerate(zip(names, types, strict=True))]
-        bucket = Bucket(f"{tmp_path}/{seed}", fields=tuple(fields), primary_key=tuple(names))
+        bucket = LiveBucket(f"{tmp_path}/{seed}", fields=tuple(fields), primary_key=tuple(names))
         whole = made(form, rng)
         arrays = [column(c, t) for c, t in zip(whole, types, strict=True)]
         put(bucket, 1, list(zip(*(a.to_pylist() for a in arrays), strict=True)))
@@ -93,7 +93,7 @@ def near(whole: tuple[np.ndarray, ...], row: int, rng: random.Random) -> tuple[i
     return tuple(key)
 
 
-def opened(bucket: Bucket, file: object, cache: LookupCache) -> KeyedFile:
+def opened(bucket: LiveBucket, file: object, cache: LookupCache) -> KeyedFile:
     files = bucket.files
     path = files.path(file)
     return KeyedFile(
@@ -102,7 +102,7 @@ def opened(bucket: Bucket, file: object, cache: LookupCache) -> KeyedFile:
 
 
 def test_one_key_costs_a_page_and_many_keys_cost_the_row_group_once(tmp_path: Path) -> None:
-    bucket = Bucket(str(tmp_path))
+    bucket = LiveBucket(str(tmp_path))
     put(bucket, 1, [(2 * i, "v") for i in range(ROWS)])
     (file,), cache = bucket.live, LookupCache()
     keyed = opened(bucket, file, cache)
@@ -119,7 +119,7 @@ def test_one_key_costs_a_page_and_many_keys_cost_the_row_group_once(tmp_path: Pa
 
 
 def test_many_single_lookups_end_in_the_keys_of_the_row_group(tmp_path: Path) -> None:
-    bucket = Bucket(str(tmp_path))
+    bucket = LiveBucket(str(tmp_path))
     put(bucket, 1, [(2 * i, "v") for i in range(ROWS)])
     (file,), cache = bucket.live, LookupCache()
     keyed = opened(bucket, file, cache)

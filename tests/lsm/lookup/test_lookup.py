@@ -15,12 +15,12 @@ from tablestore.lsm.levels.bucket_files import FileNames, RollingWriter, write_a
 from tablestore.lsm.lookup.lookup import LevelLookup
 from tablestore.lsm.merge import keys as key_columns
 from tests.faults import FaultyIO
-from tests.lsm.bucket import Bucket
+from tests.lsm.bucket import LiveBucket
 
 TWO = (DataField(0, "s", STRING), DataField(1, "n", INT), DataField(2, "v", STRING))
 
 
-def put(bucket: Bucket, level: int, rows: list[tuple], *, sequence: int = 0) -> None:
+def put(bucket: LiveBucket, level: int, rows: list[tuple], *, sequence: int = 0) -> None:
     """One file at a level; rows in key order."""
     values = bucket.batch(rows)
     kinds = pa.array(np.zeros(len(rows), dtype=np.int8))
@@ -32,12 +32,18 @@ def put(bucket: Bucket, level: int, rows: list[tuple], *, sequence: int = 0) -> 
     bucket.live += write_all(writer, [batch])
 
 
-def deletions(bucket: Bucket) -> BucketDeletions:
+def deletions(bucket: LiveBucket) -> BucketDeletions:
     return BucketDeletions(bucket.value)
 
 
 def find(
-    bucket: Bucket, keys: list[tuple], *, older_than: int = 0, rows: bool = True, windows: int = 1, gone=None
+    bucket: LiveBucket,
+    keys: list[tuple],
+    *,
+    older_than: int = 0,
+    rows: bool = True,
+    windows: int = 1,
+    gone=None,
 ):
     """{key: (value or None, file, position)} by lookups in so many windows."""
     lookup = LevelLookup(bucket.files, bucket.levels, older_than=older_than, deletions=gone, rows=rows)
@@ -57,7 +63,7 @@ def find(
 
 
 def test_the_lowest_level_above_answers(tmp_path: Path) -> None:
-    bucket = Bucket(str(tmp_path))
+    bucket = LiveBucket(str(tmp_path))
     put(bucket, 1, [(1, "one"), (2, "one")])
     put(bucket, 2, [(2, "two"), (3, "two")])
     put(bucket, 3, [(1, "three"), (3, "three"), (4, "three")])
@@ -73,14 +79,14 @@ def test_the_lowest_level_above_answers(tmp_path: Path) -> None:
 
 
 def test_places_alone_come_without_rows(tmp_path: Path) -> None:
-    bucket = Bucket(str(tmp_path))
+    bucket = LiveBucket(str(tmp_path))
     put(bucket, 2, [(k, f"v{k}") for k in range(0, 20, 2)])
     (name,) = (f.file_name for f in bucket.live)
     assert find(bucket, [(3,), (4,), (18,)], rows=False) == {(4,): (None, name, 2), (18,): (None, name, 9)}
 
 
 def test_deleted_rows_are_not_found_and_positions_count_them(tmp_path: Path) -> None:
-    bucket = Bucket(str(tmp_path))
+    bucket = LiveBucket(str(tmp_path))
     put(bucket, 2, [(k, "two") for k in range(10)])
     put(bucket, 3, [(k, "three") for k in range(5)])
     gone = deletions(bucket)
@@ -93,7 +99,7 @@ def test_deleted_rows_are_not_found_and_positions_count_them(tmp_path: Path) -> 
 def test_lookups_agree_with_a_model(tmp_path: Path, seeds: tuple[int, ...], windows: int) -> None:
     for seed in seeds:
         rng = random.Random(seed)
-        bucket = Bucket(str(tmp_path / f"{seed}-{windows}"), fields=TWO, primary_key=("s", "n"))
+        bucket = LiveBucket(str(tmp_path / f"{seed}-{windows}"), fields=TWO, primary_key=("s", "n"))
         space = [(s, n) for s in ("", "a", "aé", "b", "ba", "zz") for n in range(-4, 40)]
         model: dict[tuple, tuple[str, int, int]] = {}
         for level in (1, 2, 4):
@@ -108,7 +114,7 @@ def test_lookups_agree_with_a_model(tmp_path: Path, seeds: tuple[int, ...], wind
 
 
 def test_files_that_hold_no_key_asked_for_are_not_opened(tmp_path: Path) -> None:
-    bucket = Bucket(str(tmp_path), fields=(DataField(0, "id", BIGINT), DataField(1, "v", STRING)))
+    bucket = LiveBucket(str(tmp_path), fields=(DataField(0, "id", BIGINT), DataField(1, "v", STRING)))
     for start in range(0, 100, 10):
         put(bucket, 2, [(k, "v") for k in range(start, start + 5)])
     bucket.io = FaultyIO()

@@ -11,7 +11,7 @@ from tablestore.core.errors import InvalidOption
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.schema import create_schema
 from tablestore.format.types.arrow_types import INT, DataField
-from tablestore.lsm.merge.changelog_rules import require_changelog
+from tablestore.lsm.merge.validate import require_changelog
 
 FIELDS = (DataField(0, "k", INT),)
 VECTORS = {"deletion-vectors.enabled": True}

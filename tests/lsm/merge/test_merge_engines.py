@@ -31,7 +31,7 @@ LOW = {"TINYINT": 3, "SMALLINT": 40}  # small numbers where overflow is near
 
 
 @dataclass(frozen=True)
-class Kind:
+class ColumnKind:
     """A column of a random table: its type, values for it, and a function for it."""
 
     type: Any
@@ -74,12 +74,12 @@ def table_row(rng: random.Random) -> tuple[Any, ...]:
 
 def function(
     name: str, t: Any, value: Callable[[random.Random], Any], options: Any = (), **cell: Any
-) -> Kind:
+) -> ColumnKind:
     root = t if isinstance(t, str) else "ARRAY"
-    return Kind(t, value, partial(Cell, name, root, **cell), (("aggregate-function", name), *options))
+    return ColumnKind(t, value, partial(Cell, name, root, **cell), (("aggregate-function", name), *options))
 
 
-KINDS: list[Kind] = [
+KINDS: list[ColumnKind] = [
     *(function(n, r, ints(r, 20)) for n in ("sum", "product") for r in BITS),
     function("sum", "DOUBLE", lambda rng: rng.choice([0.1, -0.0, 1e16, -3.7])),
     function("product", "DOUBLE", lambda rng: rng.choice([0.5, 2.0, -3.0])),
@@ -105,14 +105,14 @@ KINDS: list[Kind] = [
         order=(2,),
         limit=2,
     ),
-    Kind("INT", ints("INT")),
-    Kind("STRING", texts),
+    ColumnKind("INT", ints("INT")),
+    ColumnKind("STRING", texts),
 ]
 
 
-def random_table(rng: random.Random, engine: str) -> tuple[TableSchema, Rules, list[Kind]]:
+def random_table(rng: random.Random, engine: str) -> tuple[TableSchema, Rules, list[ColumnKind]]:
     """A schema of the key, up to four ordering columns and some others, with random options."""
-    orders = [Kind("INT", ints("INT", 4)) for _ in range(4)]
+    orders = [ColumnKind("INT", ints("INT", 4)) for _ in range(4)]
     plain = [k for k in KINDS if k.cell is None or engine == "aggregation"]
     chosen = [rng.choice(KINDS if engine == "partial-update" else plain) for _ in range(rng.randrange(1, 6))]
     kinds = [*orders, *chosen]
@@ -146,7 +146,7 @@ def random_table(rng: random.Random, engine: str) -> tuple[TableSchema, Rules, l
 
 
 def function_options(
-    rng: random.Random, name: str, kind: Kind, options: dict[str, str]
+    rng: random.Random, name: str, kind: ColumnKind, options: dict[str, str]
 ) -> Callable[[], Cell]:
     ignores = rng.random() < 0.3
     options |= {f"fields.{name}.{key}": value for key, value in kind.options}
@@ -162,7 +162,7 @@ def function_options(
 
 
 def grouped_options(
-    rng: random.Random, names: list[str], kinds: list[Kind], options: dict[str, str], rules: Rules
+    rng: random.Random, names: list[str], kinds: list[ColumnKind], options: dict[str, str], rules: Rules
 ) -> None:
     """Sequence groups over o0 and o1 (one column, two, or two groups), or none with another delete option."""
     free = [n for n in names if n.startswith("c")]
@@ -189,7 +189,7 @@ def grouped_options(
     rules.functions = {n: function_options(rng, n, of[n], options) for n in guarded if of[n].cell is not None}
 
 
-def random_records(rng: random.Random, rules: Rules, kinds: list[Kind], rows: int) -> list[Record]:
+def random_records(rng: random.Random, rules: Rules, kinds: list[ColumnKind], rows: int) -> list[Record]:
     adds_only = rng.random() < 0.4
     found = []
     for number in rng.sample(range(10 * rows), rows):

@@ -14,7 +14,7 @@ from tablestore.format.types.type_text import parse_type
 from tablestore.lsm.merge.aggregators import lists
 from tablestore.lsm.merge.functions import aggregator
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Failures, Walk
-from tests.peers.merge_space import FUNCTIONS, Function
+from tests.peers.merge_space import FUNCTIONS, SpaceFunction
 
 LISTS = [f for f in FUNCTIONS if f.type.startswith(("ARRAY", "MAP")) and "value" not in f.name]
 STRICT = {"nested-key": "id", "nested-key-null-strategy": "error"}
@@ -28,7 +28,7 @@ def random_walk(rng: random.Random, actions: list[Any], rows: int) -> Walk:
     return Walk(np.array(order), np.array(starts), np.array(rng.choices(actions, k=rows), dtype=np.int8))
 
 
-def folded(function: Function, options: dict[str, str], column: pa.Array, walk: Walk) -> tuple[Any, Any]:
+def folded(function: SpaceFunction, options: dict[str, str], column: pa.Array, walk: Walk) -> tuple[Any, Any]:
     t = parse_type(function.type)
     made = aggregator(DataField(1, "a", t), function.name, {f"fields.a.{k}": v for k, v in options.items()})
     failures = Failures()
@@ -42,7 +42,7 @@ def folded(function: Function, options: dict[str, str], column: pa.Array, walk: 
 
 @pytest.mark.parametrize("function", LISTS, ids=lambda f: f.title)
 def test_all_keys_at_once_are_as_each_alone(
-    monkeypatch: pytest.MonkeyPatch, function: Function, seeds: tuple[int, ...]
+    monkeypatch: pytest.MonkeyPatch, function: SpaceFunction, seeds: tuple[int, ...]
 ) -> None:
     retracts = function.name not in ("merge_map_with_keytime", "nested_partial_update")
     for seed in seeds:

@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.core.errors import TablestoreError
 from tablestore.io.fileio import LocalFileIO
-from tests.lsm.bucket import Bucket
+from tests.lsm.bucket import LiveBucket
 from tests.lsm.writing.test_writer import TRIGGER, compact_now
 
 
@@ -55,8 +55,8 @@ class _FailingFile:
         return getattr(self._file, name)
 
 
-def written_bucket(path: Path, form: str) -> Bucket:
-    bucket = Bucket(str(path / "bucket-0"), {TRIGGER: "3", "file.format": form})
+def written_bucket(path: Path, form: str) -> LiveBucket:
+    bucket = LiveBucket(str(path / "bucket-0"), {TRIGGER: "3", "file.format": form})
     bucket.write([(1, "a"), (2, "b"), (3, "c")])
     bucket.write([(2, None), (4, "d")], [3, 0])
     return bucket
@@ -69,7 +69,7 @@ def operations(path: Path, form: str, act) -> int:
     return bucket.io.count
 
 
-def write_and_compact(bucket: Bucket) -> None:
+def write_and_compact(bucket: LiveBucket) -> None:
     writer = bucket.writer(compact=True, changelog=True)
     writer.append(bucket.batch([(1, "A"), (5, "e")]))
     try:
@@ -81,7 +81,7 @@ def write_and_compact(bucket: Bucket) -> None:
     bucket.commit(message)
 
 
-def full_compaction(bucket: Bucket) -> None:
+def full_compaction(bucket: LiveBucket) -> None:
     compact_now(bucket, full=True)
 
 

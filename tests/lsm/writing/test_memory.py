@@ -88,7 +88,7 @@ def test_a_vanished_owner_makes_no_one_flush():
     assert owner.flushed == 0
 
 
-class Slow(Owner):
+class SlowOwner(Owner):
     """An owner whose flush goes on until it is waited for."""
 
     under_way = waited = 0
@@ -110,7 +110,7 @@ class Slow(Owner):
 
 def test_flushes_beside_begin_early_and_are_waited_for_when_the_pool_is_full():
     pool = MemoryPool(100)
-    first, second = Slow(pool), Slow(pool)
+    first, second = SlowOwner(pool), SlowOwner(pool)
     first.grow(40)
     second.grow(35)
     assert (first.flushed, second.flushed) == (0, 0)
@@ -124,7 +124,7 @@ def test_flushes_beside_begin_early_and_are_waited_for_when_the_pool_is_full():
 
 def test_the_pool_is_never_above_its_limit_after_a_report():
     pool = MemoryPool(100)
-    owners = [Slow(pool) for _ in range(4)]
+    owners = [SlowOwner(pool) for _ in range(4)]
     goes_on = 0
     for turn in range(60):
         owners[turn % 4].grow(7 + turn % 5)

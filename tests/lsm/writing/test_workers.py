@@ -13,7 +13,7 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.writing import flushing
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.workers import Workers
-from tests.lsm.bucket import Bucket
+from tests.lsm.bucket import LiveBucket
 
 TRIGGER = "num-sorted-run.compaction-trigger"
 
@@ -84,7 +84,7 @@ def test_flushes_beside_their_writer_end_as_flushes_in_it(
     found = []
     for number, given in enumerate((None, workers)):
         io = Held()
-        bucket = Bucket(str(tmp_path / f"bucket-{number}"), {TRIGGER: "3"}, io=io)
+        bucket = LiveBucket(str(tmp_path / f"bucket-{number}"), {TRIGGER: "3"}, io=io)
         pool = MemoryPool(4_000)
         writer = bucket.writer(pool, compact=compact, changelog=True, workers=given)
         for i in range(100):
@@ -103,7 +103,7 @@ def test_flushes_beside_their_writer_end_as_flushes_in_it(
 
 
 def test_rows_come_in_while_a_flush_is_under_way(tmp_path: Path, workers: Workers) -> None:
-    bucket = Bucket(str(tmp_path / "bucket-0"), io=(io := Held()))
+    bucket = LiveBucket(str(tmp_path / "bucket-0"), io=(io := Held()))
     pool = MemoryPool(100_000)
     writer = bucket.writer(pool, workers=workers)
     writer.append(bucket.batch([(1, "a")]))
@@ -122,7 +122,7 @@ def test_rows_come_in_while_a_flush_is_under_way(tmp_path: Path, workers: Worker
 def test_a_flush_that_fails_beside_its_writer_is_reported_by_the_next_call(
     tmp_path: Path, workers: Workers, last: str
 ) -> None:
-    bucket = Bucket(str(tmp_path / "bucket-0"), io=(io := Held()))
+    bucket = LiveBucket(str(tmp_path / "bucket-0"), io=(io := Held()))
     writer = bucket.writer(MemoryPool(1), workers=workers, changelog=True)
     io.broken = True
     with pytest.raises(Unavailable, match="No space left"):  # a pool of one byte waits for its flush
@@ -134,7 +134,7 @@ def test_a_flush_that_fails_beside_its_writer_is_reported_by_the_next_call(
 
 
 def test_abort_waits_for_the_flush_and_deletes_its_files(tmp_path: Path, workers: Workers) -> None:
-    bucket = Bucket(str(tmp_path / "bucket-0"), io=(io := Held()))
+    bucket = LiveBucket(str(tmp_path / "bucket-0"), io=(io := Held()))
     pool = MemoryPool(1 << 20)
     writer = bucket.writer(pool, workers=workers, changelog=True)
     writer.append(bucket.batch([(1, "a")]))

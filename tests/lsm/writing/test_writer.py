@@ -14,7 +14,7 @@ from tablestore.core.errors import SchemaMismatch
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, DOUBLE, STRING, DataField
 from tablestore.lsm.compaction.bucket_compaction import compact_bucket, decide
 from tablestore.lsm.writing.memory import MemoryPool
-from tests.lsm.bucket import Bucket
+from tests.lsm.bucket import LiveBucket
 from tests.lsm.compaction.test_rewriter import FullDisk
 
 TRIGGER = "num-sorted-run.compaction-trigger"
@@ -22,7 +22,7 @@ TRIGGER = "num-sorted-run.compaction-trigger"
 
 @pytest.fixture
 def bucket(tmp_path):
-    return Bucket(str(tmp_path / "bucket-0"), {TRIGGER: "3"})
+    return LiveBucket(str(tmp_path / "bucket-0"), {TRIGGER: "3"})
 
 
 def test_flush_folds_keys_and_numbers_rows_in_order_of_arrival(bucket):
@@ -85,7 +85,7 @@ def test_without_compact_runs_gather(bucket):
 
 
 def test_a_writer_stalls_above_the_stop_trigger(tmp_path):
-    bucket = Bucket(str(tmp_path / "bucket-0"), {TRIGGER: "3", "num-sorted-run.stop-trigger": "4"})
+    bucket = LiveBucket(str(tmp_path / "bucket-0"), {TRIGGER: "3", "num-sorted-run.stop-trigger": "4"})
     writer, most = bucket.writer(compact=True), 0
     for i in range(20):
         writer.append(bucket.batch([(i, "v")]))
@@ -110,7 +110,7 @@ def test_a_writer_goes_on_after_a_prepare(bucket):
 
 def test_one_pool_flushes_the_largest_of_many_writers(tmp_path):
     pool = MemoryPool(40_000)
-    buckets = [Bucket(str(tmp_path / f"bucket-{i}")) for i in range(3)]
+    buckets = [LiveBucket(str(tmp_path / f"bucket-{i}")) for i in range(3)]
     writers = [b.writer(pool) for b in buckets]
     for i in range(100):
         for number, (b, w) in enumerate(zip(buckets, writers, strict=True)):
@@ -177,7 +177,7 @@ values = st.lists(st.tuples(st.integers(0, 20), st.sampled_from([0, 2, 3])), max
 )
 def test_a_bucket_equals_a_dict_whatever_is_compacted_when(tmp_path_factory, commits, trigger):
     path = tmp_path_factory.mktemp("lsm")
-    bucket, model = Bucket(str(path / "bucket-0"), {TRIGGER: str(trigger)}), {}
+    bucket, model = LiveBucket(str(path / "bucket-0"), {TRIGGER: str(trigger)}), {}
     for number, (rows, compact, after) in enumerate(commits):
         if rows:
             bucket.write([(k, f"c{number}") for k, _ in rows], [kind for _, kind in rows], compact=compact)
@@ -193,7 +193,7 @@ def test_a_bucket_equals_a_dict_whatever_is_compacted_when(tmp_path_factory, com
         assert {f.file_name for f in bucket.live} <= bucket.on_disk()
 
 
-def compact_now(bucket: Bucket, *, full: bool):
+def compact_now(bucket: LiveBucket, *, full: bool):
     decision, message = compact_bucket(bucket.value, full=full)
     if message is not None:
         bucket.commit(message)
@@ -230,7 +230,7 @@ def test_composite_keys_of_text_decimals_and_doubles(tmp_path, seeds):
     for seed in seeds:
         rng, model = random.Random(seed), {}
         primary_key = ("name", "amount", "ratio")
-        bucket = Bucket(str(tmp_path / f"{seed}"), {TRIGGER: "3"}, fields=fields, primary_key=primary_key)
+        bucket = LiveBucket(str(tmp_path / f"{seed}"), {TRIGGER: "3"}, fields=fields, primary_key=primary_key)
         for number in range(6):
             rows = []
             for _ in range(40):
@@ -244,10 +244,10 @@ def test_composite_keys_of_text_decimals_and_doubles(tmp_path, seeds):
 
 
 def test_files_of_an_older_schema_are_rewritten_in_the_current_one(tmp_path):
-    old = Bucket(str(tmp_path / "bucket-0"))
+    old = LiveBucket(str(tmp_path / "bucket-0"))
     old.write([(1, "a"), (2, "b")])
     renamed = (DataField(0, "id", BIGINT), DataField(2, "w", BIGINT), DataField(1, "text", STRING))
-    new = Bucket(old.directory, fields=renamed, live=old.live, older={0: old.schema})
+    new = LiveBucket(old.directory, fields=renamed, live=old.live, older={0: old.schema})
     new.write([(2, 7, "B")])
     compact_now(new, full=True)
     assert [(f.level, f.schema_id) for f in new.live] == [(5, 1)]

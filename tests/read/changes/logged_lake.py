@@ -28,7 +28,7 @@ SPEC = TableSpec(
 Rows = list[tuple[Any, ...]]
 
 
-class Lake:
+class LoggedLake:
     """A table, its log, and the truth. `waiting`: rows in the log that no snapshot has."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Lake:
         return list(follow(self.table.store, request, normalize=normalize, log=self.readable))
 
 
-def bucket_of_key(lake: Lake, key: int) -> int:
+def bucket_of_key(lake: LoggedLake, key: int) -> int:
     """The bucket of the log that has the rows of a key."""
     values, kinds = batch(lake.table, [("+I", "x", key, 0)])
     store = lake.table.store

@@ -31,7 +31,7 @@ from tablestore.table.scan import Scan
 from tablestore.table.union_read import union_of
 from tests.log.log_reader import LogReader
 from tests.log.logged import to_files, to_log, writers_look_away
-from tests.read.changes.logged_lake import Lake, Rows, bucket_of_key, folded, rows_of
+from tests.read.changes.logged_lake import LoggedLake, Rows, bucket_of_key, folded, rows_of
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def log_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stream_gives_the_state_then_the_log(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = LoggedLake(tmp_path)
     lake.put(("+I", "x", 1, 1), ("+I", "x", 2, 2))
     request = StreamRequest(timeout=0.0)
     stream = follow(lake.table.store, request, normalize=False, log=lake.readable)
@@ -63,7 +63,7 @@ def test_a_stream_gives_the_state_then_the_log(tmp_path: Path) -> None:
 
 def test_offsets_without_rows_are_no_step(tmp_path: Path) -> None:
     """The end marker of a transaction takes an offset behind its rows."""
-    lake = Lake(tmp_path, eventual=True)
+    lake = LoggedLake(tmp_path, eventual=True)
     lake.put(("+I", "x", 1, 1))
     stream = follow(lake.table.store, StreamRequest(timeout=0.0), normalize=False, log=lake.readable)
     assert next(stream).full
@@ -80,7 +80,7 @@ def test_offsets_without_rows_are_no_step(tmp_path: Path) -> None:
 
 
 def test_a_normalised_stream_of_the_log_has_what_was_before(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = LoggedLake(tmp_path)
     lake.put(("+I", "x", 1, 1), ("+I", "x", 2, 2))
     lake.put(("+U", "x", 1, 5), ("-D", "x", 2, 0), ("-D", "x", 9, 0), ("+I", "x", 3, 3))
     (step,) = lake.steps(start=2)
@@ -97,7 +97,7 @@ def test_a_normalised_stream_of_the_log_has_what_was_before(tmp_path: Path) -> N
 
 
 def test_eventual_rows_come_before_their_commit_and_once(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, eventual=True)
+    lake = LoggedLake(tmp_path, eventual=True)
     reader = lake.reader()
     lake.write(("+I", "x", 1, 1))
     reader.read()
@@ -116,7 +116,7 @@ def test_eventual_rows_come_before_their_commit_and_once(tmp_path: Path) -> None
 
 
 def test_transactional_rows_come_with_their_snapshot(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = LoggedLake(tmp_path)
     lake.write(("+I", "x", 1, 1))
     assert lake.steps() == []
     lake.commit()
@@ -124,7 +124,7 @@ def test_transactional_rows_come_with_their_snapshot(tmp_path: Path) -> None:
 
 
 def test_where_the_log_has_expired_files_go_on_and_say_so(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = LoggedLake(tmp_path)
     lake.put(("+I", "x", 1, 1))
     reader = lake.reader()
     reader.read()
@@ -143,7 +143,7 @@ def test_where_the_log_has_expired_files_go_on_and_say_so(tmp_path: Path) -> Non
 
 
 def test_what_is_nowhere_any_more_is_an_error_with_its_remedy(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = LoggedLake(tmp_path)
     lake.put(("+I", "x", 1, 1))
     reader = lake.reader()
     reader.read()
@@ -157,7 +157,7 @@ def test_what_is_nowhere_any_more_is_an_error_with_its_remedy(tmp_path: Path) ->
 
 
 def test_a_cursor_inside_a_commit_without_a_key_is_refused_where_the_log_has_gone(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, keyed=False)
+    lake = LoggedLake(tmp_path, keyed=False)
     lake.put(*(("+I", "x", k, k) for k in range(8)))
     lake.put(*(("+I", "x", k, k) for k in range(8)))
     offsets = {b: o - 1 for b, o in lake.log.bounds().end.items()}
@@ -168,7 +168,7 @@ def test_a_cursor_inside_a_commit_without_a_key_is_refused_where_the_log_has_gon
 
 
 def test_starts(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = LoggedLake(tmp_path)
     env: Any = lake.table.store.env
     for v in range(1, 5):
         env.sleep(1)
@@ -190,7 +190,7 @@ def test_starts(tmp_path: Path) -> None:
     assert found({"timestamp": third}) == [3, 4]
     with pytest.raises(NotFound, match="ends at offset"):
         found({"log": {0: 99}})
-    other = Lake(tmp_path / "b", {"scan.mode": "compacted-full"})
+    other = LoggedLake(tmp_path / "b", {"scan.mode": "compacted-full"})
     other.put(("+I", "x", 1, 1))
     other.table.compact(full=True)
     other.put(("+I", "x", 2, 2))
@@ -198,7 +198,7 @@ def test_starts(tmp_path: Path) -> None:
 
 
 def test_a_consumer_goes_on_in_the_log(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, eventual=True)
+    lake = LoggedLake(tmp_path, eventual=True)
     lake.put(("+I", "x", 1, 1))
     lake.steps(consumer="c")
     lake.write(("+U", "x", 1, 2))
@@ -212,7 +212,7 @@ def test_a_consumer_goes_on_in_the_log(tmp_path: Path) -> None:
 
 
 def test_a_log_keeps_what_was_before_the_place_of_a_consumer(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, eventual=True)
+    lake = LoggedLake(tmp_path, eventual=True)
     store = lake.table.store
 
     def kept() -> dict[int, int]:
@@ -241,7 +241,7 @@ def test_a_log_keeps_what_was_before_the_place_of_a_consumer(tmp_path: Path) -> 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_streams_go_on_without_a_bucket_that_the_log_has_lost(tmp_path: Path, keyed: bool) -> None:
     """The partition of a Fluss table is dropped: what files have of it is read from them."""
-    lake = Lake(tmp_path, keyed=keyed, eventual=True, loses_buckets=True)
+    lake = LoggedLake(tmp_path, keyed=keyed, eventual=True, loses_buckets=True)
     env: Any = lake.table.store.env
     lake.put(*(("+I", "x", k, 1) for k in range(16)))
     abreast, behind = lake.reader(), lake.reader()
@@ -292,7 +292,7 @@ def test_streams_go_on_without_a_bucket_that_the_log_has_lost(tmp_path: Path, ke
 def test_a_log_that_starts_later_gives_the_changes_of_a_moment_before_the_first_snapshot(
     tmp_path: Path,
 ) -> None:
-    lake = Lake(tmp_path, eventual=True)
+    lake = LoggedLake(tmp_path, eventual=True)
     for v in range(1, 4):
         lake.put(("+I", "x", v, v))
     lake.log.keep_from(offsets_at(lake.table.store, lake.table.store.snapshots.get(2)))
@@ -301,7 +301,7 @@ def test_a_log_that_starts_later_gives_the_changes_of_a_moment_before_the_first_
 
 
 def test_why_files_are_read_though_there_is_a_log(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "a", {"merge-engine": "partial-update", "changelog-producer": "lookup"})
+    lake = LoggedLake(tmp_path / "a", {"merge-engine": "partial-update", "changelog-producer": "lookup"})
     lake.put(("+I", "x", 1, 1))
     (step,) = lake.steps()
     assert (step.source, step.reason) == (
@@ -310,13 +310,13 @@ def test_why_files_are_read_though_there_is_a_log(tmp_path: Path) -> None:
     )
     lake.put(("+I", "x", 1, None))
     assert [s.source for s in lake.steps(start=2, normalize=False)] == ["log"]
-    lake = Lake(tmp_path / "b", {"streaming-read-overwrite": True})
+    lake = LoggedLake(tmp_path / "b", {"streaming-read-overwrite": True})
     lake.put(("+I", "x", 1, 1))
     assert lake.steps()[0].reason == "what an overwrite replaced is in no log"
 
 
 def test_columns_are_those_of_the_start(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = LoggedLake(tmp_path)
     lake.put(("+I", "x", 1, 1))
     before, cursor = lake.table, lake.steps()[-1].cursor
     lake.table = lake.table.alter(ts.add("c", ts.INT))
@@ -341,7 +341,7 @@ def summed(rows: Rows) -> dict[Any, Any]:
     return state
 
 
-def union_rows(lake: Lake) -> Counter[Any]:
+def union_rows(lake: LoggedLake) -> Counter[Any]:
     """The rows of a union read at this moment."""
     found = union_of(
         lake.table.store, lake.readable, SnapshotState(lake.table.store.snapshots.latest()), None
@@ -358,7 +358,7 @@ class Life:
         self.kind, self.rng = kind, random.Random(f"{kind} {seed}")
         self.eventual = kind == "eventual"
         options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
-        self.lake = Lake(
+        self.lake = LoggedLake(
             folder, options if kind == "sums" else None, keyed=kind != "append", eventual=self.eventual
         )
         self.lake.log.gap = self.rng.choice((0, 3))

@@ -43,7 +43,7 @@ def table(lake: Lake) -> Table:
     return made
 
 
-class Client:
+class SnapshotClient:
     """A service of ours at a coordinator of the lake."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -75,9 +75,9 @@ class Client:
 
 
 @pytest.fixture
-def client(lake: Lake, table: Table) -> Iterator[Client]:
+def client(lake: Lake, table: Table) -> Iterator[SnapshotClient]:
     with lake.coordinator() as coordinator, Cluster(coordinator.address, timeout=240) as cluster:
-        yield Client(cluster)
+        yield SnapshotClient(cluster)
 
 
 def refused(call, code: int) -> bool:
@@ -87,7 +87,9 @@ def refused(call, code: int) -> bool:
     return caught.value.code == code
 
 
-def test_prepared_offsets_are_those_of_the_snapshot_that_is_named(client: Client, table: Table, lake: Lake):
+def test_prepared_offsets_are_those_of_the_snapshot_that_is_named(
+    client: SnapshotClient, table: Table, lake: Lake
+):
     path = client.prepare(5, None)
     place = f"{lake.warehouse}/.tablestore/coordinator/lake/shop/t-{client.table.table_id}/metadata/"
     assert path.startswith(place)
@@ -109,7 +111,7 @@ def test_prepared_offsets_are_those_of_the_snapshot_that_is_named(client: Client
     )
 
 
-def test_a_readable_snapshot_stays_until_a_later_one_is_readable(client: Client, table: Table):
+def test_a_readable_snapshot_stays_until_a_later_one_is_readable(client: SnapshotClient, table: Table):
     first = client.prepare(1, 1)
     client.name(1, first)
     assert refused(lambda: client.known(readable=True), ErrorCode.LAKE_SNAPSHOT_NOT_EXIST)
@@ -123,24 +125,24 @@ def test_a_readable_snapshot_stays_until_a_later_one_is_readable(client: Client,
 
 def test_the_next_coordinator_knows_what_was_named_and_what_was_prepared(lake: Lake, table: Table):
     with lake.coordinator() as c, Cluster(c.address, timeout=240) as cluster:
-        client = Client(cluster)
+        client = SnapshotClient(cluster)
         client.name(1, client.prepare(2, 3))
         unnamed = client.prepare(4, None)
     with lake.coordinator() as c, Cluster(c.address, timeout=240) as cluster:
-        client = Client(cluster)
+        client = SnapshotClient(cluster)
         assert client.known() == (1, [2, 3])
         client.name(2, unnamed)
         assert client.known() == (2, [4, 3])
         kept = Path(unnamed).parent / "registered"
         kept.write_bytes(b"[]")
     with lake.coordinator() as c, Cluster(c.address, timeout=240) as cluster:
-        client = Client(cluster)
+        client = SnapshotClient(cluster)
         assert refused(client.known, ErrorCode.LAKE_SNAPSHOT_NOT_EXIST)  # damaged: services say it again
         client.name(2, unnamed)
         assert client.known() == (2, [4, 3])
 
 
-def test_a_path_that_the_coordinator_did_not_give_is_not_read(client: Client, tmp_path: Path):
+def test_a_path_that_the_coordinator_did_not_give_is_not_read(client: SnapshotClient, tmp_path: Path):
     path = Path(client.prepare(1, 1))
     elsewhere = tmp_path / path.name
     elsewhere.write_bytes(path.read_bytes())
@@ -158,7 +160,7 @@ def test_a_path_that_the_coordinator_did_not_give_is_not_read(client: Client, tm
     assert refused(client.known, ErrorCode.LAKE_SNAPSHOT_NOT_EXIST)
 
 
-def test_of_the_files_of_offsets_the_newest_few_stay(client: Client):
+def test_of_the_files_of_offsets_the_newest_few_stay(client: SnapshotClient):
     for n in range(12):
         path = client.prepare(n // 2, 1)
         client.name(n + 1, path)
@@ -166,7 +168,7 @@ def test_of_the_files_of_offsets_the_newest_few_stay(client: Client):
     assert (len(files), Path(path) in files) == (8, True)
 
 
-def test_services_up_to_0_8_name_a_snapshot_and_get_the_answer_they_know(client: Client):
+def test_services_up_to_0_8_name_a_snapshot_and_get_the_answer_they_know(client: SnapshotClient):
     request = pb.CommitLakeTableSnapshotRequest()
     for table_id in (client.table.table_id, 4711):
         one = request.tables.add(table_id=table_id, snapshot_id=3)

@@ -29,8 +29,8 @@ from tablestore.fluss.tables import FlussTable, KvSnapshot, TableBucket, TablePa
 from tablestore.fluss.types import engine_column
 from tablestore.format import rowkind
 from tablestore.table.lake import Lake
+from tablestore.table.log_of import table_log
 from tablestore.table.table import Table
-from tablestore.table.table_log import table_log
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.coordinator.served_tables import served
 from tablestore.tiering.coordinator.server import HOST, Server

@@ -17,7 +17,7 @@ from tablestore.meta import positions
 from tablestore.table.lake import Lake
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.factory import LakeCommit
-from tablestore.tiering.paimon.own_table import OwnTableCommitter
+from tablestore.tiering.paimon.factory import OwnTableCommitter
 from tablestore.tiering.service import TieringService
 from tablestore.tiering.splits import TieredBucket
 

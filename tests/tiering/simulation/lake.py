@@ -24,7 +24,7 @@ class Wrong(AssertionError):
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenRows:
     """What one writer wrote: kind, key and value of each row, in order."""
 
     file: int
@@ -56,7 +56,7 @@ class SimLake:
     def table(self, path: str) -> SimLakeTable:
         return self.tables.setdefault(path, SimLakeTable())
 
-    def commit(self, path: str, written: Sequence[Written], commit: LakeCommit) -> int:
+    def commit(self, path: str, written: Sequence[WrittenRows], commit: LakeCommit) -> int:
         """The commit at one moment."""
         table = self.table(path)
         if self._conditional and table.state.snapshot_id != commit.basis.snapshot_id:
@@ -86,7 +86,7 @@ class SimLake:
         self.check(path)
         return number
 
-    def discard(self, written: Sequence[Written]) -> None:
+    def discard(self, written: Sequence[WrittenRows]) -> None:
         self.staged.difference_update(one.file for one in written)
 
     def check(self, path: str) -> None:
@@ -135,8 +135,8 @@ class SimWriter:
         keys, values = (batch.rows.column(name).to_pylist() for name in ("k", "v"))
         self.rows += zip(kinds, keys, values, strict=True)
 
-    def complete(self) -> Written:
-        written = Written(next(self.lake.files), self.split.table_bucket, tuple(self.rows))
+    def complete(self) -> WrittenRows:
+        written = WrittenRows(next(self.lake.files), self.split.table_bucket, tuple(self.rows))
         self.lake.staged.add(written.file)
         return written
 
@@ -155,13 +155,13 @@ class SimCommitter:
     def state(self) -> LakeState:
         return self.call("state", lambda: self.lake.table(self.table.path).state)
 
-    def to_committable(self, results: Sequence[Written]) -> tuple[Written, ...]:
+    def to_committable(self, results: Sequence[WrittenRows]) -> tuple[WrittenRows, ...]:
         return tuple(results)
 
-    def commit(self, committable: tuple[Written, ...], commit: LakeCommit) -> int:
+    def commit(self, committable: tuple[WrittenRows, ...], commit: LakeCommit) -> int:
         return self.call("commit", lambda: self.lake.commit(self.table.path, committable, commit))
 
-    def abort(self, committable: tuple[Written, ...]) -> None:
+    def abort(self, committable: tuple[WrittenRows, ...]) -> None:
         self.lake.discard(committable)
 
 

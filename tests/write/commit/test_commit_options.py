@@ -123,7 +123,7 @@ def test_nothing_makes_a_snapshot_only_where_an_option_says_so(
 
 
 @dataclass(frozen=True)
-class Slow(Env):
+class SlowWaits(Env):
     """Every wait takes two seconds; none takes time."""
 
     waited: list[float] = field(default_factory=list)
@@ -143,7 +143,7 @@ def test_a_commit_gives_up_after_its_time(
     writer = t.open_writer(user="a")
     writer.write(rows(1, 1))
     messages = [ts.format.commit_message.decode(m) for m in writer.prepare()]
-    env = Slow()
+    env = SlowWaits()
     store = Store.open(t.location, env=env)
     monkeypatch.setattr(SnapshotStore, "publish", lambda self, snapshot: False)
     with pytest.raises(CommitConflict, match=rf"others were first {tries} times in \d+ ms"):

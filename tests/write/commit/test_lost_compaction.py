@@ -32,7 +32,7 @@ WAITING = {
 }
 
 
-class Killed(BaseException):
+class ProcessGone(BaseException):
     """The process is gone."""
 
 
@@ -186,8 +186,8 @@ def test_a_replay_finishes_what_a_kill_left(
     t = made(tmp_path, **WAITING[kind], **{"tablestore.compaction.leveled.level0-file-num-trigger": 1})
     t.write(batch(*range(20)))
     with monkeypatch.context() as patch:
-        before_publish(patch, COMPACT, failing(Killed()))
-        with pytest.raises(Killed):
+        before_publish(patch, COMPACT, failing(ProcessGone()))
+        with pytest.raises(ProcessGone):
             t.write(batch(*range(10, 30), v=2), user="u", identifier=7)
     assert [(v.invariant, v.where) for v in t.check()] == [("I13", "snapshot-3")]
     assert ("pending lookups" in t.inspect.doctor().kinds) == (kind != "full-compaction")
@@ -207,8 +207,8 @@ def test_a_replay_finishes_what_a_kill_left_in_a_snapshot_that_expired(
 ) -> None:
     t = made(tmp_path, **WAITING[kind], **{"tablestore.compaction.leveled.level0-file-num-trigger": 1})
     with monkeypatch.context() as patch:
-        before_publish(patch, COMPACT, failing(Killed()))
-        with pytest.raises(Killed):
+        before_publish(patch, COMPACT, failing(ProcessGone()))
+        with pytest.raises(ProcessGone):
             t.write(batch(*range(30)), user="u", identifier=7)
     assert t.scan().count() == 0
     blind = t.with_options({"write-only": True})
@@ -240,8 +240,8 @@ def test_a_replay_of_handed_over_messages_finishes_too(
     writer.write(batch(1, 2, 3))
     messages = writer.prepare()
     with monkeypatch.context() as patch:
-        before_publish(patch, COMPACT, failing(Killed()))
-        with pytest.raises(Killed):
+        before_publish(patch, COMPACT, failing(ProcessGone()))
+        with pytest.raises(ProcessGone):
             t.commit(messages, user="u", identifier=7)
     assert t.scan().count() == 0
     assert t.commit([], user="u", identifier=7).snapshots == (2,)
@@ -261,8 +261,8 @@ def test_a_delete_again_takes_away_what_readers_still_see(
         return t.delete(low) if verb == "delete" else t.update({"v": 9}, where=low)
 
     with monkeypatch.context() as patch:
-        before_publish(patch, COMPACT, failing(Killed()))
-        with pytest.raises(Killed):
+        before_publish(patch, COMPACT, failing(ProcessGone()))
+        with pytest.raises(ProcessGone):
             act()
     assert t.scan(where=low).to_arrow()["v"].to_pylist() == [1] * 5
     act()

@@ -26,7 +26,7 @@ APPENDED = TableSpec(
 KEYED = TableSpec(APPENDED.columns, primary_key=("k",), options=APPENDED.options)
 
 
-class Clock(SimEnv):
+class FileClock(SimEnv):
     """A clock of which the files below `root` have their times, too."""
 
     def __init__(self, root: Path) -> None:
@@ -47,9 +47,9 @@ class Clock(SimEnv):
 
 
 @pytest.fixture(params=[APPENDED, KEYED], ids=["append", "key"])
-def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ts.Table, Clock]:
+def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ts.Table, FileClock]:
     request.param.create(tmp_path)
-    clock = Clock(tmp_path)
+    clock = FileClock(tmp_path)
     return ts.connect(tmp_path, env=clock).table("d.t"), clock
 
 
@@ -71,7 +71,7 @@ def strayed(table: ts.Table) -> Path:
     return path
 
 
-def test_files_of_a_writer_that_is_open_for_longer_stay(clocked: tuple[ts.Table, Clock]) -> None:
+def test_files_of_a_writer_that_is_open_for_longer_stay(clocked: tuple[ts.Table, FileClock]) -> None:
     table, clock = clocked
     stray = strayed(table)
     clock.move(HOUR_MS)
@@ -89,7 +89,7 @@ def test_files_of_a_writer_that_is_open_for_longer_stay(clocked: tuple[ts.Table,
     assert signs(table) == []
 
 
-def test_the_sign_of_a_killed_writer_counts_for_minutes(clocked: tuple[ts.Table, Clock]) -> None:
+def test_the_sign_of_a_killed_writer_counts_for_minutes(clocked: tuple[ts.Table, FileClock]) -> None:
     table, clock = clocked
     w = table.writer()
     for n in range(3):
@@ -109,7 +109,7 @@ def test_the_sign_of_a_killed_writer_counts_for_minutes(clocked: tuple[ts.Table,
     w._target.abort()  # only so that none of its files is left open
 
 
-def test_force_takes_files_of_open_writers(clocked: tuple[ts.Table, Clock]) -> None:
+def test_force_takes_files_of_open_writers(clocked: tuple[ts.Table, FileClock]) -> None:
     table, clock = clocked
     w = table.writer()
     for n in range(3):
@@ -122,7 +122,7 @@ def test_force_takes_files_of_open_writers(clocked: tuple[ts.Table, Clock]) -> N
     assert table.check() == []
 
 
-def test_an_engine_has_a_day_to_commit(clocked: tuple[ts.Table, Clock]) -> None:
+def test_an_engine_has_a_day_to_commit(clocked: tuple[ts.Table, FileClock]) -> None:
     table, clock = clocked
     w = table.open_writer()
     w.write(many(0))
@@ -158,7 +158,7 @@ def rescaled(table: ts.Table) -> Any:
 class Looking(FaultyIO):
     """Lets time pass at the first file that a verb begins, and looks who is open at every later one."""
 
-    def __init__(self, clock: Clock, table: ts.Table) -> None:
+    def __init__(self, clock: FileClock, table: ts.Table) -> None:
         super().__init__()
         self._clock, self._table, self._begun = clock, table, False
         self.seen: list[int] = []
@@ -179,7 +179,7 @@ def test_every_verb_that_writes_files_has_a_sign(tmp_path: Path, verb: Callable[
     made = KEYED.create(tmp_path, {"bucket": 1, "write-only": True})
     for n in range(3):
         made.write(many(n))
-    clock = Clock(tmp_path)
+    clock = FileClock(tmp_path)
     io = Looking(clock, made)
     verb(ts.connect(tmp_path, env=clock, io=io).table("d.t"))
     assert len(io.seen) > 1
@@ -195,7 +195,9 @@ def test_a_writer_that_commits_at_once_leaves_none(tmp_path: Path) -> None:
     assert not [line for line in io.log if "/writers" in line]
 
 
-def test_a_sign_is_no_way_back_into_a_dropped_table(clocked: tuple[ts.Table, Clock], tmp_path: Path) -> None:
+def test_a_sign_is_no_way_back_into_a_dropped_table(
+    clocked: tuple[ts.Table, FileClock], tmp_path: Path
+) -> None:
     table, clock = clocked
     w = table.writer()
     w.write(many(0))
@@ -209,7 +211,9 @@ def test_a_sign_is_no_way_back_into_a_dropped_table(clocked: tuple[ts.Table, Clo
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"openMs": "x"}', b"\xff"])
-def test_a_damaged_sign_holds_everything_for_minutes(clocked: tuple[ts.Table, Clock], damage: bytes) -> None:
+def test_a_damaged_sign_holds_everything_for_minutes(
+    clocked: tuple[ts.Table, FileClock], damage: bytes
+) -> None:
     table, clock = clocked
     stray = strayed(table)
     clock.move(2 * HOUR_MS)
@@ -221,7 +225,7 @@ def test_a_damaged_sign_holds_everything_for_minutes(clocked: tuple[ts.Table, Cl
     assert {p for p, _ in table.remove_orphans("10 min", dry_run=False).files} == {str(stray), str(path)}
 
 
-def test_a_sign_says_whose_it_is(clocked: tuple[ts.Table, Clock]) -> None:
+def test_a_sign_says_whose_it_is(clocked: tuple[ts.Table, FileClock]) -> None:
     table, clock = clocked
     with table.writer() as w:
         clock.move(open_writers.FIRST_MS)

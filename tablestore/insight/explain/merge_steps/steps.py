@@ -131,11 +131,12 @@ def merged_steps(
     rows, run_of = _old_to_new(runs, schema)
     codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields)) if rows.num_rows else np.zeros(0)
     wanted = np.unique(codes)[:limit]
+    ending = drops_deletes, output
     key_steps = [
-        _step(number, np.flatnonzero(codes == code), rows, run_of, runs, function, (drops_deletes, output))
+        _step(number, np.flatnonzero(codes == code), rows, run_of, runs, function, ending)
         for number, code in enumerate(wanted)
     ]
-    return _assembled(key_steps, runs, schema, options, function, drops_deletes, output, place)
+    return _assembled(key_steps, runs, schema, options, function, ending, place)
 
 
 def event_steps(
@@ -155,7 +156,7 @@ def event_steps(
         step = _step(n - first, places, rows, run_of, events, function, (True, ""))
         taken[n] = step.fate != REFUSED
         steps.append(step)
-    merging = _assembled(steps[first:], events, schema, options, function, True, "", StepPlace())
+    merging = _assembled(steps[first:], events, schema, options, function, (True, ""), StepPlace())
     return replace(merging, by_event=True)
 
 
@@ -216,11 +217,11 @@ def _assembled(
     schema: TableSchema,
     options: TableOptions,
     function: MergeFunction,
-    drops: bool,
-    output: str,
+    ending: tuple[bool, str],
     place: StepPlace,
 ) -> Merging:
     engine = engine_of(function)
+    drops, output = ending
     counts = [sum(n in step.runs for step in steps) for n in range(len(runs))]
     run_rows = [(n, r.name, r.level, r.snapshot_id, counts[n]) for n, r in enumerate(runs)]
     names = schema.names
