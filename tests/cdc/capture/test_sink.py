@@ -135,14 +135,14 @@ def test_of_two_pieces_the_later_one_wins_and_later_batches_win_over_both(world:
 
 def test_rows_of_later_batches_win_whenever_the_table_is_compacted(world: World, seeds: tuple[int, ...]):
     sizes = [(1, 1, 5, 1), *([random.Random(seed).randrange(1, 9) for _ in range(12)] for seed in seeds)]
-    world.run(Step([captured("item")], [piece(rows("item", [("+I", 0, -1)]))]))
+    world.run(FakeStep([captured("item")], [piece(rows("item", [("+I", 0, -1)]))]))
     sink, value = world.sink(), 0
     for seed, of_seed in zip((0, *seeds), sizes, strict=True):
         draw = random.Random(seed)
         for place, size in enumerate(of_seed):
             value += 1
             changes = rows("item", [("+U", key, value) for key in range(9 - size, 9)], seconds=50)
-            world.source.steps.append(Step((), [piece(changes)]))
+            world.source.steps.append(FakeStep((), [piece(changes)]))
             batch = world.batch(len(world.source.steps) - 1)
             if place == 2 if seed == 0 else draw.random() < 0.4:  # between its start and its commit
                 batch.fails = lambda _: world.lake.table("ods.item").compact(full=True)
