@@ -112,6 +112,7 @@ class Connection:
                 password=address.password() or None,
                 dbname=address.database,
                 sslmode=_SSL[address.tls],
+                gssencmode="disable",  # rows are read from the socket, and Kerberos would encrypt them
                 connect_timeout=int(address.connect_seconds),
                 client_encoding="UTF8",
                 application_name="tablestore",
