@@ -210,7 +210,7 @@ class TradeOff(WorkingView):
 
     def _count(self, job: ViewJob, done: int, whole: int) -> None:
         job.check()
-        words = f"simulating setting {done + 1} of {whole}"
+        words = f"setting {done + 1} of {whole}"
         self.progress = {"busy": True, "share": round(done / whole, 3), "text": words}
 
     def redraw(self) -> None:
