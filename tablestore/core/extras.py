@@ -7,6 +7,7 @@ package.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
 
@@ -50,6 +51,8 @@ def required(module: str, *, by: str) -> ModuleType:
 
 def available(module: str) -> ModuleType | None:
     """The module, imported now; None if its package is missing."""
+    if (imported := sys.modules.get(module)) is not None:
+        return imported
     package = package_of(module)
     try:
         import_module(package)

@@ -5,7 +5,7 @@ it is used. Memory: two blocks; of a longer row, twice its bytes.
     Z length 4, state: the end                     others are passed over
 
 They are read from the socket by themselves, since a call of the client for each row costs more than all that
-is done with it. Where the connection is encrypted, the client has to read."""
+is done with it. Where the connection is encrypted, or loops are not compiled, the client reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tablestore.cdc.databases.slices import PADDING, compiled
+from tablestore.cdc.databases.slices import PADDING, compiled, engine
 from tablestore.cdc.postgres.server import Connection, error_of_fields, own_errors
 from tablestore.core.extras import required
 
@@ -56,7 +56,8 @@ def copied(
     """The rows of a query, in the format of text, or in that of binary: int16 columns, then of each its
     length int32 (−1: NULL) and its bytes; big-endian. A connection whose rows are not all read is closed."""
     statement = f"COPY ({query}) TO STDOUT" + (" (FORMAT binary)" if binary else "")
-    read_all = _read_by_client if connection.raw.pgconn.ssl_in_use else _read_from_socket
+    by_client = connection.raw.pgconn.ssl_in_use or engine() == "python"
+    read_all = _read_by_client if by_client else _read_from_socket
     read = read_all(connection, statement, values, _LEAST_BINARY if binary else _LEAST_TEXT)
     try:
         with ThreadPoolExecutor(1) as pool:
