@@ -45,7 +45,7 @@ TARGET = {  # a table that was made for narrower values
     "other": t.INT,
 }
 FIELDS = tuple(DataField(i, n, kind) for i, (n, kind) in enumerate(TARGET.items()))
-NAIVE = naive.Target(
+NAIVE = naive.NaiveTarget(
     {n: (kind.root, kind.precision, kind.nullable) for n, kind in TARGET.items()}, ("id", "year")
 )
 RULES = CaptureRules.of(
