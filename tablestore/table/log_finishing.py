@@ -302,7 +302,7 @@ def _own(appended: Appended, bucket: int) -> Iterator[range]:
 
 
 def round_of(
-    log: Log, start: Offsets, end: Offsets, positions: Mapping[str, Position], passed: Offsets
+    log: Log, start: Offsets, end: Offsets, reached: Mapping[str, Position], passed: Offsets
 ) -> LogRound:
     """The round between two offsets, on top of a snapshot that knows these positions; of buckets of which
     rows are lost, behind those that are `passed`."""
@@ -318,7 +318,7 @@ def round_of(
         last = newest(last, appended.last)
         if mark is None:
             continue
-        before = by_user.get(mark.user) or positions.get(mark.user)
+        before = by_user.get(mark.user) or reached.get(mark.user)
         streaming = mark.identifier != BATCH_IDENTIFIER
         if streaming and before is not None and mark.identifier <= before[0]:
             repeated.append(appended)

@@ -325,7 +325,7 @@ class MysqlDatabase:
             there = replace(there, ended=self.run if done else "", target=None if present else end)
         quiet = not (passed.changed or other or self.bounded) and here.settled and here.stale == there.stale
         near = passed.end.file == here.position.file and passed.log_bytes < _IDLE_BYTES
-        return None if quiet and near else there
+        return None if quiet and present and near else there
 
     def _begun(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress:
         """The first batch: all tables that are there, at a position at which they are what was found."""

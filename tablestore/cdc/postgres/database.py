@@ -250,8 +250,8 @@ class PostgresDatabase:
         if self.bounded:
             reached = here.settled and end == target
             return replace(there, ended=self.run if reached else "", target=None if reached else target)
-        quiet = not changed and here.settled and here.position is not None and end - start < _IDLE_BYTES
-        return None if quiet else there
+        quiet = not changed and here.settled and here.position is not None
+        return None if quiet and end == log_end and end - start < _IDLE_BYTES else there
 
     def _same_behind(
         self, connection: Connection, here: PostgresOffset, tables: Mapping[SourceName, PostgresTable | str]

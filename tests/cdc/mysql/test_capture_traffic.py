@@ -15,12 +15,15 @@ from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
 from tests.servers.mariadb import MariaDb
 
 
+_COMPACTED = 0.3  # share of the things a batch does behind which a table is compacted
+
+
 class Interrupted(BaseException):
     """Where the process would have ended."""
 
 
 class Interruptible:
-    """A capture that now and then goes on as in a new process."""
+    """A capture that now and then goes on as in a new process, or whose tables somebody else compacts."""
 
     def __init__(self, capture: LocalCapture, r: random.Random, share: float) -> None:
         self._random, self._share, self._capture = r, share, capture
@@ -30,6 +33,9 @@ class Interruptible:
     def _interrupt(self) -> None:
         if self._random.random() < self._share:
             raise Interrupted
+        names = sorted(name for name in self._capture.lake.tables() if name.startswith("ods."))
+        if names and self._random.random() < _COMPACTED:
+            self._capture.lake.table(self._random.choice(names)).compact(full=True)
 
     def step(self) -> bool:
         try:
