@@ -191,7 +191,7 @@ def test_a_lesson_is_answered_by_wrong_and_right_clicks_without_a_network(
     assert score.locator(".lw-chip").all_inner_texts() == ["○ runs", "✓ null"]
     trade_off = page.locator(".lw-trade_off")
     trade_off.get_by_role("button", name="leveled").click()
-    trade_off.locator(".lw-costs b").filter(has_text="leveled, trigger 3, level ×10").wait_for()
+    trade_off.locator(".lw-costs b").filter(has_text="leveled, trigger 5, level ×10").wait_for()
     trade_off.get_by_role("button", name="uniform").click()
     trade_off.locator(".lw-sub").filter(has_text="uniform").wait_for()
     assert trade_off.get_attribute("data-n") == "4"
