@@ -202,8 +202,8 @@ class PostgresStream(DeclaredStream):
             raise NotFound(f"{where} is another server than before, or another timeline of it: {AGAIN}")
         self.slot.require(connection, position)
         self.slot.move(connection, position)
-        end = connection.log_end()
-        end = end if here.rows else min(end, position + self.log_bytes)
+        log_end = connection.log_end()
+        end = log_end if here.rows else min(log_end, position + self.log_bytes)
         end = end if limit is None else min(end, limit)
         if end <= position and not here.rows:
             return here
@@ -212,7 +212,7 @@ class PostgresStream(DeclaredStream):
         _require_same(connection, here.table, self.slot.publication)
         if here.rows:
             return self._with_chunks(connection, replace(here, position=max(position, end)))
-        if limit is None and end - position < _IDLE_BYTES:
+        if limit is None and end == log_end and end - position < _IDLE_BYTES:
             number = here.table.number.to_bytes(4, "big")
             values = (self.slot.name, lsn_text(end), self.slot.publication, [*CHANGES], number)
             if not connection.rows(_MOVED, *values)[0][0]:

@@ -125,6 +125,16 @@ def require_same(source: Source, lake: ts.Lake, *names: str) -> None:
         assert table.check() == []
 
 
+def test_the_log_of_others_is_passed_over_in_small_parts_too(source: Source) -> None:
+    source.made(5, "ab")
+    lake = source.lake("a", log_bytes=500)
+    lake.catch_up()
+    source.run(*(f"INSERT INTO b (k, v) VALUES ('{n}', {n})" for n in range(1001, 1040, 2)))
+    source.run("UPDATE a SET v = 77 WHERE k = 4")
+    lake.catch_up()
+    lake.equals(source)
+
+
 def test_rows_then_changes_and_statements_arrive_by_value(source: Source, tmp_path: Path) -> None:
     """Each time after an end of the capture; a table without a key is left out by name."""
     source.run(

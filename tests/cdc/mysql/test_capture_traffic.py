@@ -14,7 +14,6 @@ from tests.cdc.mysql.local_capture import LocalCapture
 from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
 from tests.servers.mariadb import MariaDb
 
-
 _COMPACTED = 0.3  # share of the things a batch does behind which a table is compacted
 
 
