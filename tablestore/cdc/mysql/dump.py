@@ -23,7 +23,7 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection, TornBinlog, own_errors
+from tablestore.cdc.mysql.server import Connection, DamagedBinlog, own_errors
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, NotFound
 
@@ -198,7 +198,7 @@ class Dump:
             try:
                 yield from self._packets(self.connection.raw, head + file.encode())
                 return
-            except TornBinlog:
+            except DamagedBinlog:
                 file, offset, gtid = self._next_file(), events.FIRST_OFFSET, None
 
     def _packets(self, raw: Any, request: bytes) -> Iterator[bytes]:

@@ -97,12 +97,12 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class AbandonedTransaction:
+class LostTransaction:
     """A transaction that has begun and is not in the log to its end, since the server crashed in it: it was
     rolled back. The dump is at the next file."""
 
 
-LogStep = RowsStep | Cascaded | LogStatement | RefusedTransaction | AbandonedTransaction | End
+LogStep = RowsStep | Cascaded | LogStatement | RefusedTransaction | LostTransaction | End
 
 
 @dataclass
@@ -141,7 +141,7 @@ class LogWalk:
                 if dump.abandoned:
                     self.changed.clear()
                     self.cascaded.clear()
-                    yield AbandonedTransaction()
+                    yield LostTransaction()
             elif code in REFUSED:
                 raise Unsupported(
                     f"{REFUSED[code]} in the binlog at {dump.position}",
@@ -292,7 +292,7 @@ def _scanned(
             passed.rows[step.table] = passed.rows.get(step.table, 0) + step.log_bytes
         elif isinstance(step, Cascaded):
             passed.by_keys |= step.tables
-        elif isinstance(step, AbandonedTransaction):
+        elif isinstance(step, LostTransaction):
             if passed.begin != dump.start:
                 return passed.scanned()
             return BinlogScan(dump.position, {}, (), dump.log_bytes)

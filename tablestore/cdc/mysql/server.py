@@ -43,7 +43,7 @@ _FATAL_IN_BINLOG = 1236
 _TORN = "truncated in the middle of event"
 
 
-class TornBinlog(NotFound):
+class DamagedBinlog(NotFound):
     """A file of the binlog ends within an event: the server crashed while it wrote it."""
 
 
@@ -165,7 +165,7 @@ def _error(address: Address, error: Any) -> TablestoreError:
     if code in _ABSENT:
         return NotFound(text)
     if code == _FATAL_IN_BINLOG and _TORN in text:
-        return TornBinlog(text)
+        return DamagedBinlog(text)
     if code == _FATAL_IN_BINLOG:
         return NotFound(f"{text}; the binlog does not go back to this position: start with a new snapshot")
     if code in _PASSING or code == 0:  # 0: the connection is closed
