@@ -94,22 +94,16 @@ class SnapshotStore:
 
     def find(self, snapshot_id: int) -> Snapshot | None:
         """The same, None where it is not there, or not any more."""
-        sized = self.sized(snapshot_id)
-        return None if sized is None else sized[0]
-
-    def sized(self, snapshot_id: int) -> tuple[Snapshot, int] | None:
-        """The same with the bytes of its file."""
         path = self._paths.snapshot(snapshot_id)
         try:
-            data = self._io.read(path)
-            snapshot = self._meaning(data, path)
+            snapshot = self._meaning(self._io.read(path), path)
         except FileNotFoundError:
             return None
         except Corrupt as e:
             raise newest_sound.advised(self._io, self._paths, e) from None
         if snapshot.id != snapshot_id:
             raise newest_sound.advised(self._io, self._paths, Corrupt(path, f"holds id {snapshot.id}"))
-        return snapshot, len(data)
+        return snapshot
 
     def _meaning(self, data: bytes, path: str) -> Snapshot:
         """The snapshot that a file holds; the same object for the same bytes one after another."""

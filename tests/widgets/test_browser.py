@@ -152,7 +152,7 @@ def test_two_moments_of_a_table_stand_side_by_side(
     words, foot = (
         page.page.locator(f".lw-controls .lw-{name}").first.bounding_box() for name in ("past", "foot")
     )
-    assert words["y"] + words["height"] <= foot["y"]
+    assert foot["y"] + foot["height"] <= words["y"]
 
 
 def test_hovering_a_file_shows_its_card(page: Page, cockpit_file: Path) -> None:

@@ -13,9 +13,9 @@ def kinds_of_rows(sent_kinds: Any) -> None:
     assert sent_kinds["none"] == sent_kinds["input"] == ["+I", "+I", "−D"], "as the source sent them"
 
 
-def sums_by_producer(tables: Any, added: Any, taken: Any, truth: Any) -> None:
+def sums_by_producer(made: Any, added: Any, taken: Any, truth: Any) -> None:
     """Only lookup has the right sum at once; full compaction has it late."""
-    sums = {name: producer.total for name, producer in tables.items()}
+    sums = {name: producer.total for name, producer in made.items()}
     assert {name: total.state for name, total in sums.items()} == {
         "none": "wrong",
         "input": "wrong",
@@ -31,10 +31,10 @@ def whole_inputs(helped_sums: Any) -> None:
     assert helped_sums["input"].state == "right"
 
 
-def one_status(statuses: Any, paid: Any, tables: Any) -> None:
+def one_status(statuses: Any, paid: Any, made: Any) -> None:
     """One status is read, and input writes fewer files than lookup."""
     assert statuses == ["paid"]
-    assert paid.files < tables["lookup"].files
+    assert paid.files < made["lookup"].files
 
 
 def three_updates(table: ts.Table) -> None:

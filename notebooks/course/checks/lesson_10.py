@@ -38,10 +38,10 @@ def fed_step_by_step(played: Any) -> None:
     assert played.model.steps[-1].values == {"sold": "15", "best": "90"}
 
 
-def readers_add_up(amount: Any, total: Any, table: ts.Table) -> None:
+def readers_add_up(found: Any, total: Any, table: ts.Table) -> None:
     """Readers add up, and compaction changes no row."""
-    assert amount == 3 * total, "readers add up"
-    assert sum(table.scan().to_arrow()["amount"].to_pylist()) == amount, "compaction changes no row"
+    assert found == 3 * total, "readers add up"
+    assert sum(table.scan().to_arrow()["amount"].to_pylist()) == found, "compaction changes no row"
     assert table.inspect.levels()["rows"].to_pylist() == [6]
 
 

@@ -55,12 +55,12 @@ def the_next_snapshot(
     assert makers(table) == ["parquet-cpp-arrow", "parquet-mr"]
 
 
-def our_compaction(table: ts.Table, after: pa.Table, records: Any) -> None:
+def our_compaction(table: ts.Table, after: pa.Table, known: Any) -> None:
     """Compaction changes no row, and of ours the rule is known."""
     assert table.scan().to_arrow().sort_by("k").equals(after), "compaction changes no row"
     assert table.check() == []
-    assert records, "of our own compaction the rule is known"
-    assert "runs 4 > trigger 3" in records[-1]["reason"]
+    assert known, "of our own compaction the rule is known"
+    assert "runs 4 > trigger 3" in known[-1]["reason"]
 
 
 def pypaimon_reads_on(theirs: pa.Table | None, after: pa.Table) -> None:
@@ -68,10 +68,10 @@ def pypaimon_reads_on(theirs: pa.Table | None, after: pa.Table) -> None:
     assert theirs is None or theirs.sort_by("k").equals(after)
 
 
-def refusals_name_the_option(refusals: dict[str, tuple[str, str]]) -> None:
+def refusals_name_the_option(found: dict[str, tuple[str, str]]) -> None:
     """What is refused names its option."""
-    assert len(refusals) == 3
-    for option, (_reads, writes) in refusals.items():
+    assert len(found) == 3
+    for option, (_reads, writes) in found.items():
         assert option in writes, "the refusal names the option"
 
 

@@ -29,10 +29,10 @@ def a_killed_round(uncommitted: Any, killed: Any) -> None:
     assert len(killed) == 1
 
 
-def found_by_the_next(second_found: Any, notes: Any) -> None:
+def found_by_the_next(second_found: Any, told: Any) -> None:
     """The next round finds and registers what the killed one left."""
     assert second_found > 0
-    assert any("it was registered" in note for note in notes)
+    assert any("it was registered" in note for note in told)
 
 
 def each_order_once(rows: pa.Table, shop: Any, customers: ts.Table) -> None:

@@ -94,19 +94,18 @@ def _expire(store: Store, policy: ExpirePolicy, request: ExpireRequest) -> Expir
         return Expiry(dry_run=dry_run)
     if not dry_run and latest - earliest + 1 <= policy.keep_min:  # the common case after a commit
         return Expiry(remaining=(earliest, latest))
-    read = cache(store.snapshots.sized)  # each is looked at for its time, then for its files
+    read = cache(store.snapshots.find)  # each is looked at for its time, then for its files
     extent = _extent(store, policy, earliest, latest, request.ignoring, read)
     stays = Expiry(protected_by=extent.protected_by, bounds=extent.bounds, dry_run=dry_run)
     if extent.end <= earliest:
         return replace(stays, remaining=(earliest, latest))
-    sized = [of_id for of_id in map(read, range(earliest, extent.end)) if of_id is not None]
-    expired = [snapshot for snapshot, _ in sized]
+    expired = [snapshot for snapshot in map(read, range(earliest, extent.end)) if snapshot is not None]
     ids = [snapshot.id for snapshot in expired]
     if not ids:
         raise NotFound(f"the snapshots below {extent.end} are gone: another process expired them")
     history: list[str] | None = [] if store.options.keeps_history and not dry_run else None
     gone = _unneeded(store, expired, extent.end, policy, history, request.explain_compactions)
-    own = {store.paths.snapshot(snapshot.id): size for snapshot, size in sized}
+    own = _sizes(store, (store.paths.snapshot(i) for i in ids))  # raises where others were faster
     breaks, keeps = _readers(store, policy, ids, extent.end) if request.explain else ((), ())
     problems: tuple[str, ...] = ()
     if not dry_run:
@@ -207,7 +206,7 @@ def _extent(
     earliest: int,
     latest: int,
     ignoring: Sequence[str],
-    read: Callable[[int], tuple[Snapshot, int] | None],
+    read: Callable[[int], Snapshot | None],
 ) -> Extent:
     """The snapshots that the policy lets go, consumers and stream positions considered."""
     bounds = expiry_rules.consumer_bounds(store, ignoring=ignoring)
@@ -215,8 +214,8 @@ def _extent(
         bounds += expiry_rules.position_bounds(store, store.snapshots.get(latest))
 
     def time_of(snapshot_id: int) -> int | None:
-        sized = read(snapshot_id)
-        return None if sized is None else sized[0].time_millis
+        snapshot = read(snapshot_id)
+        return None if snapshot is None else snapshot.time_millis
 
     now = store.env.now_ms()
     return expiry_rules.extent(
