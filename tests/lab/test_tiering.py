@@ -11,11 +11,11 @@ pytestmark = [*needs_browser, pytest.mark.large]
 SETUP = """
 import widgets
 from tests.widgets import tierings
-jobs = [tierings.Job(10.0)]
+jobs = [tierings.ScriptedTiering(10.0)]
 def kill():
     jobs[-1].running, jobs[-1].state = False, "failed"
 def start():
-    jobs.append(tierings.Job(48.0))
+    jobs.append(tierings.ScriptedTiering(48.0))
     return jobs[-1]
 service = widgets.TieringView(
     jobs[0], kill=kill, start=start, table="shop.orders", follow=0.2,
