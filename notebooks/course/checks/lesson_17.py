@@ -34,9 +34,9 @@ def fresh_rows(counts: Any, fresh: Any, table: ts.Table, before: pa.Table) -> No
     assert widgets.LogAndLake(table, follow=0).model.log_only == 0
 
 
-def no_gap(steps: Any, rows: int) -> None:
+def no_gap(found: Any, rows: int) -> None:
     """Three pieces of files and one of the log: no gap, nothing twice."""
-    assert [step.source for step in steps] == ["files"] * 3 + ["log"]
+    assert [step.source for step in found] == ["files"] * 3 + ["log"]
     assert rows == 40, "no gap, nothing twice"
 
 
