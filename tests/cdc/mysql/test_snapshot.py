@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 
 import pyarrow as pa
@@ -178,6 +179,8 @@ def test_a_read_view_has_the_rows_of_its_position(
     for writer in writers:
         writer.start()
     try:
+        while dialect.position(connection) == start:
+            time.sleep(0.01)  # until a writer is connected
         for _ in range(4 + len(seeds)):
             wanted = dialect.position(connection)
             with read_view(connection, dialect, at_least=wanted) as position:
