@@ -22,6 +22,12 @@ from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
 from tablestore.io.paths import is_object_location, location
 from tablestore.io.syncing import Sync
 
+_MAX_DIRECTORIES = 50_000
+_LINK = (
+    "a symbolic link below the table's directory, which is not followed; put what it points to in its place"
+)
+_NO_NAMES = frozenset(("", ".", ".."))
+
 
 class CatalogGuard(Protocol):
     """A catalog's lock and notification for new files of one table. Picklable."""
@@ -68,15 +74,6 @@ class GuardedFileIO:
 
     def __repr__(self) -> str:
         return f"GuardedFileIO({self._inner!r}, {self._root!r})"
-
-
-_MAX_DIRECTORIES = 50_000
-_LINK = (
-    "a symbolic link below the table's directory, which is not followed; put what it points to in its place"
-)
-
-
-_NO_NAMES = frozenset(("", ".", ".."))
 
 
 class ConfinedFileIO:

@@ -169,10 +169,10 @@ class CaptureSink:
             if name in passed_over:
                 writing.discard(name, self._targets.opened(name))
             elif not target.committed:
-                self._commit(now, writing, name, target)
+                self._commit(now, writing, name, here=target.one_writer)
         for name in now.statements:
             if name not in now.reports:
-                self._commit(now, writing, name, TableTarget(TablePlace.of(self._targets.opened(name))))
+                self._commit(now, writing, name)
         report = self._report(now, writing, events)
         self._journal.note(report)
         self._under_way = None
@@ -257,25 +257,24 @@ class CaptureSink:
             )
 
     def _height(self, name: str, table: Table) -> int:
-        """No row of the table has a higher sequence number."""
+        """No row of the table has a higher sequence number, nor one that the batch under way has numbered.
+        So it never sinks: a compaction by others after the numbering says nothing of these rows."""
         latest = table.store.snapshots.latest()
         if latest is None or not table.primary_key:
             return -1
-        height = self._heights.get(name)
-        if height is None or height[0] != latest.id:
-            height = self._heights[name] = latest.id, table.max_sequence()
-        return height[1]
+        snapshot_id, height = self._heights.get(name, (None, -1))
+        if snapshot_id != latest.id:
+            height = max(height, table.max_sequence())
+            self._heights[name] = latest.id, height
+        return height
 
-    def _commit(self, now: _CaptureBatch, writing: BatchWriting, name: str, target: TableTarget) -> None:
-        """Commit what tasks have written of a table, or what this process writes of it, and the statements
-        that it followed."""
-        here = target.one_writer
+    def _commit(self, now: _CaptureBatch, writing: BatchWriting, name: str, *, here: bool = False) -> None:
+        """Commit what tasks have written of a table, and the statements that it followed; `here`: what this
+        process writes of it."""
         if not (here or name in now.statements or writing.written(name).messages):
             return
         table = self._targets.opened(name)
-        below = -1 if target.sequence_base is None else target.sequence_base - 1
-        # others may have compacted since the batch was numbered: their snapshot alone says too little
-        height = max(below, self._height(name, table)) + len(writing.done) * SEQUENCE_SPAN
+        height = self._height(name, table) + len(writing.done) * SEQUENCE_SPAN
         properties = partial(self._properties, now, name, writing.started(now.started))
         try:
             commit = writing.write_here if here else writing.commit

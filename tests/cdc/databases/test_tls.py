@@ -126,9 +126,8 @@ def test_a_certificate_that_is_not_trusted_is_refused_at_once(
         is_encrypted(encrypted, address)
 
 
+@pytest.mark.parametrize("encrypted", KINDS[1:], indirect=True)
 def test_rows_are_read_by_an_encrypted_connection(encrypted: PrivateDatabase) -> None:
-    if encrypted.scheme == "mysql":
-        pytest.skip("its client reads all rows in one way")
     numbers = "SELECT 7, generate_series(1, 100000), NULL"
     with postgres.Connection.open(address_of(encrypted.url, tls="required")) as connection:
         blocks = [s.binary(1).to_pylist() for s in values_of(connection, numbers, 3)]
