@@ -359,6 +359,7 @@ def altered(space: MergeSpace, rng: random.Random, fresh: str) -> tuple[MergeSpa
     }
     free = [c for c in space.columns if c.name not in named]
     kind, columns = rng.choice(["add", "rename", "rename", "type", "drop"]), list(space.columns)
+    options = space.options
     if kind == "add":
         columns.append(_column(rng, fresh, rng.choice(["INT", "STRING", "DATE", "BOOLEAN"])))
         change = {"name": fresh, "type": columns[-1].type.root.replace("VARCHAR", "STRING")}
@@ -371,12 +372,18 @@ def altered(space: MergeSpace, rng: random.Random, fresh: str) -> tuple[MergeSpa
         at, change = columns.index(old), {"name": old.name}
         if kind == "rename":
             columns[at], change["to"] = replace(old, name=fresh), fresh
+            options = {_renamed(k, old.name, fresh): _renamed(v, old.name, fresh) for k, v in options.items()}
         elif kind == "type":
             change["type"] = WIDER[old.type.root]
             columns[at] = _column(rng, old.name, change["type"])
         else:
             del columns[at]
-    return replace(space, columns=tuple(columns)), {"change": kind, **change}
+    return replace(space, columns=tuple(columns), options=options), {"change": kind, **change}
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """An option's name or value as it is after a rename: engines rename the columns that options name."""
+    return ".".join(",".join(new if n == old else n for n in part.split(",")) for part in text.split("."))
 
 
 def functions_of(number: int) -> Sequence[SpaceFunction]:

@@ -60,6 +60,19 @@ def test_every_function_and_producer_has_its_turn() -> None:
             assert {f.title for some in of_engine for f in some} == all_functions
 
 
+def test_alterations_in_a_row_fit_the_table(tmp_path: Path, seeds: Sequence[int]) -> None:
+    for number in merge_space.numbers(seeds, each=ROUND):
+        space, rng = drawn(number), random.Random(number)
+        table = ts.open(create(space, tmp_path / str(number), {}))
+        for n in range(12):
+            if (found := merge_space.altered(space, rng, f"n{n}")) is not None:
+                space, change = found
+                table.alter(our_change(change))
+        schema = ts.open(table.location).store.schemas.latest()
+        assert list(space.types) == [f.name for f in schema.fields]
+        assert space.options.items() <= schema.options.items()
+
+
 def shown(space: MergeSpace, rows: Rows, *, first: int = 0) -> Rows:
     """Rows in order; what has no order sorted, sketches as what they tell. Columns begin at cell `first`."""
     return in_order([_row(space, row, first) for row in rows])
@@ -226,20 +239,26 @@ def java_compacts(java: JavaPaimon, path: str, number: int, *, full: bool) -> st
     return ""
 
 
+def our_change(change: Mapping[str, str]) -> Any:
+    match change:
+        case {"change": "add", "name": name, "type": kind}:
+            return ts.add(name, kind)
+        case {"change": "drop", "name": name}:
+            return ts.drop(name)
+        case {"change": "rename", "name": name, "to": new}:
+            return ts.rename(name, new)
+        case {"change": "type", "name": name, "type": kind}:
+            return ts.retype(name, kind)
+    raise AssertionError(change)
+
+
 def both_alter(java: JavaPaimon, space: MergeSpace, rng: random.Random, paths: Sequence[str]) -> MergeSpace:
     """The same change of the schema in our table and in Java's."""
     found = merge_space.altered(space, rng, f"n{rng.randrange(10**6)}")
     if found is None:
         return space
     space, change = found
-    name = change["name"]
-    ours = {
-        "add": lambda: ts.add(name, change["type"]),
-        "drop": lambda: ts.drop(name),
-        "rename": lambda: ts.rename(name, change["to"]),
-        "type": lambda: ts.retype(name, change["type"]),
-    }
-    ts.open(paths[0]).alter(ours[change["change"]]())
+    ts.open(paths[0]).alter(our_change(change))
     java.alter(paths[1], [change])
     return space
 
