@@ -150,7 +150,8 @@ class NewestLevels:
 
 
 def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
-    """The groups reduced to the rows of level 0 and of the newest level from 1 on."""
+    """The groups reduced to the rows of level 0 and of the newest level from 1 on. As in Java, a row that is
+    left alone by that is merged: a function then sees it as the first row of its key."""
     places = levels[groups.order].astype(np.int64)
     newest = np.minimum.reduceat(np.where(places > 0, places, 1 << 20), groups.starts)
     group_of = np.repeat(np.arange(len(groups.starts)), groups.ends - groups.starts)
@@ -158,7 +159,7 @@ def newest_levels(groups: Groups, levels: np.ndarray) -> Groups:
     if kept.all():
         return groups
     counts = np.add.reduceat(kept, groups.starts)
-    return Groups(groups.order[kept], np.cumsum(counts) - counts)
+    return Groups(groups.order[kept], np.cumsum(counts) - counts, alone=groups.ends - groups.starts > 1)
 
 
 def in_level0_only(window: RowWindow) -> np.ndarray:
@@ -171,7 +172,7 @@ def looked_up(window: RowWindow, function: MergeFunction, spec: ChangelogSpec) -
     """The merged window of a compaction with lookups; `window` includes the rows that these found."""
     places = window.levels[window.groups.order]
     groups = newest_levels(window.groups, window.levels)
-    rows = function.merge(window.rows, replace(groups, every=True))
+    rows = function.merge(window.rows, replace(groups, alone=True))
     if not spec.produced:
         return MergedWindow(rows, None)
     fresh = np.minimum.reduceat(places, window.groups.starts) <= 0

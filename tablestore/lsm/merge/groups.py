@@ -25,11 +25,11 @@ from tablestore.lsm.merge import keys as key_columns
 @dataclass(frozen=True, slots=True)
 class Groups:
     """Rows in merge order: `order[i]` is the row at position i, group g is positions starts[g] up to
-    starts[g + 1]. With `every` single rows are merged, too, as in compaction with lookups."""
+    starts[g + 1]. `alone` says which groups of a single row are merged, too: all, none, or a bool each."""
 
     order: np.ndarray
     starts: np.ndarray
-    every: bool = False
+    alone: bool | np.ndarray = False
 
     @property
     def ends(self) -> np.ndarray:

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MergedGroups:
-    """The groups of more than one row: their numbers, and a walk over their rows without actions yet."""
+    """The groups that are merged: their numbers, and a walk over their rows without actions yet."""
 
     groups: Groups
     which: np.ndarray
@@ -34,9 +34,9 @@ class MergedGroups:
 
     @classmethod
     def of(cls, groups: Groups) -> MergedGroups:
-        """The groups of `groups` with more than one row."""
+        """The groups of `groups` with more than one row, and those that are merged with a single row."""
         lengths = groups.ends - groups.starts
-        merged = lengths > 1 if not groups.every else np.ones(len(lengths), dtype=bool)
+        merged = (lengths > 1) | groups.alone
         which = np.flatnonzero(merged)
         rows = groups.order
         if len(which) < len(lengths):
