@@ -333,7 +333,7 @@ def drawn(number: int) -> MergeSpace:
     kinds = [*keys.values(), *(c.type for c in columns)]
     if any(t.precision > 6 for t in kinds if t.root == "TIMESTAMP"):  # Avro has no such columns
         options |= {key: value.replace("avro", "orc") for key, value in options.items() if "format" in key}
-    if any("-0.0" in str(pool) for pool in [*pools.values(), *(c.pool for c in columns)]):
+    if any("-0.0" in str(pool.to_pylist()) for pool in [*pools.values(), *(c.pool for c in columns)]):
         # of an ORC batch of zeros Java reads every one with the sign of the first
         options |= {key: value.replace("orc", "parquet") for key, value in options.items() if "format" in key}
     return MergeSpace(number, engine, producer, keys, partitions, tuple(columns), options, pools)
