@@ -13,7 +13,6 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
@@ -28,10 +27,9 @@ def step_bars(screen: Console) -> Iterator[ShowProgress]:
     """
     columns = (
         TextColumn("{task.description:<13}"),
-        BarColumn(),
+        BarColumn(bar_width=12),  # a step is a line on a screen of 80 columns
         _Amount(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
     )
     progress = Progress(*columns, console=screen, refresh_per_second=4)  # a draw takes milliseconds
     task_ids: dict[str, Any] = {}
@@ -54,8 +52,12 @@ class _Amount(ProgressColumn):
     def render(self, task: Task) -> Text:
         note = f"  {task.fields['note']}" if task.fields.get("note") else ""
         if task.total is not None and task.total <= 1:
-            return Text(f"{task.percentage:3.0f} %{note}")
-        total = f" of {task.total:,.0f}" if task.total else ""
+            return _line(f"{task.percentage:3.0f} %{note}")
+        total = f" of {task.total:,.0f}" if task.total and not task.finished else ""
         seconds = task.finished_time or task.elapsed or 0.0
         speed = f"  {task.completed / seconds:,.0f}/s" if seconds > 0.5 and task.completed else ""
-        return Text(f"{task.completed:,.0f}{total} rows{speed}{note}")
+        return _line(f"{task.completed:,.0f}{total} rows{speed}{note}")
+
+
+def _line(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="ellipsis")

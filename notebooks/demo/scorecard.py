@@ -148,9 +148,9 @@ def freshness(run: Run, changes: list[Batch]) -> float | None:
 def as_text(f: dict[str, Any]) -> TextTable:
     """The scorecard for a terminal."""
     table = TextTable(title="scorecard", title_justify="left", show_header=True, header_style="bold")
-    table.add_column("")
-    table.add_column("this run", justify="right")
-    table.add_column("the article, on its machine", justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("this run", justify="right", no_wrap=True)
+    table.add_column("the article's", justify="right")
     speed = f["rows_per_second"] or 0
     table.add_row("rows loaded", f"{f['rows']:,}", f"{ARTICLE_ROWS:,}")
     table.add_row("seconds of the load", f"{f['load_seconds']:.1f}", f"{ARTICLE_SECONDS:,}")
@@ -161,9 +161,7 @@ def as_text(f: dict[str, Any]) -> TextTable:
         f"changes ({f['pairs']} pairs)", f"{f['change_rows']:,} rows in {f['change_seconds']:.1f} s", ""
     )
     if f["freshness_seconds"] is not None:
-        table.add_row(
-            "freshness: change read → summary", f"{f['freshness_seconds']:.2f} s", "1 min checkpoints"
-        )
+        table.add_row("freshness: change to summary", f"{f['freshness_seconds']:.2f} s", "1 minute")
     table.add_row("full compaction", f"{f['compact_seconds']:.1f} s", "")
     table.add_row("verification", f"{f['verify_seconds']:.1f} s", "")
     table.add_section()
@@ -173,7 +171,7 @@ def as_text(f: dict[str, Any]) -> TextTable:
         ("after", "compacted"),
     ):
         table.add_row(
-            f"live data files {label}", f"{f['data_files_' + key]:,}, {size(f['data_bytes_' + key])}", ""
+            f"live files {label}", f"{f['data_files_' + key]:,}, {size(f['data_bytes_' + key])}", ""
         )
     table.add_row("write amplification", f"{f['write_amplification']:.2f}", "")
     table.add_row(
@@ -181,7 +179,7 @@ def as_text(f: dict[str, Any]) -> TextTable:
         f"{f['read_amplification_before']:.2f} → {f['read_amplification']:.2f}",
         "",
     )
-    table.add_row("space amplification before compaction", f"{f['space_amplification_before']:.2f}", "")
+    table.add_row("space amplification, uncompacted", f"{f['space_amplification_before']:.2f}", "")
     table.add_row("snapshots", f"{f['snapshots']:,}", "")
     table.add_row("peak memory, all processes", size(f["peak_rss_bytes"]), "")
     return table
