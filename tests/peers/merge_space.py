@@ -450,7 +450,8 @@ def _aggregation(rng: random.Random, columns: Sequence[SpaceColumn], options: Op
     for column in columns:
         if column.function is not None:
             _function_options(rng, column, options)
-    if rng.random() < 0.3:
+    own = [c for c in columns if c.function and "ignore-retract" in dict(c.function.options)]
+    if rng.random() < 0.3 and not own:
         options["aggregation.remove-record-on-delete"] = "true"
         for key in [k for k in options if k.endswith(".ignore-retract")]:
             del options[key]
