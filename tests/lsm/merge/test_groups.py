@@ -1,13 +1,16 @@
-"""Batches joined into one: the same rows, whichever of them hold their text by dictionaries."""
+"""Batches joined into one, whichever hold their text by dictionaries; groups of rows that are merged."""
 
 from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.lsm.merge.groups import joined, plain
+from tablestore.lsm.merge.changelog import newest_levels
+from tablestore.lsm.merge.groups import Groups, joined, plain
+from tablestore.lsm.merge.result import MergedGroups
 
 
 def batch_of(texts: list[str | None], numbers: list[int], *, encoded: bool) -> pa.RecordBatch:
@@ -45,3 +48,13 @@ def test_few_plain_rows_are_encoded_where_the_others_have_few_values(
     kind = joined([first, small]).schema.field("t").type
     assert pa.types.is_dictionary(kind) == encoded
     assert joined([first, first]).schema.equals(first.schema)
+
+
+def test_a_row_that_other_levels_leave_alone_is_merged() -> None:
+    both, single = [0, 1], [2]
+    levels = np.array([3, 2, 1], dtype=np.int8)
+    groups = newest_levels(Groups(np.array([*both, *single]), np.array([0, 2])), levels)
+    assert groups.order.tolist() == [1, 2]
+    merged = MergedGroups.of(groups)
+    assert merged.which.tolist() == [0]
+    assert merged.walk.rows.tolist() == [1]
