@@ -123,7 +123,8 @@ class Scan(LazyScan):
 
         Memory holds one part of the plan, and one window of one split, or of one for each thread and
         `parallel.MAX_BUFFERED_BYTES` of batches (see `tablestore.scan.threads`). Reads with a limit use no
-        threads. Raises NotFound when the snapshot expires meanwhile.
+        threads. Columns of the partition alone come from metadata where files hold just the table's rows, so
+        that damage in these goes unnoticed. Raises NotFound when the snapshot expires meanwhile.
 
         >>> sum(batch.num_rows for batch in orders.scan().to_batches())
         3
