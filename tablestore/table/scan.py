@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
-from tablestore.read.scan import fallback, parallel
+from tablestore.read.scan import fallback, parallel, partition_rows
+from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.fallback import OtherBranch
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
@@ -122,7 +123,8 @@ class Scan(LazyScan):
 
         Memory holds one part of the plan, and one window of one split, or of one for each thread and
         `parallel.MAX_BUFFERED_BYTES` of batches (see `tablestore.scan.threads`). Reads with a limit use no
-        threads. Raises NotFound when the snapshot expires meanwhile.
+        threads. Columns of the partition alone come from metadata where files hold just the table's rows, so
+        that damage in these goes unnoticed. Raises NotFound when the snapshot expires meanwhile.
 
         >>> sum(batch.num_rows for batch in orders.scan().to_batches())
         3
@@ -150,13 +152,23 @@ class Scan(LazyScan):
 
     def _batches(self, parts: Iterator[Plan]) -> Generator[pa.RecordBatch]:
         for part in parts:
-            tasks = [partial(s.read, self.store, self.names, part.where) for s in part.splits]
-            threads = 1 if self.limit is not None else self._threads(part)
+            tasks, read = self._tasks(part)
+            threads = 1 if self.limit is not None else parallel.threads(self.store, [s.size for s in read])
             with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as batches:
                 yield from batches
 
-    def _threads(self, plan: Plan) -> int:
-        return parallel.threads(self.store, [s.size for s in plan.splits])
+    def _tasks(self, part: Plan) -> tuple[list[parallel.Task[pa.RecordBatch]], list[DataSplit]]:
+        """What gives the rows of the splits, in their order, and the splits whose files are read for it."""
+        listed = self.whole and partition_rows.suffice(self.store, self.names, part.where)
+        tasks, read = list[parallel.Task[pa.RecordBatch]](), list[DataSplit]()
+        for whole, some in groupby(part.splits, attrgetter("whole")):
+            if listed and whole:
+                tasks.append(partial(partition_rows.rows, self.store, tuple(some), self.names))
+            else:
+                splits = list(some)
+                read += splits
+                tasks += [partial(s.read, self.store, self.names, part.where) for s in splits]
+        return tasks, read
 
     def count(self) -> int:
         """The number of rows that `to_arrow` has, or the error that it raises.
@@ -176,9 +188,8 @@ class Scan(LazyScan):
 
     def _count(self, part: Plan) -> int:
         tasks = [partial(s.read_to_count, self.store, self.names, part.where) for s in part.splits]
-        with closing(
-            parallel.in_order(tasks, threads=self._threads(part), size_of=attrgetter("nbytes"))
-        ) as rows:
+        threads = parallel.threads(self.store, [s.size for s in part.splits])
+        with closing(parallel.in_order(tasks, threads=threads, size_of=attrgetter("nbytes"))) as rows:
             return sum(b.num_rows for b in rows)
 
     def _sum_of_counts(self, count: str) -> int:

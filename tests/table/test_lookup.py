@@ -18,6 +18,7 @@ from tablestore import col
 from tablestore.core.errors import Corrupt, NotFound, SchemaMismatch
 from tablestore.format.parquet.pages import PageLayout
 from tablestore.lsm.lookup.cache import LOCAL
+from tablestore.meta import manifest_cache
 from tablestore.table.table import Table
 from tests.faults import FaultyIO
 
@@ -442,3 +443,26 @@ def test_of_rows_written_at_the_same_time_the_higher_sequence_number_counts(
         t.commit(writer.prepare(), user=f"w{number}", identifier=1)
     assert t.get({"k": 7}) == {"k": 7, "v": 2}
     assert t.scan(where=col("k") == 7).to_arrow().to_pylist() == [{"k": 7, "v": 2}]
+
+
+def test_a_first_lookup_opens_no_manifest_of_other_buckets(tmp_path: Path) -> None:
+    """A second one, in another bucket, reads them all: those of the partition are kept then."""
+    lake = ts.connect(str(tmp_path))
+    types = {"k": ts.BIGINT, "v": ts.STRING}
+    options = {"bucket": 16, "write-only": True}
+    table = lake.create_table("shop.t", schema=types, primary_key=["k"], options=options)
+    for key in range(8):
+        table.write([{"k": key, "v": f"row {key}"}])
+    listed = table.store.manifests.manifests(table.store.snapshots.get(8))
+    buckets = {m.min_bucket for m in listed}
+    assert len(buckets) > 2
+
+    manifest_cache.LOCAL.clear()
+    fresh = ts.open(table.location)
+    assert fresh.get({"k": 3}) == {"k": 3, "v": "row 3"}
+    opened = manifest_cache.LOCAL.cached_in(f"{table.location}/manifest")
+    assert len({bucket for _, read in opened for bucket in read["bucket"].to_pylist()}) == 1
+    assert [fresh.get({"k": key}) for key in range(9)] == [
+        *({"k": key, "v": f"row {key}"} for key in range(8)),
+        None,
+    ]

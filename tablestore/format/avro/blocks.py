@@ -13,8 +13,9 @@ from __future__ import annotations
 import bz2
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from tablestore.core.zstandard import zstd
 
 _MAGIC = b"Obj\x01"
 _MAX_BYTES = 1 << 29  # of the decompressed blocks of a file
+_MAX_TOGETHER = 1 << 26  # of blocks that one decompressor takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,36 @@ def plain_blocks(blocks: Iterable[AvroBlock], codec: str, path: str) -> Iterator
     for block in blocks:
         plain = plain_block(block, codec, path)
         size += len(plain.data)
-        if size > _MAX_BYTES:
-            raise Corrupt(path, f"its blocks decompress to more than {_MAX_BYTES:,} bytes")
+        require_bounded(size, path)
         yield plain
+
+
+def require_bounded(size: int, path: str) -> None:
+    """Raise Corrupt naming `path` for a file whose blocks decompress to too many bytes."""
+    if size > _MAX_BYTES:
+        raise Corrupt(path, f"its blocks decompress to more than {_MAX_BYTES:,} bytes")
+
+
+def plain_together(blocks: Sequence[AvroBlock], codec: str) -> list[AvroBlock] | None:
+    """The blocks decompressed by one decompressor: to make one takes three times as long as a small block.
+    None where each must be decompressed alone: of another codec, of sizes that they do not say, or damaged.
+    """
+    try:
+        if len(blocks) < 2 or codec != "zstandard":
+            return None
+        sizes = [zstd.get_frame_info(b.data).decompressed_size or _MAX_TOGETHER for b in blocks]
+        ends = list(accumulate(sizes))
+        if ends[-1] >= _MAX_TOGETHER:
+            return None
+        with pa.CompressedInputStream(pa.BufferReader(b"".join(b.data for b in blocks)), "zstd") as stream:
+            data = stream.read(ends[-1] + 1)
+    except (zstd.ZstdError, OSError, pa.ArrowException):
+        return None
+    if len(data) != ends[-1] or any(b.rows > size for b, size in zip(blocks, sizes, strict=True)):
+        return None
+    return [
+        AvroBlock(b.rows, data[end - size : end]) for b, size, end in zip(blocks, sizes, ends, strict=True)
+    ]
 
 
 def plain_block(block: AvroBlock, codec: str, path: str) -> AvroBlock:

@@ -181,6 +181,10 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "_EXTRA_FILES": lambda names: tuple(names or ()),
     "_CREATION_TIME": avro.millis,
 }
+_READERS = {
+    names: [(place, _READ[name]) for place, name in enumerate(names) if name in _READ]
+    for names in (_FILE_NAMES, _LIST_NAMES)
+}
 
 
 def _record(names: Sequence[str], cells: Iterable[Any]) -> dict[str, Any]:
@@ -191,10 +195,12 @@ def _record(names: Sequence[str], cells: Iterable[Any]) -> dict[str, Any]:
     }
 
 
-def _values(r: Mapping[str, Any], names: Sequence[str], required: int) -> list[Any]:
+def _values(r: Mapping[str, Any], names: tuple[str, ...], required: int) -> list[Any]:
     """The values of these fields of a record; of them so many are in records of every release."""
-    there = [*(r[name] for name in names[:required]), *map(r.get, names[required:])]
-    return [_READ[n](v) if n in _READ else v for n, v in zip(names, there, strict=True)]
+    there = [*map(r.__getitem__, names[:required]), *map(r.get, names[required:])]
+    for place, read in _READERS[names]:
+        there[place] = read(there[place])
+    return there
 
 
 def file_record(f: DataFileMeta) -> dict[str, Any]:

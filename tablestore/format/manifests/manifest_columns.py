@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -249,14 +250,26 @@ def _joined(pieces: Iterable[pa.Table | None]) -> pa.Table | None:
 
 def _pieces(schema: bytes, files: Sequence[_CompressedFile]) -> Iterator[pa.Table | None]:
     """The records of files with one schema, of `_AT_ONCE` or of one block at once, in at least one piece."""
-    some, rows = list[AvroBlock](), 0
-    for block in (b for f in files for b in avro_blocks.plain_blocks(f.blocks, f.codec, f.path)):
+    some, rows, sizes = list[tuple[_CompressedFile, AvroBlock]](), 0, Counter[str]()
+    for file, block in ((f, b) for f in files for b in f.blocks):
         if some and rows + block.rows > _AT_ONCE:
-            yield _read(schema, some)
+            yield _read(schema, _plain(some, sizes))
             some, rows = [], 0
-        some.append(block)
+        some.append((file, block))
         rows += block.rows
-    yield _read(schema, some)
+    yield _read(schema, _plain(some, sizes))
+
+
+def _plain(some: Sequence[tuple[_CompressedFile, AvroBlock]], sizes: Counter[str]) -> list[AvroBlock]:
+    """The blocks of these files decompressed, whose bytes are added to the `sizes` of their files."""
+    codecs = {f.codec for f, _ in some}
+    blocks = avro_blocks.plain_together([b for _, b in some], codecs.pop()) if len(codecs) == 1 else None
+    if blocks is None:
+        blocks = [avro_blocks.plain_block(b, f.codec, f.path) for f, b in some]
+    for (f, _), block in zip(some, blocks, strict=True):
+        sizes[f.path] += len(block.data)
+        avro_blocks.require_bounded(sizes[f.path], f.path)
+    return blocks
 
 
 def _read(schema: bytes, blocks: Sequence[AvroBlock]) -> pa.Table | None:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore.format import deletion_vector, evolution
 from tablestore.format.deletion_vector import DeletionFile
+from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate, all_of, col
@@ -186,7 +188,7 @@ class PointReader:
 
     def _planned(self, partition: bytes | None, bucket: int | None) -> tuple[DataSplit, ...]:
         """The splits of a scan of a bucket; of all buckets that the keys may be in, if it is not known."""
-        store, entries = self._store, self._live(partition)
+        store, entries = self._store, self._live(partition, bucket)
         if bucket is not None:
             entries = entries.filter(entries.numbers("bucket") == bucket)
         nothing = Filters(TRUE, TRUE, TRUE, TRUE)
@@ -201,13 +203,17 @@ class PointReader:
             deletions=vectors,
         )
 
-    def _live(self, partition: bytes | None) -> Entries:
-        """The live files of a partition, kept for its other buckets."""
+    def _live(self, partition: bytes | None, bucket: int | None) -> Entries:
+        """The live files of a partition, kept for its other buckets; of the bucket that is asked for first
+        only what may be in it, so that one lookup opens no manifest of others."""
         last = self._last
         if last is None or last[0] != partition:
+            live = self._store.manifests.live_entries
             chosen = None if partition is None else (partition,)
-            last = partition, self._store.manifests.live_entries(self._snapshot, partitions=chosen)
-            self._last = last
+            if bucket is not None and not self._splits:
+                may_hold = partial(_may_hold, bucket=bucket)
+                return live(self._snapshot, partitions=chosen, manifest=may_hold)
+            last = self._last = partition, live(self._snapshot, partitions=chosen)
         return last[1]
 
     def _made(self, split: DataSplit) -> _Split:
@@ -232,6 +238,11 @@ def _one_of(keys: pa.RecordBatch, schema: TableSchema) -> Predicate:
     """The condition that each key column has one of these values."""
     conditions = [col(f.name).is_in(keys.column(f.name).to_pylist()) for f in schema.key_fields]
     return predicate.bind(all_of(*conditions), schema)
+
+
+def _may_hold(m: ManifestFileMeta, *, bucket: int) -> bool:
+    """Whether a manifest may have entries of a bucket, by its statistics."""
+    return m.min_bucket is None or m.max_bucket is None or m.min_bucket <= bucket <= m.max_bucket
 
 
 def _old_to_new(split: DataSplit, store: Store) -> list[int]:

@@ -56,6 +56,12 @@ class DataSplit:
         them."""
         return self.raw and not any(self.deletion_files)
 
+    @property
+    def whole(self) -> bool:
+        """Whether each row of its files is one row of the table, by what a plan has seen of them: False for a
+        split that was pickled."""
+        return self.plain and isinstance(self.files, SplitFiles) and self.files.whole
+
     def deletion_file(self, number: int) -> DeletionFile | None:
         """The deletion vector of file `number`."""
         return self.deletion_files[number] if self.deletion_files else None

@@ -37,7 +37,7 @@ TRUE = Always(True)
 RULES = ("invisible", "partition", "bucket", "key range", "column stats", "file index")
 _MAX_POINTS = 1_000
 _MAX_PARTITIONS = 16  # that are read one by one
-_ONE_FORM = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "VARCHAR")
+ONE_FORM = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "VARCHAR")
 _COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 SchemaOf = Callable[[int], TableSchema]
 
@@ -169,7 +169,7 @@ def partitions_of(where: Predicate, schema: TableSchema) -> frozenset[bytes] | N
     Only where every partition column is compared for equality with few values, and of types with one form.
     """
     fields = schema.partition_fields
-    if not fields or any(f.type.root not in _ONE_FORM for f in fields):
+    if not fields or any(f.type.root not in ONE_FORM for f in fields):
         return None
     points = [_points(where, f.name) for f in fields]
     count = 1

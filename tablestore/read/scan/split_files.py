@@ -17,15 +17,23 @@ class SplitFiles(Sequence[DataFileMeta]):
     """The files of a split as a sequence that makes its objects on first use: a plan of 10,000 files takes a
     tenth of the time that all their objects would take."""
 
-    __slots__ = ("_entries", "_made", "_order", "_start", "_stop", "rows", "size")
+    __slots__ = ("_entries", "_made", "_order", "_start", "_stop", "rows", "size", "whole")
 
     def __init__(
-        self, entries: Entries, order: np.ndarray, start: int, stop: int, *, size: int, rows: int
+        self,
+        entries: Entries,
+        order: np.ndarray,
+        start: int,
+        stop: int,
+        *,
+        size: int,
+        rows: int,
+        whole: bool = False,
     ) -> None:
         """The files of the entries at positions `order[start:stop]`, which have `size` bytes and `rows`
-        together."""
+        together; `whole`: none of these takes another one away, or is a part of one."""
         self._entries, self._order, self._start, self._stop = entries, order, start, stop
-        self.size, self.rows = size, rows
+        self.size, self.rows, self.whole = size, rows, whole
         self._made: tuple[DataFileMeta, ...] | None = None
 
     @property

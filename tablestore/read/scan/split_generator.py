@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow.compute as pc
 
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format import binary_row
@@ -53,9 +54,12 @@ def splits(
     first = order[begins]
     places = zip(codes[first].tolist(), buckets[first].tolist(), totals[first].tolist(), strict=True)
     sums = (np.add.reduceat(entries.numbers(n)[order], begins).tolist() for n in ("file_size", "row_count"))
+    whole = np.logical_and.reduceat(_whole(entries, schema)[order], begins).tolist()
     data_splits: list[DataSplit] = []
-    for (start, stop, raw), (code, bucket, total), size, rows in zip(packs, places, *sums, strict=True):
-        files = SplitFiles(entries, order, start, stop, size=size, rows=rows)
+    for (start, stop, raw), (code, bucket, total), size, rows, exact in zip(
+        packs, places, *sums, whole, strict=True
+    ):
+        files = SplitFiles(entries, order, start, stop, size=size, rows=rows, whole=exact)
         gone = deletions.get((partitions[code], bucket), {}) if deletions else {}
         vectors = tuple(gone.get(f.file_name) for f in files) if gone else ()
         data_splits.append(DataSplit(partitions[code], bucket, total, snapshot_id, files, raw, vectors))
@@ -63,6 +67,17 @@ def splits(
         types = tuple(f.type for f in schema.partition_fields)
         data_splits.sort(key=lambda s: binary_row.key_order(s.partition, types))
     return tuple(data_splits)
+
+
+def _whole(entries: Entries, schema: TableSchema) -> np.ndarray:
+    """Whether each row of a file is one of the table, as far as the file alone says it: none takes away, none
+    is a part of a row."""
+    table = entries.table
+    kept = np.ones(len(entries), dtype=bool)
+    if schema.primary_keys:
+        kept = entries.numbers("delete_count", null=-1) == 0
+    parts = pc.or_(pc.is_valid(table.column("write_cols")), pc.is_valid(table.column("first_row_id")))
+    return kept & ~parts.to_numpy()
 
 
 @dataclass(frozen=True, slots=True)

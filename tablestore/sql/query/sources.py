@@ -24,7 +24,7 @@ from tablestore.core.options.values import MergeEngine
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates.predicate import Predicate, any_of
-from tablestore.read.scan import parallel
+from tablestore.read.scan import parallel, partition_rows
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters
@@ -265,14 +265,15 @@ def _feed(source: TableOccurrence) -> Feed:
         return Feed([source.view], scan)
     parts = partial(iter, (first,)) if second is None else scan.plan_parts
     rows = size = 0
-    counted = source.read.counted
+    whole = _as_stored(scan)
     for part in parts():
         rows, size = rows + sum(s.rows for s in part.splits), size + sum(s.size for s in part.splits)
-        counted = counted and _counted(scan, part)
+        whole = whole and all(s.whole for s in part.splits)
     feed = Feed([source.view], scan, rows=rows)
-    if counted:
+    if whole and source.read.counted and scan.where is None:
         return replace(feed, counted=True)
-    if size < _WORTHWHILE_BYTES or not _native(scan):
+    listed = whole and partition_rows.suffice(scan.store, scan.names, first.where)
+    if size < _WORTHWHILE_BYTES or listed or not _native(scan):
         return replace(feed, plan=None if second is not None or scan.other is not None else first)
     left = [split for part in parts() for split in _without_files(scan, part, feed)]
     over, rest = over_files(left) if possible(scan) else (feed.over, left)
@@ -292,20 +293,6 @@ def _without_files(scan: Scan, part: Plan, feed: Feed) -> Iterator[DataSplit]:
         for file in split.files:
             path = _local(scan.store.readable_path(split.partition, split.bucket, file))
             (feed.flagged if schema.primary_keys and file.level == 0 else feed.files).append(path)
-
-
-def _counted(scan: Scan, plan: Plan) -> bool:
-    """Whether the files of a plan hold just the rows of the scan, each once."""
-    if scan.where is not None or not _as_stored(scan):
-        return False
-    keyed = bool(scan.store.schema.primary_keys)
-    return all(s.plain and all(_whole_rows(f, keyed=keyed) for f in s.files) for s in plan.splits)
-
-
-def _whole_rows(file: DataFileMeta, *, keyed: bool) -> bool:
-    """Whether each row of a file is one of the table: none takes away, none is a part of a row."""
-    whole = file.write_cols is None and file.first_row_id is None
-    return whole and not (keyed and file.delete_count != 0)
 
 
 def _as_stored(scan: Scan) -> bool:
