@@ -228,10 +228,10 @@ def _footer_bytes(store: Store, read: _Read) -> tuple[float, float]:
     much as the smallest one takes. Then the bytes of a row's sequence number."""
     with complaints(read.path, "Parquet"), open_checked(store.io, read.path) as source:
         footer = sound_metadata(source)
-    groups = [footer.row_group(g) for g in range(footer.num_row_groups)]
-    chunks = [g.column(c) for g in groups for c in range(g.num_columns)]
-    least = min((c.total_compressed_size for c in chunks), default=0)
-    data = [(c.path_in_schema, max(0, _data_bytes(c) - least)) for c in chunks]
+        groups = [footer.row_group(g) for g in range(footer.num_row_groups)]
+        chunks = [g.column(c) for g in groups for c in range(g.num_columns)]
+        least = min((c.total_compressed_size for c in chunks), default=0)
+        data = [(c.path_in_schema, max(0, _data_bytes(c) - least)) for c in chunks]
     numbers = sum(size for name, size in data if name == SEQUENCE)
     return float(read.file.file_size - sum(size for _, size in data)), numbers / max(1, read.file.row_count)
 
