@@ -8,8 +8,11 @@ import pytest
 
 import tablestore as ts
 import widgets
+from tablestore.insight.simulator import Workload
 from tests import browsing
 from tests.browsing import Page, needs_browser
+from widgets.kit.view import View
+from widgets.workbench.tools import TOOLS
 
 pytestmark = needs_browser
 WIDTHS = (700, 900, 1280, 1440, 1900)
@@ -254,3 +257,31 @@ def test_without_scripts_a_page_is_its_picture(small: Path) -> None:
         assert "need JavaScript" in bare.locator("noscript p").inner_text()
     finally:
         context.close()
+
+
+COVERED = OVERLAPS.replace(".lw-amplification svg, .lw-levels svg", ".lw-pic > svg")
+BEYOND = """
+() => [...document.querySelectorAll(".lw-pic > svg text, .lw button, .lw select")]
+  .filter((n) => n.getClientRects().length && !n.closest(".lw-glance"))
+  .filter((n) => n.getBoundingClientRect().right > n.closest(".lw").getBoundingClientRect().right + 1)
+  .map((n) => n.textContent)
+"""
+
+
+@pytest.mark.large
+def test_further_views_fit_a_telephone(page: Page, many: Path, tmp_path: Path) -> None:
+    """Each of them at 400 and 760 pixels: no label lies on another, and nothing is beyond the frame."""
+    table = ts.open(many.parent / "shop.db" / "items")
+    simulated = widgets.TradeOff(Workload("uniform", rows=500, keys=5_000)).wait(240)
+    views: list[View] = [tool.build(table, "/0") for tool in TOOLS if not tool.refused(table)]
+    for number, view in enumerate([*views, simulated, widgets.LakeHealth(ts.connect(many.parent))]):
+        if callable(wait := getattr(view, "wait", None)):
+            wait()
+        page.open(view.to_html(tmp_path / f"{number}.html"))
+        for width in (400, 760):
+            page.page.set_viewport_size({"width": width, "height": 900})
+            page.page.wait_for_timeout(300)
+            name = (type(view).__name__, width)
+            assert page.page.evaluate(COVERED) == [], name
+            assert page.page.evaluate(BEYOND) == [], name
+            assert page.page.evaluate("document.documentElement.scrollWidth") == width, name
