@@ -272,16 +272,22 @@ BEYOND = """
 def test_further_views_fit_a_telephone(page: Page, many: Path, tmp_path: Path) -> None:
     """Each of them at 400 and 760 pixels: no label lies on another, and nothing is beyond the frame."""
     table = ts.open(many.parent / "shop.db" / "items")
-    simulated = widgets.TradeOff(Workload("uniform", rows=500, keys=5_000)).wait(240)
     views: list[View] = [tool.build(table, "/0") for tool in TOOLS if not tool.refused(table)]
-    for number, view in enumerate([*views, simulated, widgets.LakeHealth(ts.connect(many.parent))]):
+    views += [
+        widgets.TradeOff(Workload("uniform", rows=500, keys=5_000)),
+        widgets.LakeHealth(ts.connect(many.parent)),
+        widgets.ShopGame(1),
+    ]
+    for view in views:
         if callable(wait := getattr(view, "wait", None)):
             wait()
-        page.open(view.to_html(tmp_path / f"{number}.html"))
-        for width in (400, 760):
-            page.page.set_viewport_size({"width": width, "height": 900})
-            page.page.wait_for_timeout(300)
-            name = (type(view).__name__, width)
-            assert page.page.evaluate(COVERED) == [], name
-            assert page.page.evaluate(BEYOND) == [], name
-            assert page.page.evaluate("document.documentElement.scrollWidth") == width, name
+    file = tmp_path / "views.html"
+    file.write_text(widgets.page("views", views), encoding="utf-8")
+    page.open(file)
+    assert page.page.locator(".lw").count() >= len(views)
+    for width in (400, 760):
+        page.page.set_viewport_size({"width": width, "height": 900})
+        page.page.wait_for_timeout(500)
+        assert page.page.evaluate(COVERED) == [], width
+        assert page.page.evaluate(BEYOND) == [], width
+        assert page.page.evaluate("document.documentElement.scrollWidth") == width

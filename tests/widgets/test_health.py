@@ -285,7 +285,7 @@ def test_the_same_commits_under_the_same_options_are_measured_once(tmp_path: Pat
     view = widgets.TableHealth(table)
     before = view._state(view.snapshot)
     assert view.refresh()._state(view.snapshot) is before
-    table.rollback_to(2)
+    table.rollback(snapshot=2)
     table.write({"k": [7]})  # another snapshot 3
     assert view.refresh()._state(3) is not before
     assert view.data().num_rows == widgets.TableHealth(table).data().num_rows

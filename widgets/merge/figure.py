@@ -65,7 +65,8 @@ def merge_figure(
         return _empty(model, width)
     at = min(max(cursor, -1), len(model.steps) - 1)
     shown = shown_columns(model, columns, width=width)
-    draw, words = (_keys_figure, cards) if mode == "keys" else (_columns_figure, column_cards)
+    by_keys = mode == "keys" or not shown  # a table may have key columns only
+    draw, words = (_keys_figure, cards) if by_keys else (_columns_figure, column_cards)
     drawn = draw(model, at, shown, width)
     return replace(drawn, meta={**drawn.meta, "cards": words(model, cursor=at, columns=shown)})
 

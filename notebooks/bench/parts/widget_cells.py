@@ -1,8 +1,8 @@
 """What `bench widgets` runs in its notebooks: for each widget its data, itself, a change, and the peer's own.
 
 Texts are cells: `data` makes `size` things, `made` ends in the widget `view`, `changed` is a statement with
-`{at}`, the number of the change, or `key`, which is pressed on a cockpit's timeline. A peer draws the same boxes or bars with plotly. `IN_PAGE` holds the two
-stopwatches that run in the browser.
+`{at}`, the number of the change; of a cockpit `key` may be pressed on its timeline instead. A peer draws
+the same boxes or bars with plotly. `IN_PAGE` holds the two stopwatches that run in the browser.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ window.lwBench = {
     const seen = new MutationObserver(() => { last = performance.now(); });
     seen.observe(p.content.node, { childList: true, subtree: true, attributes: true, characterData: true });
     const began = performance.now();
-    if (key) p.content.node.querySelector(".lw-timeline [role=slider]").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    const slider = p.content.node.querySelector(".lw-timeline [role=slider]");
+    if (key) slider.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
     else await k.requestExecute({ code, silent: true, store_history: false }).done;
-    const quiet = () => performance.now() - Math.max(last, began) > 400;
+    const quiet = () => performance.now() - Math.max(last, began) > 400 && k.status === "idle";
     while (!quiet()) await new Promise((go) => setTimeout(go, 50));
     seen.disconnect();
     return last ? last - began : 0;
