@@ -176,7 +176,7 @@ def _again(lab: Lab, notebook: Notebook, cell: int, marks: str) -> float:
 
 
 def _change(lab: Lab, notebook: Notebook, statement: str, key: str) -> float:
-    """Seconds from a statement in the kernel, or from a key, to the last change of the page."""
+    """Seconds from a statement in the kernel until it is done, or from a key, and the page has changed."""
     call = "(path, code, key) => lwBench.change(path, code, key)"
     return float(lab.js(call, notebook.path, statement, key, seconds=LIMIT, what="a change")) / 1000
 

@@ -94,38 +94,3 @@ def test_a_displayed_workbench_reads_its_history_and_follows(lab: Lab) -> None:
     assert notebook.kernel("other()") == 0
     notebook.expect("(len(bench.timeline.model), bench.timeline.snapshot, bench.newer)", [9, 4, 0])
     notebook.check()
-
-
-GROWING = """
-import widgets
-from tablestore.insight.simulator import Schedule, Simulator, Workload
-simulator = Simulator(Workload("uniform", rows=200, keys=2_000), {"num-sorted-run.compaction-trigger": 3},
-                      schedule=Schedule(write_only=True))
-bench = widgets.Workbench(simulator)
-bench"""
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("width", [1500, 1000])
-def test_nothing_below_the_panel_jumps_as_rules_fire_and_are_done(lab: Lab, width: int) -> None:
-    """The room that a plan needed once stays, beside the levels and below them."""
-    lab.page.set_viewport_size({"width": width, "height": 1700})
-    notebook = lab.open([GROWING])
-    page, below = lab.page, set()
-    flush, step = (page.locator(".lw-controls button", has_text=word).first for word in ("Flush", "Step"))
-    for turn in range(3):
-        for _ in range(3):
-            flush.click()
-        notebook.expect("simulator.flushes", 3 * (turn + 1))
-        page.locator(".lw-controls .lw-primary:not(:disabled)").wait_for()
-        for pressed in (False, True):
-            if pressed:
-                step.click()
-                page.locator(".lw-controls .lw-primary:disabled").wait_for()
-            if turn:
-                places = (
-                    page.locator(name).bounding_box() for name in (".lw-tabs", ".lw-part-amplification")
-                )
-                below.add(tuple(round(box["y"]) for box in places if box))
-    assert len(below) == 1, below
-    notebook.check()
