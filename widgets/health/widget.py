@@ -107,7 +107,7 @@ class TableHealth(WorkingView):
 
     def _load(self) -> None:
         self._table = self._table.refresh() if not getattr(self._table, "past", False) else self._table
-        commits, options = self._moments.source.inspect.commits(), option_map(self._table)
+        commits, options = self._moments.source.inspect.commits(), dict(option_map(self._table))
         if same := commits.num_rows > 0 and commits.equals(self._commits) and options == self._options:
             measured = self._model.amplification
         else:  # of the same commits under the same options nothing is measured again

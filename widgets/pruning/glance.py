@@ -39,7 +39,7 @@ def _bound(kind: str, value: Any) -> str:
     """The least or the largest value; of a number with a fraction four digits."""
     if value is None:
         return "–"
-    return f"{float(value):.4g}" if kind in ("FLOAT", "DOUBLE") else fmt.value(value)
+    return f"{float(value):.4g}" if kind in ("FLOAT", "DOUBLE") else str(fmt.value(value))
 
 
 def _distinct(column: Mapping[str, Any]) -> str:

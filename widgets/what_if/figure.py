@@ -193,14 +193,24 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
         SPACE: ("Space", ("live / compacted", "live / comp.")),
     }
     panels = []
-    for series, (title, units) in words.items():
+    for at, (series, (title, units)) in enumerate(words.items()):
         lines = tuple(
             Line(side.numbers.series[series], bold=side.letter == "B", label=side.letter)
             for side in model.sides
         )
         step = series == READ
         panels.append(
-            Panel(title, units, lines, 0.0 if step else 1.0, 0 if step else 2, first, last, step=step)
+            Panel(
+                title,
+                units,
+                lines,
+                0.0 if step else 1.0,
+                0 if step else 2,
+                first,
+                last,
+                step=step,
+                value=text_width(_compared(at, model.change(at)), size=13, weight=600) + 6,
+            )
         )
     return tuple(panels)
 
@@ -208,8 +218,11 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
 def _change(series: int, by: float | None, right: float) -> str:
     """`mean: B −31 %` of runs, `last: B +26 %` of write and space, at the right of a heading: what is
     compared is named, as the labels at the ends of the lines are always the last values."""
-    words = f"{'mean' if series == READ else 'last'}: B {signed(by)}"
-    return text(right, 17, words, size=13, fill="ink", weight=600, text_anchor="end")
+    return text(right, 17, _compared(series, by), size=13, fill="ink", weight=600, text_anchor="end")
+
+
+def _compared(series: int, by: float | None) -> str:
+    return f"{'mean' if series == READ else 'last'}: B {signed(by)}"
 
 
 def signed(by: float | None) -> str:
