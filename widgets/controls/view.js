@@ -82,8 +82,10 @@ function renderControls({ model, el }) {
   // What stands below does not go up and down as rules fire and are done: the room that was once needed stays.
   let tallest = 0, wide = 0;
   function keepRoom() {
+    const drawn = host.querySelector("svg")?.viewBox.baseVal.width || 0;
     if (told.clientWidth !== wide) [wide, tallest] = [told.clientWidth, 0];
-    tallest = Math.max(tallest, plan.offsetHeight + past.offsetHeight);
+    if (Math.abs(drawn - wide) > 40) return void (told.style.minHeight = ""); // drawn for another width, it is scaled
+    tallest = Math.max(tallest, plan.getBoundingClientRect().height + past.getBoundingClientRect().height);
     told.style.minHeight = tallest + "px";
   }
   function draw() {
