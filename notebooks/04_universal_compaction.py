@@ -283,7 +283,7 @@ table.compact(full=True)
 for number, size in enumerate((8, 1, 1, 1), start=1):
     table.write(course.orders(size * batch, first=1 + number * 4 * batch, seed=seed + number))
 before = table.scan().to_arrow().sort_by("order_id")
-found = table.inspect.levels()
+table_files = table.inspect.levels()
 
 # %% jupyter={"source_hidden": true}
 pick = table.compact(dry_run=True).picks[0].decision
@@ -292,8 +292,8 @@ real = course.task(
     "The size ratio stops before the medium run: three small ones do not reach it. **Click the runs that the "
     "compaction takes.** One thing is new: the run at which it stops lies at level 0, and nothing is ever "
     "written **to** level 0.",
-    answer=course.runs(taken(found, pick)),
-    picture=course.RunPicture(found),
+    answer=course.runs(taken(table_files, pick)),
+    picture=course.RunPicture(table_files),
     hint="The medium run lies at level 0, and no level is before that. So it goes on, run by run, "
     "until it has taken one that lies at a level where it may write.",
     why="It goes on to the first run that is not at level 0, takes it, too, and writes to its level.",

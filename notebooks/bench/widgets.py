@@ -1,10 +1,11 @@
 """how soon a widget shows 10, 1,000 and 10,000 files or snapshots, and a change of them, in a real JupyterLab
 
-Each widget is a cell of a notebook in headless Chromium. First picture: from running the cell to its marks in
-the page. Change: from setting a trait in the kernel to the redrawn marks, the kernel's way there included.
-State: the bytes of one such widget's model; ours refers to the code of all views, which crosses once a
-kernel. The peer is a plotly FigureWidget of the same boxes or bars, in a notebook of its own. Pages that play
-come last: how soon one is seen, and how soon Python in it drives the views.
+Each widget is a cell of a notebook in headless Chromium. First picture: from running the cell to its marks
+in the page. Change: from setting a trait in the kernel to the redrawn marks, the kernel's way there
+included; of the cockpit its refresh, and as `step` a key on its timeline until the last of its panels has
+followed. State: the bytes of one such widget's model; ours refers to the code of all views, which crosses
+once a kernel. The peer is a plotly FigureWidget of the same boxes or bars, in a notebook of its own. Pages
+that play come last: how soon one is seen, and how soon Python in it drives the views.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ def _one(lab: Lab, case: Case, size: int, who: str, changes: int) -> Timing:
     try:
         lab.page.evaluate(IN_PAGE + ";0")
         first = _again(lab, notebook, 2, ".lw[data-ver]" if who == OURS else ".plotly .main-svg")
-        seconds = tuple(_change(lab, notebook, changed.format(at=at)) for at in range(changes))
+        key = case.key if who == OURS else ""
+        seconds = tuple(_change(lab, notebook, changed.format(at=at), key) for at in range(changes))
         state = int(notebook.kernel("state_of(view)"))
         notebook.check()
     finally:
@@ -173,10 +175,10 @@ def _again(lab: Lab, notebook: Notebook, cell: int, marks: str) -> float:
     return float(lab.js(call, notebook.path, cell, marks, seconds=LIMIT, what="the first picture")) / 1000
 
 
-def _change(lab: Lab, notebook: Notebook, statement: str) -> float:
-    """Seconds from a statement in the kernel to the last change of the page that it brings."""
-    call = "(path, code) => lwBench.change(path, code)"
-    return float(lab.js(call, notebook.path, statement, seconds=LIMIT, what="a change")) / 1000
+def _change(lab: Lab, notebook: Notebook, statement: str, key: str) -> float:
+    """Seconds from a statement in the kernel until it is done, or from a key, and the page has changed."""
+    call = "(path, code, key) => lwBench.change(path, code, key)"
+    return float(lab.js(call, notebook.path, statement, key, seconds=LIMIT, what="a change")) / 1000
 
 
 def show(results: Found) -> str:

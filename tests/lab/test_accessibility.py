@@ -1,4 +1,4 @@
-"""An audit by axe-core of a live workbench and of its columns at a glance, in JupyterLab, in both themes."""
+"""An audit by axe-core of a live workbench and of each further view, in JupyterLab, in both themes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from tests.browsing import needs_browser
 from tests.lab.jupyter import DARK, LIGHT, Lab
+from widgets.workbench.tools import TOOLS
 
 pytestmark = [*needs_browser, pytest.mark.large]
 CELL = """
@@ -37,7 +38,10 @@ def test_axe_finds_nothing_serious_in_a_live_workbench(lab: Lab) -> None:
     page.add_script_tag(content=Path(base.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))
     for theme in (DARK, LIGHT):
         lab.theme(theme)
-        passes, grave = page.evaluate(GRAVE)
-        assert grave == [], theme
-        assert passes > 10, "the audit looked at the views"
+        for tool in TOOLS:
+            notebook.kernel(f"bench.show({tool.name!r}) and 1")
+            page.locator(f".lw-bench[data-tool={tool.name}]").wait_for()
+            passes, grave = page.evaluate(GRAVE)
+            assert grave == [], (theme, tool.name)
+            assert passes > 10, "the audit looked at the views"
     notebook.check()

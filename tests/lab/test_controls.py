@@ -98,6 +98,10 @@ def test_a_simulation_is_flushed_and_runs_by_itself_until_paused(lab: Lab) -> No
     assert heights[0] < heights[-1], "no room is kept where no rule fires"
     panel.get_by_role("button", name="compact every bucket until no rule fires").click()
     notebook.expect("len(controls.done)", 1)
+    panel.locator("svg text", has_text="1 run").first.wait_for()
+    quiet = panel.bounding_box()
+    assert quiet
+    assert quiet["height"] >= heights[-1], "what stands below does not come back up"
     panel.locator(".lw-foot input[type=checkbox]").check()
     notebook.expect("len(controls.done) > 2", True)
     panel.get_by_role("button", name="stop at once; what is not committed is given up").click()

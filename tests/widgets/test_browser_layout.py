@@ -8,8 +8,11 @@ import pytest
 
 import tablestore as ts
 import widgets
+from tablestore.insight.simulator import Workload
 from tests import browsing
 from tests.browsing import Page, needs_browser
+from widgets.kit.view import View
+from widgets.workbench.tools import TOOLS
 
 pytestmark = needs_browser
 WIDTHS = (700, 900, 1280, 1440, 1900)
@@ -254,3 +257,37 @@ def test_without_scripts_a_page_is_its_picture(small: Path) -> None:
         assert "need JavaScript" in bare.locator("noscript p").inner_text()
     finally:
         context.close()
+
+
+COVERED = OVERLAPS.replace(".lw-amplification svg, .lw-levels svg", ".lw-pic > svg")
+BEYOND = """
+() => [...document.querySelectorAll(".lw-pic > svg text, .lw button, .lw select")]
+  .filter((n) => n.getClientRects().length && !n.closest(".lw-glance"))
+  .filter((n) => n.getBoundingClientRect().right > n.closest(".lw").getBoundingClientRect().right + 1)
+  .map((n) => n.textContent)
+"""
+
+
+@pytest.mark.large
+def test_further_views_fit_a_telephone(page: Page, many: Path, tmp_path: Path) -> None:
+    """Each of them at 400 and 760 pixels: no label lies on another, and nothing is beyond the frame."""
+    table = ts.open(many.parent / "shop.db" / "items")
+    views: list[View] = [tool.build(table, "/0") for tool in TOOLS if not tool.refused(table)]
+    views += [
+        widgets.TradeOff(Workload("uniform", rows=500, keys=5_000)),
+        widgets.LakeHealth(ts.connect(many.parent)),
+        widgets.ShopGame(1),
+    ]
+    for view in views:
+        if callable(wait := getattr(view, "wait", None)):
+            wait()
+    file = tmp_path / "views.html"
+    file.write_text(widgets.page("views", views), encoding="utf-8")
+    page.open(file)
+    assert page.page.locator(".lw").count() >= len(views)
+    for width in (400, 760):
+        page.page.set_viewport_size({"width": width, "height": 900})
+        page.page.wait_for_timeout(500)
+        assert page.page.evaluate(COVERED) == [], width
+        assert page.page.evaluate(BEYOND) == [], width
+        assert page.page.evaluate("document.documentElement.scrollWidth") == width

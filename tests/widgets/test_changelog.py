@@ -133,9 +133,13 @@ def test_many_keys_come_in_pages_and_are_counted(tmp_path) -> None:
     view = widgets.ChangelogView(table)
     assert view.model.all_keys == 1000
     assert len(view.model.keys) == 200
-    assert view.frame["shown"] == "keys 1–8 of 200 (first of 1,000)"
+    assert view.frame["shown"] == "keys 1–8 of 200, the last changed of 1,000"
     view.page = 3
-    assert view.frame["shown"] == "keys 25–32 of 200 (first of 1,000)"
+    assert view.frame["shown"] == "keys 25–32 of 200, the last changed of 1,000"
+    table.write([{"o_orderkey": k, "status": "paid", "amount": k} for k in range(700, 900)])
+    newest = view.refresh().model
+    assert [row.key for row in newest.keys[:2]] == ["700", "701"], "the newest snapshot shows changes"
+    assert all(max(row.cells) == 2 for row in newest.keys)
     assert len(json.dumps(view.get_state(), default=str)) < 20_000
 
 

@@ -274,3 +274,18 @@ def test_no_verdict_name_or_reason_is_cut(items: ts.Table, width: int) -> None:
     words = [element.text or "" for element in ET.fromstring(view.to_svg(width=width)).iter(TEXT)]
     assert view.model.verdict in " ".join(words)
     assert [word for word in words if word.endswith("…")] == []
+
+
+def test_the_same_commits_under_the_same_options_are_measured_once(tmp_path: Path) -> None:
+    table = ts.connect(tmp_path).create_table(
+        "shop.orders", schema={"k": ts.BIGINT}, primary_key=["k"], options={"bucket": 2, "write-only": True}
+    )
+    for at in range(3):
+        table.write({"k": list(range(at, at + 50))})
+    view = widgets.TableHealth(table)
+    before = view._state(view.snapshot)
+    assert view.refresh()._state(view.snapshot) is before
+    table.rollback(snapshot=2)
+    table.write({"k": [7]})  # another snapshot 3
+    assert view.refresh()._state(3) is not before
+    assert view.data().num_rows == widgets.TableHealth(table).data().num_rows

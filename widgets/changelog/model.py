@@ -116,13 +116,15 @@ def changelog_model(
 
 
 def _first_keys(changes: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, int]:
-    """The changes of the first `MAX_KEYS` keys, in changelog order, and how many keys there are."""
+    """The changes of `MAX_KEYS` keys, in changelog order, and how many keys there are: those that changed
+    last, so that the newest snapshots show changes."""
     if not changes.num_rows or not keys:
         return changes, 0
-    distinct = changes.select(keys).group_by(list(keys)).aggregate([])
+    distinct = changes.select([*keys, SNAPSHOT]).group_by(list(keys)).aggregate([(SNAPSHOT, "max")])
     if distinct.num_rows <= MAX_KEYS:
         return changes, distinct.num_rows
-    first = distinct.sort_by([(k, "ascending") for k in keys]).slice(0, MAX_KEYS)
+    newest = (f"{SNAPSHOT}_max", "descending")
+    first = distinct.sort_by([newest, *((k, "ascending") for k in keys)]).slice(0, MAX_KEYS).select(keys)
     first = first.append_column("_kept", pa.repeat(pa.scalar(True), first.num_rows))
     numbered = changes.append_column("_place", pa.array(range(changes.num_rows)))
     kept = numbered.join(first, list(keys), join_type="inner").sort_by("_place")

@@ -281,7 +281,7 @@ class ChangelogView(View):
             else "no keys"
         )
         if model.all_keys > len(model.keys):
-            shown += f" (first of {model.all_keys:,})"
+            shown += f", the last changed of {model.all_keys:,}"
         return {
             "title": "Changelog",
             "subtitle": " · ".join(part for part in parts if part),

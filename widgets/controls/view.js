@@ -60,7 +60,8 @@ function renderControls({ model, el }) {
     lwButton("", "store these settings as table options", send("store"), { text: "Store as table options" }),
     lwButton("", "back to the table's own settings", send("reset"), { text: "Reset" }));
   const plan = lwEl("div", { class: "lw-plan" }, stage.foot, host); // the buttons stay where they are whatever the plan says
-  stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, plan, past);
+  const told = lwEl("div", { class: "lw-told" }, plan, past);
+  stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, told);
   const step = lwButton("step", "carry out this compaction (S)", send("step"), { text: "Step", primary: true });
   const run = lwButton("fast", "compact every bucket until no rule fires", send("run_until_quiet"), { text: "Run until quiet" });
   const pause = lwButton("pause", "stop at once; what is not committed is given up", send("pause"), { text: "Pause" });
@@ -78,6 +79,15 @@ function renderControls({ model, el }) {
   stage.foot.append(
     row(now, step, run, pause),
     row(dry, flush, again, note, showCode));
+  // What stands below does not go up and down as rules fire and are done: the room that was once needed stays.
+  let tallest = 0, wide = 0;
+  function keepRoom() {
+    const drawn = host.querySelector("svg")?.viewBox.baseVal.width || 0;
+    if (told.clientWidth !== wide) [wide, tallest] = [told.clientWidth, 0];
+    if (Math.abs(drawn - wide) > 40) return void (told.style.minHeight = ""); // drawn for another width, it is scaled
+    tallest = Math.max(tallest, plan.getBoundingClientRect().height + past.getBoundingClientRect().height);
+    told.style.minHeight = tallest + "px";
+  }
   function draw() {
     const f = model.get("frame"), still = model.get("static"), busy = !!f.busy;
     const off = still ? "needs a kernel" : f.disabled || "", shut = busy || still;
@@ -124,6 +134,7 @@ function renderControls({ model, el }) {
     if (document.activeElement !== every) every.value = model.get("every_ms");
     note.textContent = model.get("progress") || off || "";
     again.hidden = !!note.textContent && !model.get("auto");
+    keepRoom();
   }
   const press = (button) => () => { if (!button.disabled && !button.hidden) button.click(); };
   lwKeys(stage.root, { s: press(step), d: press(dry), f: press(flush), p: press(pause) });

@@ -23,6 +23,12 @@ from widgets.kit.theme import level_fill, level_text, var
 MARGIN, TREE, ROW, HEAD, NODE = 16, 236, 26, 30, 24
 LANE, BAND, FOOT = 196.0, 68, 30
 CHUNK, GROUP = 22, 26
+STACKED = 620  # below this width the table stands below the tree
+
+
+def table_width(width: float) -> float:
+    """The width of the table, which stands beside the tree where there is room."""
+    return width - TREE if width >= STACKED else width
 
 
 def explorer_figure(model: ExplorerModel, *, width: float, selected: str = "") -> Figure:
@@ -32,16 +38,19 @@ def explorer_figure(model: ExplorerModel, *, width: float, selected: str = "") -
         body += text(MARGIN, 46, "The first commit's files appear here after refresh().")
         return Figure(width, 64, body, label(model))
     tree = tree_figure(model.nodes, path=model.path)
-    beside = width - TREE
-    right = [table_figure(model, width=beside, selected=selected)]
+    room = table_width(width)
+    right = [table_figure(model, width=room, selected=selected)]
     if model.detail is not None:
-        right.append(detail_figure(model.detail, width=beside))
-    column = stack(right)
+        right.append(detail_figure(model.detail, width=room))
+    column, top = stack(right), figures_figure(model.figures, width=width)
+    if room == width:
+        ground = rect(0, 0, width, tree.height, fill=var("panel"))
+        whole = stack([top, Figure(width, tree.height, ground + tree.body), column])
+        return Figure(width, whole.height, whole.body, label(model))
     height = max(tree.height, column.height)
     body = rect(0, 0, TREE, height, fill=var("panel")) + tree.body + line(TREE, 0, TREE, height)
     body += group(column.body, transform=f"translate({TREE} 0)")
     below = Figure(width, height, body)
-    top = figures_figure(model.figures, width=width)
     whole = stack([top, below])
     return Figure(width, whole.height, whole.body, label(model))
 
@@ -56,22 +65,23 @@ def label(model: ExplorerModel) -> str:
 
 
 def figures_figure(figures: tuple[KeyFigure, ...], *, width: float) -> Figure:
-    """Five figures side by side; on narrow ones the notes are cut."""
-    parts, pitch = (
-        [line(0, 0.5, width, 0.5), line(0, BAND - 0.5, width, BAND - 0.5)],
-        width / max(len(figures), 1),
-    )
-    for at, figure in enumerate(figures):
-        x = at * pitch + MARGIN
+    """Five figures side by side, or two and two where it is narrow; notes are cut to their room."""
+    beside = max(len(figures), 1) if width >= STACKED else 2
+    rows, pitch = -(-max(len(figures), 1) // beside), width / beside
+    edges = [0.5, *(row * BAND - 0.5 for row in range(1, rows + 1))]
+    parts = [line(0, edge, width, edge) for edge in edges]
+    for number, figure in enumerate(figures):
+        row, at = divmod(number, beside)
+        x, y = at * pitch + MARGIN, row * BAND
         room = pitch - MARGIN - 8
         size = 15 if width >= 900 else 12
-        parts.append(text(x, 20, figure.name, size=11))
+        parts.append(text(x, y + 20, figure.name, size=11))
         value = fit(figure.value, room, size=size, weight=600)
-        parts.append(text(x, 40, value, size=size, fill="ink", weight=600))
-        parts.append(text(x, 57, fit(figure.note, room, size=11), size=11))
+        parts.append(text(x, y + 40, value, size=size, fill="ink", weight=600))
+        parts.append(text(x, y + 57, fit(figure.note, room, size=11), size=11))
         if at:
-            parts.append(line(at * pitch, 12, at * pitch, BAND - 12))
-    return Figure(width, BAND, "".join(parts))
+            parts.append(line(at * pitch, y + 12, at * pitch, y + BAND - 12))
+    return Figure(width, rows * BAND, "".join(parts))
 
 
 def tree_figure(nodes: tuple[Node, ...], *, path: str, ring: bool = True) -> Figure:

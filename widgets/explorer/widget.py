@@ -277,14 +277,14 @@ class FileExplorer(View):
             for row in listing.rows
             if isinstance(row, FileRow)
         }
-        table = draw.table_figure(model, width=width - draw.TREE)
+        table = draw.table_figure(model, width=draw.table_width(width))
         place = {"first": listing.first, "found": listing.found, "step": PAGE}
         return {"table": svg.live(table), "cards": cards, "place": place, "note": draw.footnote(listing)}
 
     def _detail_frame(self, model: ExplorerModel, width: float) -> dict[str, Any]:
         if model.detail is None:
             return {"detail": ""}
-        return {"detail": svg.live(draw.detail_figure(model.detail, width=width - draw.TREE))}
+        return {"detail": svg.live(draw.detail_figure(model.detail, width=draw.table_width(width)))}
 
     def _choices(self) -> list[int]:
         """Snapshots to compare with, the newest first."""
@@ -335,7 +335,7 @@ class FileExplorer(View):
         for name in self._export_names(model):
             detail = self._detail_of(name, self.row_group)
             if detail is not None:
-                details[name] = svg.live(draw.detail_figure(detail, width=width - draw.TREE))
+                details[name] = svg.live(draw.detail_figure(detail, width=draw.table_width(width)))
         return {"base": figures | {"label": draw.label(model)}, "nodes": nodes, "details": details}
 
     def _model_at(self, model: ExplorerModel, path: str) -> ExplorerModel:

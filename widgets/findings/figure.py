@@ -10,6 +10,7 @@ from widgets.kit.svg import Figure, code, fit, group, line, rect, text, text_wid
 from widgets.kit.theme import var
 
 MARGIN, LEFT = 16, 110
+NARROW = 560  # below this width words stand below the sign, and what is said takes more lines
 BUTTON = 72  # kept free at the right of a call
 SIGNS = {"risk": ("✕", "err"), "slow": ("▲", "warn"), "waste": ("■", "ink2"), "note": ("○", "ink3")}
 
@@ -51,31 +52,36 @@ def _sound(model: FindingsModel, width: float) -> Figure:
 
 def _finding(row: Row, width: float) -> Figure:
     sign, colour = SIGNS.get(row.severity, SIGNS["note"])
-    room = width - LEFT - MARGIN
+    left, more = (LEFT, 1) if width >= NARROW else (MARGIN, 3)
+    room = width - left - MARGIN
     body = text(MARGIN, 22, sign, size=13, fill=colour, weight=600)
     body += text(MARGIN + 20, 22, row.severity, fill=colour, weight=600)
-    title = fit(row.kind, room * 0.4, size=13, weight=600)
+    title = fit(row.kind, room * 0.4 if more == 1 else width - LEFT - MARGIN, size=13, weight=600)
     body += text(LEFT, 22, title, size=13, fill="ink", weight=600)
-    after = LEFT + text_width(title, size=13, weight=600) + 10
-    body += text(after, 22, fit(row.where, width - after - MARGIN), size=11)
-    y = 40
-    for words in wrap(row.what, room, lines=3):
-        body += text(LEFT, y, words, fill="ink")
+    after, y = LEFT + text_width(title, size=13, weight=600) + 10, 40
+    if more == 1:
+        body += text(after, 22, fit(row.where, width - after - MARGIN), size=11)
+    for words in wrap(row.where, room, size=11, lines=2) if more > 1 else ():
+        body += text(left, y - 2, words, size=11)
+        y += 15
+    for words in wrap(row.what, room, lines=3 * more):
+        body += text(left, y, words, fill="ink")
         y += 16
-    for words in wrap(row.numbers, room, size=11, lines=2) if row.numbers else ():
-        body += text(LEFT, y, words, size=11)
+    for words in wrap(row.numbers, room, size=11, lines=2 * more) if row.numbers else ():
+        body += text(left, y, words, size=11)
         y += 15
     verb = "mend" if row.mends else "look"
-    calls = wrap(row.remedy, room - 58 - (BUTTON if row.mends else 0), size=11, monospace=True, lines=2)
+    free = room - 58 - (BUTTON if row.mends else 0)
+    calls = wrap(row.remedy, free, size=11, monospace=True, lines=2 * more)
     box = y - 6
-    body += rect(LEFT, box, room, 12 + 16 * len(calls), rx=4, fill=var("panel"), stroke=var("line"))
-    body += text(LEFT + 8, y + 12, verb, size=11)
+    body += rect(left, box, room, 12 + 16 * len(calls), rx=4, fill=var("panel"), stroke=var("line"))
+    body += text(left + 8, y + 12, verb, size=11)
     for words in calls:
-        body += code(LEFT + 46, y + 12, words, fill="ink")
+        body += code(left + 46, y + 12, words, fill="ink")
         y += 16
     y += 22
-    for words in wrap(f"decide: {row.asks}", room, size=11, lines=2) if row.asks else ():
-        body += text(LEFT, y, words, size=11, fill="warn")
+    for words in wrap(f"decide: {row.asks}", room, size=11, lines=2 * more) if row.asks else ():
+        body += text(left, y, words, size=11, fill="warn")
         y += 15
     height = y - 2
     label = f"{row.severity}, {row.kind}, {row.where}: {row.what}. {verb}: {row.remedy}"
@@ -90,11 +96,17 @@ def _looked(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
     wide = (width - 2 * MARGIN - 24 * (columns - 1)) / columns
     body = text(MARGIN, 28, "looked at, and sound", size=11, fill="ink2", weight=600)
     rows = -(-len(looked) // columns)
-    for at, (rule, words) in enumerate(looked):
-        x, y = MARGIN + (at // rows) * (wide + 24), 48 + (at % rows) * 18
-        body += text(x, y, f"✓ {fit(rule, 104, size=11)}", size=11, fill="ink2")
-        body += text(x + 124, y, fit(words, wide - 124, size=11), size=11, fill="ink3")
-    return Figure(width, 48 + rows * 18 - 8, body, "")
+    ends = []
+    for column in range(columns):
+        x, y = MARGIN + column * (wide + 24), 48
+        for rule, words in looked[column * rows : (column + 1) * rows]:
+            body += text(x, y, f"✓ {fit(rule, 104, size=11)}", size=11, fill="ink2")
+            for row in wrap(words, wide - 124, size=11, lines=3 if columns == 1 else 1):
+                body += text(x + 124, y, row, size=11, fill="ink3")
+                y += 15
+            y += 3
+        ends.append(y)
+    return Figure(width, max(ends) - 8, body, "")
 
 
 def _without(looked: tuple[tuple[str, str], ...], width: float) -> Figure:

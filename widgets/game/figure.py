@@ -40,10 +40,10 @@ def game_figure(model: GameModel, *, width: float) -> Figure:
 
 
 def _task(model: GameModel, width: float) -> Figure:
-    """What the stage is about, in one line or two."""
-    rows = wrap(model.stage.says, width - 2 * MARGIN, size=13, lines=2)
+    """What the stage is about."""
+    rows = wrap(model.stage.says, width - 2 * MARGIN, size=13, lines=4)
     body = "".join(text(MARGIN, 20 + 18 * at, row, size=13, fill="ink") for at, row in enumerate(rows))
-    return Figure(width, 28 if width >= 700 else 46, body)
+    return Figure(width, max(28 if width >= 700 else 46, 10 + 18 * len(rows)), body)
 
 
 def _meters(model: GameModel, width: float) -> Figure:

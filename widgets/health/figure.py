@@ -388,7 +388,8 @@ def _bad(
         x += room
     due = f"due {bad.due}" if bad.due else "nothing due"
     x, down = (left + 24, 31) if two else (x, 16)
-    words = fit(f"{due} · {bad.reason}" if bad.reason else due, left + wide - x, size=11)
+    whole, rule = (f"{due} · {words}" if words else due for words in (bad.reason, bad.reason.split(":")[0]))
+    words = whole if text_width(whole, size=11) <= left + wide - x else fit(rule, left + wide - x, size=11)
     parts.append(text(x, y + down, words, size=11, fill="compact" if bad.due else "ink3"))
     label = f"{bad.place}: {bad.runs} runs, {bad.files} files, {due}, {bad.reason}"
     return group(

@@ -61,7 +61,7 @@ class TableHealth(WorkingView):
         self._moments = moments_of(table)
         self._model = HealthModel(title_of(table))
         self._edits: Edits | None = None
-        self._commits = pa.table({})
+        self._commits, self._options = pa.table({}), dict[str, Any]()
         self._states: dict[int | None, Any] = {}
         self._measured: list[tuple[int, int]] | None = None
         self._outcome, self._failure = "", ""
@@ -107,14 +107,19 @@ class TableHealth(WorkingView):
 
     def _load(self) -> None:
         self._table = self._table.refresh() if not getattr(self._table, "past", False) else self._table
-        self._states.clear()
+        commits, options = self._moments.source.inspect.commits(), dict(option_map(self._table))
+        if same := commits.num_rows > 0 and commits.equals(self._commits) and options == self._options:
+            measured = self._model.amplification
+        else:  # of the same commits under the same options nothing is measured again
+            self._states.clear()
+            measured, self._edits = None, Edits.of(self._moments.stays())
         self._measured = None
-        self._commits = self._moments.source.inspect.commits()
-        self._edits = Edits.of(self._moments.stays())
-        self._show(amplification=None)
+        self._commits, self._options = commits, options
+        self._show(amplification=measured)
         if not self.opened and self._model.worst:
             self.opened = self._model.worst[0].id
-        self._reading.restart(self._amplification)
+        if not same or measured is None:
+            self._reading.restart(self._amplification)
 
     def _show(self, *, amplification: dict[str, Any] | None) -> None:
         """Make the model of the snapshot that is looked at."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from widgets.health.figure import SIGNS
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, esc, fit, group, line, num, path, rect, tag, text
+from widgets.kit.svg import Figure, esc, fit, group, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 from widgets.lake_health.model import COMMITS, SHOWN, LakeModel, TableRow
 
@@ -32,7 +32,9 @@ def lake_figure(
     facts += [(fmt.bytes_text(size), "live"), (fmt.short_count(rows), "rows stored")]
     for at, (number, noun) in enumerate(facts):
         x = MARGIN + at * wide
-        body.append(text(x, 62, fit(number, wide - 8, size=20, weight=600), size=20, fill="ink", weight=600))
+        size = 20 if text_width(number, size=20, weight=600) <= wide - 8 else 15
+        shown = fit(number, wide - 8, size=size, weight=600)
+        body.append(text(x, 62, shown, size=size, fill="ink", weight=600))
         body.append(text(x, 80, noun, size=11))
     places = _places(width)
     for name, heading, anchor in (
@@ -46,16 +48,16 @@ def lake_figure(
         if name in places:
             body.append(text(places[name], HEAD - 6, heading, size=11, text_anchor=anchor))
     body.append(line(MARGIN, HEAD, width - MARGIN, HEAD))
-    y = float(HEAD)
+    y, tall = float(HEAD), _row_height(places)
     for row in model.rows[:SHOWN]:
         body.append(_row(row, y, width, places, selected == row.name, today))
-        y += ROW
+        y += tall
     words = [f"{fmt.plural(len(model.rows) - SHOWN, 'more table')}"] if len(model.rows) > SHOWN else []
     words += [model.progress] if model.progress else []
     if words:
         body.append(text(MARGIN + 22, y + 20, " · ".join(words), size=11))
         y += 28
-    return Figure(width, max(y, HEAD + ROW) + 8, "".join(body), model.verdict)
+    return Figure(width, max(y, HEAD + tall) + 8, "".join(body), model.verdict)
 
 
 def _places(width: float) -> dict[str, float]:
@@ -71,29 +73,39 @@ def _places(width: float) -> dict[str, float]:
         places["bytes"] = right
         places["files"] = right - 84
         right = places["files"] - 64
-    places["verdict"] = MARGIN + 22 + min(max((right - MARGIN) * 0.34, 100), 220)
+    if width >= 560:
+        places["verdict"] = MARGIN + 22 + min(max((right - MARGIN) * 0.34, 100), 220)
     return places | {"end": right}
+
+
+def _row_height(places: dict[str, float]) -> int:
+    """Where there is no column for it, the verdict is a second line of its table."""
+    return ROW if "verdict" in places else ROW + 16
 
 
 def _row(
     row: TableRow, y: float, width: float, places: dict[str, float], selected: bool, today: datetime | None
 ) -> str:
     sign, colour = SIGNS.get(row.state, SIGNS["empty"])
+    tall = _row_height(places)
     ground = rect(
         MARGIN - 8,
         y + 2,
         width - 2 * MARGIN + 16,
-        ROW - 4,
+        tall - 4,
         rx=4,
         fill=var("sel-tint") if selected else "none",
         class_="hit",
     )
     base = y + 20
     parts = [ground, text(MARGIN, base, sign, size=13, fill=colour, weight=600)]
-    name = fit(row.name, places["verdict"] - places["name"] - 12, weight=600)
+    beside = "verdict" in places
+    name_end = places["verdict"] if beside else places["end"]
+    name = fit(row.name, name_end - places["name"] - 12, weight=600)
     parts.append(text(places["name"], base, name, fill="ink", weight=600))
-    verdict = fit(row.verdict, places["end"] - places["verdict"])
-    parts.append(text(places["verdict"], base, verdict, fill="err" if row.state == "broken" else "ink2"))
+    x, end = (places["verdict"], places["end"]) if beside else (places["name"], width - MARGIN)
+    verdict = fit(row.verdict, end - x)
+    parts.append(text(x, base + tall - ROW, verdict, fill="err" if row.state == "broken" else "ink2"))
     if row.state != "broken":
         for column, words in (("files", fmt.count(row.files)), ("bytes", fmt.bytes_text(row.bytes))):
             if column in places:
@@ -103,7 +115,7 @@ def _row(
         )
     if "spark" in places and row.commits:
         parts.append(_spark(row, places["spark"], y + 24))
-    parts.append(line(MARGIN, y + ROW, width - MARGIN, y + ROW))
+    parts.append(line(MARGIN, y + tall, width - MARGIN, y + tall))
     label = f"{row.name}: {row.verdict}"
     return group(
         tag("title", esc(label)),

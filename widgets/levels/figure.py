@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, fit, group, hatch, line, num, path, rect, tag, text, text_width
+from widgets.kit.svg import Figure, fit, group, hatch, line, num, path, rect, tag, text, text_width, wrap
 from widgets.kit.theme import level_fill, level_text, var
 from widgets.levels import boxes
 from widgets.levels.boxes import AGES, DASHED, FillBy, Paint
@@ -87,8 +87,15 @@ def _nothing(frame: Frame, bottom: float, hint: str) -> str:
     """The picture of an empty bucket."""
     x, y = frame.left + 12, bottom - 20
     words = "Nothing written yet."
-    patch = rect(x - 6, y - 14, 330, 20, fill=var("bg"))
     after = x + text_width(words, weight=600) + 8
+    right = frame.right + frame.gutter
+    if hint and after + text_width(hint) > right:
+        rows = wrap(hint, right - x, lines=2)
+        y -= 16 * len(rows)
+        below = "".join(text(x, y + 16 + 16 * at, row) for at, row in enumerate(rows))
+        patch = rect(x - 6, y - 14, right - x + 6, 20 + 16 * len(rows), fill=var("bg"))
+        return patch + text(x, y, words, fill="ink", weight=600) + below
+    patch = rect(x - 6, y - 14, 330, 20, fill=var("bg"))
     return patch + text(x, y, words, fill="ink", weight=600) + text(after, y, hint)
 
 

@@ -28,7 +28,7 @@ from widgets.merge.model import KeyStep, MergeModel, RunInput
 GUTTER, NUMBERS = 112, 52
 ROW, HEAD, WHY = 32, 30, 16
 COLUMN, ROOMY, LEAST, GAP = 112, 80, 62, 22
-WIDEST = 132
+WIDEST, SLIMMEST = 132, 50  # pixels from one key to the next; where more do not fit, keys are turned in pages
 NARROW = 860
 
 
@@ -65,7 +65,8 @@ def merge_figure(
         return _empty(model, width)
     at = min(max(cursor, -1), len(model.steps) - 1)
     shown = shown_columns(model, columns, width=width)
-    draw, words = (_keys_figure, cards) if mode == "keys" else (_columns_figure, column_cards)
+    by_keys = mode == "keys" or not shown  # a table may have key columns only
+    draw, words = (_keys_figure, cards) if by_keys else (_columns_figure, column_cards)
     drawn = draw(model, at, shown, width)
     return replace(drawn, meta={**drawn.meta, "cards": words(model, cursor=at, columns=shown)})
 
@@ -90,10 +91,11 @@ class ColumnGrid:
     step: float
     top: float
     runs: int
+    keys: range
 
     def x(self, step: int) -> float:
         """The left edge of a key's boxes."""
-        return self.left + step * self.step
+        return self.left + (step - self.keys.start) * self.step
 
     def y(self, row: int) -> float:
         """The top of a run's boxes."""
@@ -110,16 +112,19 @@ class ColumnGrid:
         return self.step - 7
 
 
-def _grid(model: MergeModel, width: float) -> ColumnGrid:
+def _grid(model: MergeModel, cursor: int, width: float) -> ColumnGrid:
     left = MARGIN + _gutter(width)
-    step = min((width - MARGIN - left) / len(model.steps), WIDEST)
-    return ColumnGrid(left, step, HEAD + 6, len(model.runs))
+    room, keys = width - MARGIN - left, len(model.steps)
+    many = min(keys, max(int(room // SLIMMEST), 1))
+    first = max(cursor, 0) // many * many
+    shown = range(min(first, keys - many), min(first, keys - many) + many)
+    return ColumnGrid(left, min(room / many, WIDEST), HEAD + 6, len(model.runs), shown)
 
 
 def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width: float) -> Figure:
-    grid = _grid(model, width)
+    grid = _grid(model, cursor, width)
     column = columns[0] if columns else ""
-    end = grid.x(len(model.steps)) - 7
+    end = grid.x(grid.keys.stop) - 7
     body = [_names(model, grid.left, width, grid.y)]
     if cursor >= 0:
         tall = grid.out + BOX - 2
@@ -129,8 +134,8 @@ def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width
         body.append(line(grid.left - 8, middle, end, middle))
     body.append(line(MARGIN, grid.out - 9, end, grid.out - 9, stroke="line2"))
     body.append(_out_label(model, grid.out, ""))
-    for at, step in enumerate(model.steps):
-        x, now = grid.x(at), at == cursor
+    for at in grid.keys:
+        step, x, now = model.steps[at], grid.x(at), at == cursor
         key = fit(fmt.key(step.key), grid.wide, size=12, weight=600 if now else 400)
         ink = "ink" if now else "ink2"
         weight = 600 if now else 400

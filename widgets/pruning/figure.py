@@ -50,8 +50,8 @@ class Columns:
     def of(cls, width: float) -> "Columns":
         """Columns for a width; narrow ones give up bar before words."""
         bar = MARGIN + 122.0
-        wide = 240.0 if width >= 960 else 150.0 if width >= 700 else 90.0
-        count = bar + wide + 62
+        wide = 240.0 if width >= 960 else 150.0 if width >= 700 else max(min(90.0, width - 374), 40.0)
+        count = bar + wide + (62 if width >= 700 else 46)
         return cls(bar, wide, count, count + 14, count + (76 if width >= 960 else 60), width - MARGIN)
 
 

@@ -30,9 +30,16 @@ def _glance(column: Mapping[str, Any], note: str) -> dict[str, Any]:
         "type": column["type"].lower() + (f", {note}" if note else ""),
         "nulls": [fmt.plural(nulls, "NULL"), f"{name} IS NULL"] if nulls else [],
         "distinct": _distinct(column),
-        "ends": ["–" if column[end] is None else fmt.value(column[end]) for end in ("min", "max")],
+        "ends": [_bound(kind, column[end]) for end in ("min", "max")],
         "bars": _bars(name, kind, column) if column["spread"] else [],
     }
+
+
+def _bound(kind: str, value: Any) -> str:
+    """The least or the largest value; of a number with a fraction four digits."""
+    if value is None:
+        return "–"
+    return f"{float(value):.4g}" if kind in ("FLOAT", "DOUBLE") else str(fmt.value(value))
 
 
 def _distinct(column: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ function renderPruning({ model, el }) {
     glance.replaceChildren(...columns.map((c) => {
       const [nulls, none] = c.nulls, told = nulls && lwEl("button", { type: "button", class: "lw-link", ...(still ? { disabled: "" } : {}), onclick: () => narrow(c.name, none) }, nulls);
       return lwEl("div", { class: "lw-column" }, lwEl("b", { title: c.name }, c.name), lwEl("span", { class: "lw-sub" }, c.type),
-        lwEl("span", { class: "lw-sub lw-facts" }, ...(told ? [told, " · "] : []), c.distinct), lwEl("div", { class: "lw-spread" }, ...c.bars.map((bar) => part(c.name, still, bar))),
+        lwEl("span", { class: "lw-sub" }, c.distinct || "\u00a0"), lwEl("span", { class: "lw-sub" }, told || "no NULLs"), lwEl("div", { class: "lw-spread" }, ...c.bars.map((bar) => part(c.name, still, bar))),
         lwEl("span", { class: "lw-sub lw-ends" }, lwEl("span", { title: c.ends[0] }, c.ends[0]), lwEl("span", { title: c.ends[1] }, c.ends[1])));
     }));
     stop(turn, had);

@@ -17,7 +17,7 @@ from widgets.trade_off.model import AXES, TradeOffModel
 from widgets.trade_off.trails import LEVELED
 
 MARGIN, GAP = 16.0, 28.0
-TOP, TALL, FOOT = 46.0, 236.0, 52.0
+TOP, TALL, FOOT = 46.0, 236.0, 66.0  # FOOT: what an axis means may stand below its name
 LABELS = 34.0
 KEY = 30.0
 SIDE_BY_SIDE = 700
@@ -107,7 +107,7 @@ def _axes(plot: MapPlot, name: str, model: TradeOffModel) -> str:
     x = plot.left - LABELS
     parts = [text(x, plot.top - 26, title, size=13, fill="ink", weight=600)]
     after = x + text_width(title, size=13, weight=600) + 8
-    parts.append(text(after, plot.top - 26, fit(f"↑ {meaning}", plot.right - after, size=11), size=11))
+    parts.append(_meaning(f"↑ {meaning}", x, after, plot.top - 26, plot.right))
     whole = name == "read"
     step = _step(plot.most_y - plot.floor, whole=whole)
     count = int((plot.most_y - plot.floor) / step + 1e-6)
@@ -125,10 +125,17 @@ def _axes(plot: MapPlot, name: str, model: TradeOffModel) -> str:
             parts.append(text(x_at, plot.bottom + 17, f"{tick:g}", size=11, text_anchor="middle"))
             free = x_at
     word, meaning = AXES["write"]
-    words = fit(f"→ {meaning}, log scale", plot.right - plot.left - 46, size=11)
     parts.append(text(plot.left, plot.bottom + 36, word, size=13, fill="ink", weight=600))
     start = plot.left + text_width(word, size=13, weight=600) + 8
-    return "".join(parts) + text(start, plot.bottom + 36, words, size=11)
+    parts.append(_meaning(f"→ {meaning}, log scale", plot.left, start, plot.bottom + 36, plot.right))
+    return "".join(parts)
+
+
+def _meaning(words: str, left: float, after: float, y: float, right: float) -> str:
+    """What an axis means, behind its name; in a line below the name where there is no room."""
+    if after + text_width(words, size=11) <= right:
+        return text(after, y, words, size=11)
+    return text(left, y + 14, fit(words, right - left, size=11), size=11)
 
 
 def _step(span: float, *, whole: bool) -> float:

@@ -66,9 +66,12 @@ def _noted(model: WhatIfModel, levels: Figure) -> Figure:
     """The level pictures, and which levels have no row because nothing ever lay there."""
     if not (unused := unused_levels(model)):
         return levels
-    words = fit(f"not drawn: {unused}, empty at every commit", levels.width - 2 * MARGIN, size=11)
-    body = levels.body + text(MARGIN, levels.height + 4, words, size=11)
-    return Figure(levels.width, levels.height + 16, body, levels.label)
+    words = f"not drawn: {unused}, empty at every commit"
+    rows = wrap(words, levels.width - 2 * MARGIN, size=11, lines=3)
+    notes = [text(MARGIN, levels.height + 4 + 14 * at, row, size=11) for at, row in enumerate(rows)]
+    return Figure(
+        levels.width, levels.height + 2 + 14 * len(rows), levels.body + "".join(notes), levels.label
+    )
 
 
 def _side_head(side: Side, drawn: LsmModel, wide: float) -> Figure:
@@ -174,7 +177,7 @@ def _charts(model: WhatIfModel, width: float) -> tuple[str, list[dict[str, float
         x, y = MARGIN + column * (wide + GAP), row * (HEIGHT + 16)
         plot = chart.plot_of(panel, left=x, width=wide, right_room=60 if wide >= 190 else 48)
         parts = [chart.drawn(panel, plot, x=x, width=wide), _change(at, model.change(at), x + wide)]
-        parts.append(text(plot.right + 8, chart.TOP - 2, "last", size=11))
+        parts.append(text(plot.right + 8, chart.BOTTOM + 18, "last", size=11))
         body += group(*parts, transform=f"translate(0 {num(y)})")
         places.append(
             {"x": plot.left, "w": plot.right - plot.left, "top": y + chart.TOP, "bottom": y + chart.BOTTOM}
@@ -190,14 +193,24 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
         SPACE: ("Space", ("live / compacted", "live / comp.")),
     }
     panels = []
-    for series, (title, units) in words.items():
+    for at, (series, (title, units)) in enumerate(words.items()):
         lines = tuple(
             Line(side.numbers.series[series], bold=side.letter == "B", label=side.letter)
             for side in model.sides
         )
         step = series == READ
         panels.append(
-            Panel(title, units, lines, 0.0 if step else 1.0, 0 if step else 2, first, last, step=step)
+            Panel(
+                title,
+                units,
+                lines,
+                0.0 if step else 1.0,
+                0 if step else 2,
+                first,
+                last,
+                step=step,
+                value=text_width(_compared(at, model.change(at)), size=13, weight=600) + 6,
+            )
         )
     return tuple(panels)
 
@@ -205,8 +218,11 @@ def _panels(model: WhatIfModel) -> tuple[Panel, ...]:
 def _change(series: int, by: float | None, right: float) -> str:
     """`mean: B −31 %` of runs, `last: B +26 %` of write and space, at the right of a heading: what is
     compared is named, as the labels at the ends of the lines are always the last values."""
-    words = f"{'mean' if series == READ else 'last'}: B {signed(by)}"
-    return text(right, 17, words, size=13, fill="ink", weight=600, text_anchor="end")
+    return text(right, 17, _compared(series, by), size=13, fill="ink", weight=600, text_anchor="end")
+
+
+def _compared(series: int, by: float | None) -> str:
+    return f"{'mean' if series == READ else 'last'}: B {signed(by)}"
 
 
 def signed(by: float | None) -> str:

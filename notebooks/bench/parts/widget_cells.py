@@ -1,8 +1,8 @@
 """What `bench widgets` runs in its notebooks: for each widget its data, itself, a change, and the peer's own.
 
 Texts are cells: `data` makes `size` things, `made` ends in the widget `view`, `changed` is a statement with
-`{at}`, the number of the change. A peer draws the same boxes or bars with plotly. `IN_PAGE` holds the two
-stopwatches that run in the browser.
+`{at}`, the number of the change; of a cockpit `key` may be pressed on its timeline instead. A peer draws
+the same boxes or bars with plotly. `IN_PAGE` holds the two stopwatches that run in the browser.
 """
 
 from __future__ import annotations
@@ -36,6 +36,13 @@ def table_of(size):
     keys = np.arange(2 * size)
     table.write(pa.table({"k": keys, "p": (keys % size).astype(np.int32), "v": ["x"] * len(keys)}))
     return table
+
+def history_of(size):
+    # the same table, then twenty commits of a row each; made once in a run
+    table = table_of(size)
+    for at in range(20 - table.inspect.snapshot_count() + 1):
+        table.write({"k": [at], "p": [at % size], "v": ["y"]})
+    return table
 """
 
 IN_PAGE = """
@@ -54,17 +61,20 @@ window.lwBench = {
     do await new Promise((go) => setTimeout(go, 100)); while (k.status !== "idle");
     return took;
   },
-  async change(path, code) {
+  async change(path, code, key) {
     const p = lwLab.panel(path), k = p.sessionContext.session.kernel;
     let last = 0;
     const seen = new MutationObserver(() => { last = performance.now(); });
     seen.observe(p.content.node, { childList: true, subtree: true, attributes: true, characterData: true });
     const began = performance.now();
-    await k.requestExecute({ code, silent: true, store_history: false }).done;
-    const quiet = () => performance.now() - Math.max(last, began) > 400;
+    const slider = p.content.node.querySelector(".lw-timeline [role=slider]");
+    if (key) slider.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    else await k.requestExecute({ code, silent: true, store_history: false }).done;
+    const done = performance.now();
+    const quiet = () => performance.now() - Math.max(last, began) > 400 && k.status === "idle";
     while (!quiet()) await new Promise((go) => setTimeout(go, 50));
     seen.disconnect();
-    return last ? last - began : 0;
+    return Math.max(last, key ? began : done) - began;
   },
 };
 """
@@ -80,6 +90,7 @@ class Case:
     made: str
     changed: str
     max_size: int = 10_000
+    key: str = ""
     peer: str = ""
     peer_changed: str = ""
 
@@ -135,6 +146,21 @@ other = {"num-sorted-run.compaction-trigger": 8}
 """
 
 CASES = (
+    Case(
+        "cockpit",
+        "table = history_of(size)",
+        "widgets.Workbench(table_of(3))",
+        "view = widgets.Workbench(table)\nview",
+        "view.refresh()",
+    ),
+    Case(
+        "step",
+        "table = history_of(size)",
+        "widgets.Workbench(table_of(3))",
+        "view = widgets.Workbench(table).wait()\nview",
+        "",
+        key="ArrowLeft",
+    ),
     Case(
         "levels",
         _FILES,

@@ -135,12 +135,12 @@ def rules_that_are_asked_for(early: Any, lift: Any) -> None:
 
 
 @claims("a medium write and three small ones", "three small ones do not reach it")
-def five_runs_of_the_table(pick: Any, found: pa.Table, batch: int) -> None:
+def five_runs_of_the_table(pick: Any, table_files: pa.Table, batch: int) -> None:
     """The size ratio stops after three runs, and five are taken, to level 5."""
     assert pick.rule == "size ratio"
     assert len(pick.unit.files) == 5
     assert pick.unit.output_level == 5
-    assert found["rows"].to_pylist() == [batch, batch, batch, 8 * batch, 20 * batch]
+    assert table_files["rows"].to_pylist() == [batch, batch, batch, 8 * batch, 20 * batch]
     assert dict(next(t for t in pick.reason.trials if t.state == "fired").numbers)["taken"] == 3
 
 
