@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -19,7 +20,8 @@ REFUSED, FAILED, INTERRUPTED = ExitCode.REFUSED, ExitCode.FAILED, ExitCode.INTER
 
 def run(command: str, work: Callable[[Console], int], log: str | None, *, interrupted: str) -> int:
     """The exit code of a command: that of its `work`, which gets what it speaks to people by; `log` is the
-    form of its log. Where Ctrl-C ends it `interrupted` is said, the text of an error where that does."""
+    form of its log. Where Ctrl-C ends it `interrupted` is said, the text of an error where that does; a fault
+    of ours has its traceback, and the command may be started again."""
     with screen_for(command, log) as screen:
         try:
             return work(screen)
@@ -27,9 +29,18 @@ def run(command: str, work: Callable[[Console], int], log: str | None, *, interr
             screen.print(interrupted)
             return INTERRUPTED
         except (TablestoreError, OSError) as error:
-            away = is_transient(error)  # a supervisor starts it again
-            say_error(screen, command, str(error), failed=away)
-            return FAILED if away else REFUSED
+            code = code_of(error)
+            say_error(screen, command, str(error), failed=code == FAILED)
+            return code
+        except Exception as error:
+            say_error(screen, command, traceback.format_exc().rstrip(), failed=True)
+            return code_of(error)
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """What a command that an error has ended answers: `FAILED` where another start may help."""
+    lasting = isinstance(error, (TablestoreError, OSError)) and not is_transient(error)
+    return REFUSED if lasting else FAILED
 
 
 @contextmanager
