@@ -9,8 +9,8 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command answers to who started it. `remedy` says what a supervisor does then: only `FAILED` is to
-    be started again."""
+    """What a command answers to who started it. `remedy` says what a supervisor does then: it starts again
+    what ended by `FAILED`, and nothing else."""
 
     remedy: str
 

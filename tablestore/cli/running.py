@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from rich.console import Console
 
 from tablestore.cli.event_log import say_error, screen_for
 from tablestore.cli.exit_codes import ExitCode
-from tablestore.core.errors import TablestoreError
+from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.flow.job_errors import is_transient
 
 REFUSED, FAILED, INTERRUPTED = ExitCode.REFUSED, ExitCode.FAILED, ExitCode.INTERRUPTED
@@ -41,6 +43,15 @@ def code_of(error: BaseException) -> ExitCode:
     """What a command that an error has ended answers: `FAILED` where another start may help."""
     lasting = isinstance(error, (TablestoreError, OSError)) and not is_transient(error)
     return REFUSED if lasting else FAILED
+
+
+def require_port(port: int) -> None:
+    """Raise InvalidRequest where nobody can listen on a port of this machine (0: any that is free)."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except (OSError, OverflowError) as e:
+        why = os.strerror(e.errno) if isinstance(e, OSError) and e.errno else str(e)
+        raise InvalidRequest(f"--port {port}: {why}: name another, or none for any that is free") from None
 
 
 @contextmanager

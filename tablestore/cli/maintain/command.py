@@ -68,12 +68,14 @@ def service_for(options: argparse.Namespace, **engine: Any) -> MaintenanceServic
 
 def policy_of(options: argparse.Namespace) -> ts.MaintenancePolicy | Mapping[str, Any]:
     """The policy of the options, or the file of policies that they name. Raises InvalidRequest for what is
-    no TOML."""
+    no TOML, or no file that can be read."""
     if options.policy is None:
         given = {"runs": options.runs, "freshness": options.freshness, "analyze_every": options.analyze_every}
         return ts.MaintenancePolicy(**given)
     try:
         return tomllib.loads(Path(options.policy).read_text(encoding="utf-8"))
+    except OSError as e:
+        raise ts.InvalidRequest(f"--policy {options.policy}: {e.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise ts.InvalidRequest(f"{options.policy} is no TOML: {e}") from None
 
@@ -98,6 +100,8 @@ def show(service: MaintenanceService, screen: Console) -> int:
         raise service.error
     report = service.report()
     screen.print(report.summary, markup=False, soft_wrap=True)
+    if not report.tables:
+        screen.print("no table of the lake is one that --tables or --policy names")
     if service.sums.failed or report.troubles:
         return FAILED
     return INTERRUPTED if asked.is_set() else 0

@@ -4,10 +4,10 @@ every compaction that the table has had, with its reason and its bytes.
 What is known of a table's snapshots is neither read nor made again: a refresh costs the new ones. A
 snapshot's file never changes, but a rollback gives its id to another: size and time of each file in the
 listing say whether it is the same. Sums of a delta are kept by the name of its list, while its snapshot is
-among those last asked for; the manifests of some hundred snapshots are read and decoded together. Compactions come from live snapshots and from
-`meta.compaction_history`, which keeps what expired ones did; those of other engines have no strategy, rule or
-duration; their explanation is what our rules say of the same files. Memory: the snapshots, and the rows. Not
-thread-safe. Used by `Inspect`.
+among those last asked for; the manifests of some hundred snapshots are read and decoded together.
+Compactions come from live snapshots and from `meta.compaction_history`, which keeps what expired ones did;
+those of other engines have no strategy, rule or duration; their explanation is what our rules say of the same
+files. Memory: the snapshots, and the rows. Not thread-safe. Used by `Inspect`.
 """
 
 from __future__ import annotations
