@@ -1,8 +1,8 @@
 """Attacks in turn: `./workbench test --campaign 30m [--seed N] [--kind NAME] [--to FILE]`.
 
 The budget is a time (`90s`, `30m`, `2h`) or a number of turns of each kind (`5`). A turn that has begun is
-finished. Ends with one page; exit code 1 if anything broke. Ctrl-C and SIGTERM end it at once with all that it
-has started: exit code 130, with the page of the turns before.
+finished. Ends with one page; exit code 1 if anything broke. Ctrl-C and SIGTERM end it at once with all that
+it has started: exit code 130, with the page of the turns before.
 """
 
 from __future__ import annotations

@@ -19,24 +19,12 @@ import tablestore as ts
 from notebooks.cli.places import ROOT
 from tablestore.cli.exit_codes import ExitCode
 
-_CAPABILITIES, _DAC_OVERRIDE = 0x2008_0522, 1 << 1
-
-
-class _Header(ctypes.Structure):
-    _fields_ = (("version", ctypes.c_uint32), ("process", ctypes.c_int))
-
-
-class _Rights(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint32) for name in ("effective", "permitted", "inheritable"))
+_DROP_FROM_BOUNDING_SET, _DAC_OVERRIDE = 24, 1
 
 
 def obey_modes() -> None:
-    """Let the modes of files bind this process as they bind others, also where it is root's."""
-    libc, header, rights = ctypes.CDLL(None), _Header(_CAPABILITIES, 0), (_Rights * 2)()
-    assert libc.capget(ctypes.byref(header), rights) == 0
-    for name, _ in _Rights._fields_:
-        setattr(rights[0], name, getattr(rights[0], name) & ~_DAC_OVERRIDE)
-    assert libc.capset(ctypes.byref(header), rights) == 0
+    """Let the modes of files bind the program that this process starts, also where it is root's."""
+    ctypes.CDLL(None).prctl(_DROP_FROM_BOUNDING_SET, _DAC_OVERRIDE, 0, 0, 0)  # others may not, and need not
 
 
 def ended(*arguments: str, timeout: float = 240) -> tuple[int, str]:

@@ -83,11 +83,12 @@ def policy_of(options: argparse.Namespace) -> ts.MaintenancePolicy | Mapping[str
 def show(service: MaintenanceService, screen: Console) -> int:
     """Show the service until it ends or is stopped."""
     show_work = emit_work if is_json(screen) else _print_work
-    shown = 0
+    shown, said = 0, dict[str, str]()
 
     def print_news() -> None:
-        nonlocal shown
+        nonlocal shown, said
         shown = _shown(service, shown, show_work)
+        said = _said_troubles(service.report(), said, screen)
 
     with asked_to_stop(screen, "ending after the work under way") as asked:
         try:
@@ -113,6 +114,18 @@ def _shown(service: MaintenanceService, shown: int, show_work: Callable[[WorkDon
     for work in done:
         show_work(work)
     return shown + len(done)
+
+
+def _said_troubles(report: MaintenanceReport, before: dict[str, str], screen: Console) -> dict[str, str]:
+    """Say which tables cannot be looked at, where that is not what was said `before`; all of them now."""
+    for table, error in report.troubles:
+        if before.get(table) == error:
+            continue
+        if is_json(screen):
+            emit("work", f"{table}: {error}", table=table, error=error)
+        else:
+            screen.print(Text(f"maintain: {table}: {error}", style="red"), soft_wrap=True)
+    return dict(report.troubles)
 
 
 def _print_work(work: WorkDone) -> None:
