@@ -107,9 +107,9 @@ def test_an_unknown_kind_is_refused() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
-def test_a_campaign_that_is_asked_to_end_ends_with_all_its_racers(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "tests.campaign", "10m", "--kind", "races", "--seed", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+def test_a_campaign_that_is_asked_to_end_ends_with_all_its_racers() -> None:
+    command = [sys.executable, "-P", "-m", "tests.campaign", "3", "--kind", "races", "--seed", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as campaign:
         try:
             racers = list[psutil.Process]()
@@ -124,4 +124,3 @@ def test_a_campaign_that_is_asked_to_end_ends_with_all_its_racers(tmp_path: Path
     _, alive = psutil.wait_procs(racers, timeout=60)
     assert (campaign.returncode, alive) == (ExitCode.INTERRUPTED, [])
     assert "campaign of 0.0 min from seed 1" in said
-    assert list(tmp_path.glob("campaign-*")) == []
