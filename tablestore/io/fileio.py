@@ -261,7 +261,7 @@ class _Trouble:
 
     def __exit__(self, kind: object, e: BaseException | None, _: object) -> None:
         if isinstance(e, OSError) and not isinstance(e, _PASSED):
-            remedy = _REMEDIES.get(e.errno, "")
+            remedy = _REMEDIES.get(e.errno or 0, "")
             raise Unavailable(e.errno or 0, f"{self._path}: {e.strerror or e}{remedy}") from e
 
 
