@@ -106,6 +106,7 @@ def test_an_unknown_kind_is_refused() -> None:
         named("nope")
 
 
+@pytest.mark.large
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
 def test_a_campaign_that_is_asked_to_end_ends_with_all_its_racers() -> None:
     command = [sys.executable, "-P", "-m", "tests.campaign", "3", "--kind", "races", "--seed", "1"]
