@@ -9,7 +9,8 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command answers to who started it. `remedy` says what a supervisor does then."""
+    """What a command answers to who started it. `remedy` says what a supervisor does then: it starts again
+    what ended by `FAILED`, and nothing else."""
 
     remedy: str
 
@@ -21,7 +22,7 @@ class ExitCode(IntEnum):
 
     DONE = 0, "nothing"
     WRONG = 1, "look: something differs, is broken, or a statement failed"
-    REFUSED = 2, "mend the call: nothing was begun, and another start ends the same"
+    REFUSED = 2, "mend the call, or what the message names: another start ends the same"
     FAILED = 3, "start it again: it goes on from the last commit"
     PAUSED = 4, "decide: a capture has left tables behind that it could not follow"
     GROWS = 5, "look: a soak is right, but a figure grows"

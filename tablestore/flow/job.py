@@ -44,6 +44,16 @@ class RunningJob:
             raise self.error
         return True
 
+    def _end_with(self, *steps: Callable[[], object]) -> None:
+        """Carry out each step of the end, whatever comes of the others, then have ended. The first trouble is
+        `error`, unless it failed before."""
+        for step in steps:
+            try:
+                step()
+            except Exception as e:  # a full disk, a store that is away: who waits must not wait for ever
+                self.error = self.error or e
+        self._over.set()
+
 
 class FlowJob(RunningJob):
     """A stream that this process runs, over and over until it ends for good."""

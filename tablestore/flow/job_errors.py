@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Iterator
 
 from tablestore.core import errors
@@ -17,6 +19,7 @@ from tablestore.core.errors import (
 )
 
 _OURS = "tablestore.core.errors."
+_LASTING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)  # another try meets the same
 _LOST_PROCESS = (  # what Spark says where a worker or the planner of batches has died or hangs
     "failed to connect back",
     "exited unexpectedly",
@@ -37,21 +40,23 @@ def plain_error(name: str, error: BaseException) -> BaseException:
         return error
     ours = _ours(error)
     if ours is not None:
-        text = f"job {name!r}: {ours[1]}"
-        return Unavailable(0, text) if ours[0] == "Unavailable" else InvalidRequest(text)
+        number, words = _numbered(ours[1])
+        text = f"job {name!r}: {words}"
+        return Unavailable(number, text) if ours[0] == "Unavailable" else InvalidRequest(text)
     text = first_line(error)[:400]
     return Unavailable(0, f"job {name!r}: {text}; the same statement under the same name goes on")
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same batch may succeed when it is done again: a server or store that is away, a commit that
-    another one came before, a process of Spark that died."""
+    """Whether the same batch may succeed when it is done again: a server or store that is away, a disk that
+    is full, a commit that another one came before, a process of Spark that died. What may not be read or
+    written is not of these."""
     transient = (Unavailable, CommitConflict, CommitUnknown)
     if isinstance(error, TablestoreError):
-        return isinstance(error, transient)
+        return isinstance(error, transient) and getattr(error, "errno", None) not in _LASTING
     ours = _ours(error)
     if ours is not None:
-        return ours[0] in {kind.__name__ for kind in transient}
+        return ours[0] in {kind.__name__ for kind in transient} and _numbered(ours[1])[0] not in _LASTING
     text = "\n".join(str(cause) for cause in _chain(error))
     return any(words in text for words in _LOST_PROCESS)
 
@@ -67,7 +72,7 @@ def raised_within(error: BaseException) -> TablestoreError | None:
         path, _, problem = words.partition(": ")
         return Corrupt(path, problem)
     if kind is Unavailable:
-        return Unavailable(0, words.removeprefix("[Errno 0] "))
+        return Unavailable(*_numbered(words))
     if issubclass(kind, Unsupported):
         return Unsupported(words.removeprefix("not supported: "))
     if kind is CannotMerge:
@@ -106,6 +111,12 @@ def _ours(error: BaseException) -> tuple[str, str] | None:
             kind, _, words = line.removeprefix(_OURS).partition(": ")
             return kind, words
     return None
+
+
+def _numbered(words: str) -> tuple[int, str]:
+    """(number, words without it) of the text of an OSError; 0 where it has none."""
+    number = re.match(r"\[Errno (\d+)\] ", words)
+    return (int(number[1]), words[number.end() :]) if number else (0, words)
 
 
 def _lines(error: BaseException) -> list[str]:

@@ -240,6 +240,14 @@ def open_below(base: str, path: str) -> int:
     return at
 
 
+_REMEDIES = {
+    errno.ENOSPC: " (free some space, then retry: nothing was committed)",
+    errno.EACCES: " (give the user of this process the right to it)",
+    errno.EPERM: " (give the user of this process the right to it)",
+    errno.EROFS: " (its file system is read-only: mount it for writing)",
+}
+
+
 class _Trouble:
     """The context of `trouble`; a generator would take longer than many of the calls inside."""
 
@@ -253,9 +261,7 @@ class _Trouble:
 
     def __exit__(self, kind: object, e: BaseException | None, _: object) -> None:
         if isinstance(e, OSError) and not isinstance(e, _PASSED):
-            remedy = (
-                " (free some space, then retry: nothing was committed)" if e.errno == errno.ENOSPC else ""
-            )
+            remedy = _REMEDIES.get(e.errno or 0, "")
             raise Unavailable(e.errno or 0, f"{self._path}: {e.strerror or e}{remedy}") from e
 
 

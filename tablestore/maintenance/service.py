@@ -178,14 +178,11 @@ class MaintenanceService(RunningJob):
             state = STOPPED if self._stopping.is_set() else ENDED
         except BaseException as e:
             self.error = e
-            log.exception("maintenance has failed")
         finally:
             for table in self._leases.tables:
                 self._released(table)
             self._note(state)
-            self._history.write(self.report())
-            self._pool.close()
-            self._over.set()
+            self._end_with(lambda: self._history.write(self.report()), self._pool.close)
 
     def _renew(self) -> None:
         while not self._over.wait(self._leases.seconds / 4):

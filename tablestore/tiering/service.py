@@ -146,11 +146,12 @@ class TieringService(RunningJob):
             self.error, state, reason = e, "failed", str(e)
         finally:
             ended.set()
-            self._parts.runner.close()
-            self._parts.cluster.close()
             self._parts.journal.note_state(state, reason)
-            self._parts.journal.write(last=True)
-            self._over.set()
+            self._end_with(
+                self._parts.runner.close,
+                self._parts.cluster.close,
+                lambda: self._parts.journal.write(last=True),
+            )
 
     def _run(self) -> None:
         env = self._parts.env

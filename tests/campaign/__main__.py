@@ -1,7 +1,8 @@
 """Attacks in turn: `./workbench test --campaign 30m [--seed N] [--kind NAME] [--to FILE]`.
 
 The budget is a time (`90s`, `30m`, `2h`) or a number of turns of each kind (`5`). A turn that has begun is
-finished. Ends with one page; exit code 1 if anything broke.
+finished. Ends with one page; exit code 1 if anything broke. Ctrl-C and SIGTERM end it at once with all that
+it has started: exit code 130, with the page of the turns before.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from tablestore.cli.exit_codes import ExitCode
 from tests.campaign.kinds import KINDS, named
 from tests.campaign.outcome import AttackKind, Outcome
 from tests.campaign.report import Turn, page
+from tests.suite.ending import begin_run, end_leftovers
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -39,11 +42,20 @@ def main(arguments: list[str]) -> int:
     seed = random.SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
     kinds = KINDS if given.kind is None else (named(given.kind),)
     logging.disable(logging.WARNING)  # what the engine says of errors that are injected
-    done = list(_shown(attack(kinds, seed, seconds=seconds, turns=turns), total_seconds=seconds))
+    run, done, is_interrupted = begin_run(), list[Turn](), False
+    try:
+        for each in _shown(attack(kinds, seed, seconds=seconds, turns=turns), total_seconds=seconds):
+            done.append(each)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    finally:
+        end_leftovers(run, patience_seconds=1.0)
     text = page(done, seed=seed, commit=_commit())
     print(text)
     if given.to is not None:
         given.to.write_text(text + "\n")
+    if is_interrupted:
+        return ExitCode.INTERRUPTED
     return int(any(turn.outcome.wrong for turn in done))
 
 

@@ -7,9 +7,12 @@ every invariant holds.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
 import random
 import shutil
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -123,6 +126,8 @@ def _run_all(racers: list[Racer], draw: random.Random, most_kills: int) -> tuple
                 racers[0].finish.touch()
     finally:
         for _, process in running.values():
+            with contextlib.suppress(ProcessLookupError):  # it has ended, or has no group yet
+                os.killpg(process.pid, signal.SIGKILL)
             process.kill()
             process.join()
     return kills, failures

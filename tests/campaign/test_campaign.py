@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
+from notebooks.cli.places import ROOT
+from tablestore.cli.exit_codes import ExitCode
 from tests.campaign.__main__ import attack, budget, turn
 from tests.campaign.kinds import KINDS, named
 from tests.campaign.lives import LIVES, LOGGED
 from tests.campaign.outcome import AttackKind, Outcome, total
-from tests.campaign.races import race
+from tests.campaign.races import STUCK_SECONDS, WRITERS, race
 from tests.campaign.report import page
 
 SHARE = 3
@@ -98,3 +104,24 @@ def test_kinds_take_turns_and_the_page_says_how_to_repeat_what_broke(tmp_path: P
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(KeyError, match="there are races"):
         named("nope")
+
+
+@pytest.mark.large
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
+def test_a_campaign_that_is_asked_to_end_ends_with_all_its_racers() -> None:
+    command = [sys.executable, "-P", "-m", "tests.campaign", "3", "--kind", "races", "--seed", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as campaign:
+        try:
+            racers = list[psutil.Process]()
+            while len(racers) < WRITERS + 2:  # the forkserver's children, beside itself and its tracker
+                assert campaign.poll() is None
+                racers = psutil.Process(campaign.pid).children(recursive=True)
+                time.sleep(0.05)
+            campaign.terminate()
+            said, _ = campaign.communicate(timeout=STUCK_SECONDS)
+        finally:
+            campaign.kill()
+    _, alive = psutil.wait_procs(racers, timeout=60)
+    assert (campaign.returncode, alive) == (ExitCode.INTERRUPTED, [])
+    assert "campaign of 0.0 min from seed 1" in said

@@ -29,9 +29,15 @@ _LEFT = pytest.StashKey[bool]()
 
 def pytest_configure(config: pytest.Config) -> None:
     if not seeds.is_worker(config):
-        for number in (signal.SIGINT, signal.SIGTERM):  # a run in the background has inherited deafness
-            signal.signal(number, signal.default_int_handler)  # as with Ctrl-C: all that was started ends
-        os.environ[RUN] = uuid.uuid4().hex
+        begin_run()
+
+
+def begin_run() -> str:
+    """Give the run a name, which its processes inherit, and let SIGTERM end it as Ctrl-C does; the name."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # a run in the background has inherited deafness
+        signal.signal(number, signal.default_int_handler)
+    os.environ[RUN] = uuid.uuid4().hex
+    return os.environ[RUN]
 
 
 def processes_of(run: str) -> list[psutil.Process]:

@@ -21,7 +21,7 @@ from tablestore.cli.event_log import is_json, say_error
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.metrics.capture import CaptureMetrics
 from tablestore.cli.metrics.watched import watched
-from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
+from tablestore.cli.running import INTERRUPTED, asked_to_stop, code_of, run
 from tablestore.cli.showing import show_until_end
 
 SOURCE = (
@@ -158,7 +158,7 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) 
         say_error(screen, "cdc", str(job.error), failed=True)
         where = "" if log is None else f"Spark's own words are in {log}; "
         screen.print(f"{where}the same command goes on from here", markup=False)
-        return FAILED
+        return code_of(job.error)
     if log is not None:
         log.unlink(missing_ok=True)
     if job.state == "stopped":

@@ -4,7 +4,7 @@ there, then each change.
     PROGRAM cdc --from mysql://user@host:3306/shop --tables 'shop.*' --warehouse lake --into ods
 
 The password comes from TABLESTORE_SOURCE_PASSWORD or from --password-file. Ctrl-C stops between two batches,
-and the same command goes on from there. Exit codes: 0 done, 2 refused before it began, 3 failed, 4 ended with
+and the same command goes on from there. Exit codes: 0 done, 2 refused, 3 failed, 4 ended with
 tables that are paused, 130 stopped.
 """
 

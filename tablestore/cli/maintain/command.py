@@ -68,12 +68,14 @@ def service_for(options: argparse.Namespace, **engine: Any) -> MaintenanceServic
 
 def policy_of(options: argparse.Namespace) -> ts.MaintenancePolicy | Mapping[str, Any]:
     """The policy of the options, or the file of policies that they name. Raises InvalidRequest for what is
-    no TOML."""
+    no TOML, or no file that can be read."""
     if options.policy is None:
         given = {"runs": options.runs, "freshness": options.freshness, "analyze_every": options.analyze_every}
         return ts.MaintenancePolicy(**given)
     try:
         return tomllib.loads(Path(options.policy).read_text(encoding="utf-8"))
+    except OSError as e:
+        raise ts.InvalidRequest(f"--policy {options.policy}: {e.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise ts.InvalidRequest(f"{options.policy} is no TOML: {e}") from None
 
@@ -81,11 +83,12 @@ def policy_of(options: argparse.Namespace) -> ts.MaintenancePolicy | Mapping[str
 def show(service: MaintenanceService, screen: Console) -> int:
     """Show the service until it ends or is stopped."""
     show_work = emit_work if is_json(screen) else _print_work
-    shown = 0
+    shown, said = 0, dict[str, str]()
 
     def print_news() -> None:
-        nonlocal shown
+        nonlocal shown, said
         shown = _shown(service, shown, show_work)
+        said = _said_troubles(service.report(), said, screen)
 
     with asked_to_stop(screen, "ending after the work under way") as asked:
         try:
@@ -98,6 +101,8 @@ def show(service: MaintenanceService, screen: Console) -> int:
         raise service.error
     report = service.report()
     screen.print(report.summary, markup=False, soft_wrap=True)
+    if not report.tables:
+        screen.print("no table of the lake is one that --tables or --policy names")
     if service.sums.failed or report.troubles:
         return FAILED
     return INTERRUPTED if asked.is_set() else 0
@@ -109,6 +114,18 @@ def _shown(service: MaintenanceService, shown: int, show_work: Callable[[WorkDon
     for work in done:
         show_work(work)
     return shown + len(done)
+
+
+def _said_troubles(report: MaintenanceReport, before: dict[str, str], screen: Console) -> dict[str, str]:
+    """Say which tables cannot be looked at, where that is not what was said `before`; all of them now."""
+    for table, error in report.troubles:
+        if before.get(table) == error:
+            continue
+        if is_json(screen):
+            emit("work", f"{table}: {error}", table=table, error=error)
+        else:
+            screen.print(Text(f"maintain: {table}: {error}", style="red"), soft_wrap=True)
+    return dict(report.troubles)
 
 
 def _print_work(work: WorkDone) -> None:

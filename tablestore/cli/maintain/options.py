@@ -15,8 +15,8 @@ which the first that fits decides:
     ["*"]
     orphans_every = "7 d"
 
-Ctrl-C ends it after the piece of work under way. Exit codes: 0 done, 2 refused before it began, 3 some work
-failed, 130 stopped.
+Ctrl-C ends it after the piece of work under way. Exit codes: 0 done, 2 refused, 3 some work failed, 130
+stopped.
 """
 
 from __future__ import annotations

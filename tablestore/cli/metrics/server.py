@@ -31,7 +31,8 @@ def serving(address: str | None, source: MetricsSource) -> Iterator[str | None]:
     try:
         server = make_server(HOST, _port(address), app, server_class=_Server, handler_class=_Silent)
     except OSError as e:
-        raise InvalidRequest(f"--metrics {address}: {e.strerror or e}") from None
+        words = f"{e.strerror or e}: name another port, or 0 for any that is free"
+        raise InvalidRequest(f"--metrics {address}: {words}") from None
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
     thread.start()
     try:

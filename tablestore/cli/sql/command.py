@@ -12,7 +12,7 @@ from rich.console import Console
 
 import tablestore as ts
 from tablestore.cli.places import cache_folder
-from tablestore.cli.running import INTERRUPTED, asked_to_stop
+from tablestore.cli.running import INTERRUPTED, REFUSED, asked_to_stop, require_port
 from tablestore.cli.sql.output import WRITERS, CountedStream, Writer, as_text
 from tablestore.cli.sql.shell import Shell
 from tablestore.io.fileio import LocalFileIO
@@ -23,7 +23,8 @@ from tablestore.sql.settings import SETTINGS
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Run the shell or the script; 0, or 1 at the first error, 130 after Ctrl-C."""
+    """Run the shell or the script; 0, or 1 at the first error, 2 where nothing can be served, 130 after
+    Ctrl-C."""
     try:
         if asked.serve:
             return serve(lake_of(asked), port=asked.port or 0, roots=asked.roots or [], writes=asked.write)
@@ -45,7 +46,7 @@ def main(asked: argparse.Namespace) -> int:
         return INTERRUPTED
     except (ts.TablestoreError, OSError, UnicodeDecodeError) as error:
         print(error, file=sys.stderr)
-        return 1
+        return REFUSED if asked.serve else 1
     return 0
 
 
@@ -117,6 +118,7 @@ def serve(lake: ts.Lake, *, port: int, roots: list[str], writes: bool) -> int:
     """Serve until Ctrl-C; the exit code. The first line on stdout is the address, the second names the file
     with the token; TABLESTORE_SQL_TOKEN in the environment is the token instead. Raises InvalidRequest for
     a port that is taken, MissingPackage."""
+    require_port(port)
     given = os.environ.get(TOKEN)
     screen = Console(stderr=True)
     with asked_to_stop(screen, "ending; Ctrl-C again cuts off what is being fetched") as asked:

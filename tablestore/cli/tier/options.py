@@ -9,8 +9,8 @@ TABLESTORE_FLUSS_PASSWORD.
 --serve is the other side: the coordinator of the lake's own tables with a log, on 127.0.0.1, whose address is
 the first line; services connect to it, with the password that is made at each start and lies in the warehouse
 for those who may write it. Clients of Fluss of another make sign in by SASL/PLAIN as any user.
-Ctrl-C gives up the rounds under way, whose tables are reported as failed. Exit codes: 0 done, 2 refused
-before it began, 3 failed (with --once also if a table failed), 130 stopped.
+Ctrl-C gives up the rounds under way, whose tables are reported as failed. Exit codes: 0 done, 2 refused,
+3 failed (with --once also if a table failed), 130 stopped.
 """
 
 from __future__ import annotations

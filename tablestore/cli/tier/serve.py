@@ -19,7 +19,7 @@ import tablestore as ts
 from tablestore.cli.event_log import emit, is_json
 from tablestore.cli.metrics.tiering import CoordinatorMetrics
 from tablestore.cli.metrics.watched import watched
-from tablestore.cli.running import INTERRUPTED, asked_to_stop
+from tablestore.cli.running import INTERRUPTED, asked_to_stop, require_port
 from tablestore.cli.tier.screen import MOST_TABLES, STYLES
 from tablestore.core.quantities import duration, many
 from tablestore.tiering.coordinator.server import HOST
@@ -30,8 +30,9 @@ _LOOK_SECONDS = 0.25
 
 
 def serve(lake: ts.Lake, options: argparse.Namespace, screen: Console) -> int:
-    """Coordinate until Ctrl-C; the exit code. Raises OSError where the port is taken, InvalidRequest for a
-    host that other machines reach."""
+    """Coordinate until Ctrl-C; the exit code. Raises InvalidRequest where the port is taken, and for a host
+    that other machines reach."""
+    require_port(options.port or 0)
     with (
         lake.coordinator(host=options.host or HOST, port=options.port or 0) as coordinator,
         watched(options, CoordinatorMetrics(coordinator)),

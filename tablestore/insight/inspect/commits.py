@@ -3,11 +3,11 @@ every compaction that the table has had, with its reason and its bytes.
 
 What is known of a table's snapshots is neither read nor made again: a refresh costs the new ones. A
 snapshot's file never changes, but a rollback gives its id to another: size and time of each file in the
-listing say whether it is the same. Sums of a delta are kept by the name of its list; the manifests of some
-hundred snapshots are read and decoded together. Compactions come from live snapshots and from
-`meta.compaction_history`, which keeps what expired ones did; those of other engines have no strategy, rule or
-duration; their explanation is what our rules say of the same files. Memory: the snapshots, and the rows. Not
-thread-safe. Used by `Inspect`.
+listing say whether it is the same. Sums of a delta are kept by the name of its list, while its snapshot is
+among those last asked for; the manifests of some hundred snapshots are read and decoded together.
+Compactions come from live snapshots and from `meta.compaction_history`, which keeps what expired ones did;
+those of other engines have no strategy, rule or duration; their explanation is what our rules say of the same
+files. Memory: the snapshots, and the rows. Not thread-safe. Used by `Inspect`.
 """
 
 from __future__ import annotations
@@ -40,17 +40,23 @@ class CommitSums:
 
     def __init__(self, store: Store, snapshots: SnapshotCache) -> None:
         self._store, self._snapshots = store, snapshots
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._by_delta: dict[str, tuple[int, ...]] = {}
         self._rows = SnapshotRows(self._made)
 
     def table(self, newest: int | None = None) -> pa.Table:
         """A row a snapshot, the oldest first; of so many of the `newest`, or all."""
         if newest is None:
-            return self._rows.of(self._snapshots.all())
-        return self._made(self._store.snapshots.all(newest=newest))
+            snapshots = self._snapshots.all()
+            rows = self._rows.of(snapshots)
+        else:
+            snapshots = self._store.snapshots.all(newest=newest)
+            rows = self._made(snapshots)
+        asked = {s.delta_manifest_list for s in snapshots}
+        self._by_delta = {name: sums for name, sums in self._by_delta.items() if name in asked}
+        return rows
 
     def _made(self, snapshots: Sequence[Snapshot]) -> pa.Table:
-        new = [s for s in snapshots if s.delta_manifest_list not in self._known]
+        new = [s for s in snapshots if s.delta_manifest_list not in self._by_delta]
         for at in range(0, len(new), _AT_ONCE):
             self._add_up(new[at : at + _AT_ONCE])
         return table_of(COMMITS, (self._row(s) for s in snapshots))
@@ -62,12 +68,12 @@ class CommitSums:
             entries = iter(manifests.each([m for some in lists for m in some]))
         for name, some in zip(names, lists, strict=True):
             counts = [_sums(next(entries)) for _ in some] or [_NOTHING]
-            self._known[name] = tuple(map(sum, zip(*counts, strict=True)))
+            self._by_delta[name] = tuple(map(sum, zip(*counts, strict=True)))
 
     def _row(self, s: Snapshot) -> tuple[Any, ...]:
         properties = json.dumps(dict(s.properties or {}), ensure_ascii=False, sort_keys=True)
         rest = (s.changelog_record_count, s.watermark, s.commit_user, s.commit_identifier, properties)
-        return s.id, s.commit_kind, local_ms(s.time_millis), *self._known[s.delta_manifest_list], *rest
+        return s.id, s.commit_kind, local_ms(s.time_millis), *self._by_delta[s.delta_manifest_list], *rest
 
 
 def _sums(entries: Entries) -> tuple[int, ...]:

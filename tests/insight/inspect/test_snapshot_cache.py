@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.insight.inspect.commits import CommitSums, SnapshotCache
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta.snapshots import SnapshotStore
 
@@ -62,6 +63,19 @@ def test_a_commit_reads_its_own_snapshots_alone(table: ts.Table, asked: list[int
     asked.clear()
     views(table.inspect)
     assert set(asked) <= {max(new)}
+
+
+def test_sums_are_kept_of_the_snapshots_last_asked_for_alone(table: ts.Table) -> None:
+    sums = CommitSums(table.store, SnapshotCache(table.store))
+    sums.table()
+    for n in range(12):
+        table.write({"k": [n], "v": ["more"]})
+        table.expire_snapshots(keep=4)
+        assert sums.table().equals(fresh(table).commits())
+        assert len(sums._by_delta) <= 4
+    sums.table(2)
+    assert len(sums._by_delta) == 2
+    assert sums.table().equals(fresh(table).commits())
 
 
 def test_what_expires_is_dropped_and_what_is_rolled_back_read_again(table: ts.Table) -> None:
