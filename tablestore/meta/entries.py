@@ -72,12 +72,15 @@ class Entries(Sequence[ManifestEntry]):
         return self._objects
 
     def take(self, rows: np.ndarray) -> Entries:
-        """The entries at these positions, in this order."""
-        return Entries(self.table.take(pa.array(rows)))
+        """The entries at these positions, in this order; they share the objects that are made already."""
+        taken = Entries(self.table.take(pa.array(rows)))
+        if self._objects is not None:
+            taken._objects = [self._objects[at] for at in rows.tolist()]
+        return taken
 
     def filter(self, keep: np.ndarray) -> Entries:
         """The entries where the boolean `keep` is true."""
-        return self if keep.all() else Entries(self.table.filter(pa.array(keep)))
+        return self if keep.all() else self.take(np.flatnonzero(keep))
 
     def carrying(self) -> Entries:
         """Those with fields of later releases."""

@@ -7,14 +7,15 @@ large manifest it may hold the entries of some partitions alone. Safe to share b
 Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
 Arrow 3 KB. So all but the 128 of them that were used last are messages: a process that commits for long gains
 a manifest of some 8 KB with each commit, until it has 2,000. Lists share the manifests that they have in
-common.
+common. The live entries that were asked for last are kept while they are few: what explains a snapshot asks for
+them again and again, and their objects, 2 KB each, are made once.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,7 @@ _MOST_KNOWN = 2_000
 _MANY_SEARCHES = 8
 _COST = 100  # what a manifest or a part weighs beside its entries, in entries
 _FEW_ENTRIES = 64  # below that a table is mostly its columns
+_MOST_LIVE = 20_000
 MOST_TABLES = 128
 """Manifests of few entries that are kept as tables."""
 _NONE = SCHEMA.empty_table()
@@ -107,6 +109,7 @@ class ManifestCache:
         self._lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = OrderedDict()
         self._listed = 0
         self._listed_lately: OrderedDict[str, ManifestFileMeta] = OrderedDict()  # by name
+        self._live: tuple[tuple[str, str], Entries] | None = None
         self._lock = threading.Lock()
 
     def get(self, path: str, partition: bytes | None = None) -> CachedManifest | None:
@@ -126,7 +129,16 @@ class ManifestCache:
             self._lists.clear()
             self._listed_lately.clear()
             self._searches.clear()
+            self._live = None
             self._entries = self._listed = 0
+
+    def live(self, lists: tuple[str, str], made: Callable[[], Entries]) -> Entries:
+        """The live entries of a snapshot with these two lists, base and delta: the last ones, or `made`."""
+        last = self._live
+        if last is None or last[0] != lists:
+            last = lists, made()
+            self._live = last if len(last[1]) <= _MOST_LIVE else None
+        return last[1]
 
     def put(self, path: str, table: pa.Table, partition: bytes | None = None) -> CachedManifest:
         """Cache the entries of the manifest at `path`, or those of one partition in it."""

@@ -119,8 +119,7 @@ class Facts:
 
     @cached_property
     def _live(self) -> Entries:
-        with self.store.manifests.expiring(self.snapshot):
-            return self.store.manifests.read_manifests(self.manifests).live()
+        return self.store.manifests.live_entries(self.snapshot)
 
     @cached_property
     def waiting(self) -> Entries:

@@ -121,6 +121,8 @@ def _files(facts: Facts, chosen: np.ndarray) -> Iterator[tuple[int, list[DataFil
     rank[chosen] = np.arange(len(chosen))
     mine = np.flatnonzero(rank[facts.group] >= 0)
     ordered = mine[np.argsort(rank[facts.group[mine]], kind="stable")]
+    if 2 * len(ordered) > len(facts.live):
+        facts.live.objects  # noqa: B018  # made once, for all that look at this snapshot
     objects = facts.live.take(ordered).objects
     at = 0
     for place in chosen.tolist():
