@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, TablestoreError
 from tablestore.format import data_checksum, datafile, evolution
-from tablestore.format.data_format import counted
+from tablestore.format.data_format import FileSelection, counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
@@ -114,11 +114,10 @@ class BucketFiles:
             self._io,
             self.path(file),
             own,
-            (*mapping.file_columns, *extra),
+            FileSelection(
+                (*mapping.file_columns, *extra), system=system, dictionary=True, batch_rows=batch_rows
+            ),
             file_size=file.file_size,
-            batch_rows=batch_rows,
-            dictionary=True,
-            system=system,
             checksums_dir=self.checksums_dir,  # else damage would be rewritten with a valid checksum
         )
         for batch in counted(batches, file.row_count, self.path(file)):
