@@ -292,9 +292,10 @@ def read(
         return _sound(chosen(batches, selection.rows, path), path)
     wanted = _wanted(schema, names)
     if form == "orc":
-        read_orc = orc_data.read if verified else orc_data.read_apart
-        stripes = read_orc(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
-        return _sound(chosen(stripes, selection.rows, path), path)
+        batches = orc_data.read(
+            io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows, apart=not verified
+        )
+        return _sound(chosen(batches, selection.rows, path), path)
     batches = parquet_data.read(io, path, schema, wanted, selection, file_size=file_size)
     return _sound(batches, path)
 
