@@ -32,7 +32,7 @@ from tablestore.format.types.arrow_types import DataField
 
 
 @dataclass(frozen=True, slots=True)
-class FileSelection:
+class FileRequest:
     """What is read of a file, and how: the system columns (unless `system` is false), then `columns`, which
     may name row-tracking columns.
 

@@ -23,7 +23,7 @@ from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format import binary_row, checksums, data_checksum, file_stats, rowkind
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
-from tablestore.format.data_format import Encoder, FileSelection, chosen, complaints, plain
+from tablestore.format.data_format import Encoder, FileRequest, chosen, complaints, plain
 from tablestore.format.file_index.writing import FileIndexes, IndexSpec, index_specs
 from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.manifests.manifest import EMPTY_ROW, SimpleStats
@@ -267,13 +267,13 @@ def read(
     io: FileIO,
     path: str,
     schema: TableSchema,
-    selection: FileSelection,
+    request: FileRequest,
     *,
     file_size: int | None = None,
     checksums_dir: str | None = None,
     verified: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of what `selection` says of a file written with `schema`.
+    """Batches of what `request` says of a file written with `schema`.
 
     With `checksums_dir` a file whose format has no checksums is verified with the one in that folder before
     it is decoded; `verified`: the caller has done that. ORC files that no checksum vouches for are decoded in
@@ -285,18 +285,18 @@ def read(
         raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(DATA_FORMATS)}")
     if checksums_dir is not None:
         verified = data_checksum.require(io, checksums_dir, path)
-    names, batch_rows = selection.names, selection.batch_rows
+    names, batch_rows = request.names, request.batch_rows
     if form == "avro":
         fields = [_field(schema, name) for name in names]
         batches = avro_data.read(io, path, fields, file_size=file_size, batch_rows=batch_rows)
-        return _sound(chosen(batches, selection.rows, path), path)
+        return _sound(chosen(batches, request.rows, path), path)
     wanted = _wanted(schema, names)
     if form == "orc":
         batches = orc_data.read(
             io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows, apart=not verified
         )
-        return _sound(chosen(batches, selection.rows, path), path)
-    batches = parquet_data.read(io, path, schema, wanted, selection, file_size=file_size)
+        return _sound(chosen(batches, request.rows, path), path)
+    batches = parquet_data.read(io, path, schema, wanted, request, file_size=file_size)
     return _sound(batches, path)
 
 
@@ -304,14 +304,14 @@ def read_rows(
     io: FileIO,
     path: str,
     schema: TableSchema,
-    selection: FileSelection,
+    request: FileRequest,
     layout: PageLayout,
     group: int,
     places: np.ndarray,
 ) -> pa.RecordBatch | None:
     """Rows of one row group of a Parquet file at ascending places, with the columns of `read`; None where
     reading the whole group costs no more."""
-    wanted, dictionary = _wanted(schema, selection.names), selection.dictionary
+    wanted, dictionary = _wanted(schema, request.names), request.dictionary
     batch = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
     return None if batch is None else next(_sound(iter([batch]), path))
 

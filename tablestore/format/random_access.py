@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import data_checksum, datafile, file_stats
-from tablestore.format.data_format import FileSelection
+from tablestore.format.data_format import FileRequest
 from tablestore.format.file_spec import file_format
 from tablestore.format.parquet import data as parquet_data
 from tablestore.format.schema import TableSchema
@@ -94,10 +94,10 @@ class RandomFile:
         dictionary: bool = False,
     ) -> list[pa.RecordBatch]:
         """All rows of a row group, with the columns of `datafile.read`."""
-        selection = FileSelection(columns, system=system, dictionary=dictionary)
+        request = FileRequest(columns, system=system, dictionary=dictionary)
         if self._layout is not None:
-            selection = replace(selection, footer=self._layout.footer, groups=(group,))
-        group_batches = self._read(io, selection)
+            request = replace(request, footer=self._layout.footer, groups=(group,))
+        group_batches = self._read(io, request)
         count, wanted = sum(b.num_rows for b in group_batches), self.group_rows(group)
         if count != wanted:
             raise Corrupt(self._path, f"row group {group} holds {count:,} rows, not {wanted:,}")
@@ -116,8 +116,8 @@ class RandomFile:
         all of it costs no more. Text stays dictionary-encoded where the file holds it so."""
         if self._layout is None:
             return None
-        selection = FileSelection(columns, system=system, dictionary=True)
-        return datafile.read_rows(io, self._path, self._schema, selection, self._layout, group, places)
+        request = FileRequest(columns, system=system, dictionary=True)
+        return datafile.read_rows(io, self._path, self._schema, request, self._layout, group, places)
 
     def chosen(
         self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str]
@@ -125,8 +125,8 @@ class RandomFile:
         """The rows at these positions in any case, if necessary by reading all batches."""
         mask = np.zeros(int(self.starts[-1]), dtype=bool)
         mask[places + self.starts[group]] = True
-        return self._read(io, FileSelection(columns, rows=mask, dictionary=True))
+        return self._read(io, FileRequest(columns, rows=mask, dictionary=True))
 
-    def _read(self, io: FileIO, selection: FileSelection) -> list[pa.RecordBatch]:
+    def _read(self, io: FileIO, request: FileRequest) -> list[pa.RecordBatch]:
         size, verified = self._size, self._verified
-        return list(datafile.read(io, self._path, self._schema, selection, file_size=size, verified=verified))
+        return list(datafile.read(io, self._path, self._schema, request, file_size=size, verified=verified))

@@ -10,7 +10,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import datafile
-from tablestore.format.data_format import FileSelection
+from tablestore.format.data_format import FileRequest
 from tablestore.io.fileio import LocalFileIO
 from tests.read import golden
 
@@ -28,7 +28,7 @@ def test_damage_is_reported_with_the_file(tmp_path: Path, seeds: tuple[int, ...]
     def read(data: bytes, size: int | None = None) -> int:
         path.write_bytes(data)
         batches = datafile.read(
-            LocalFileIO(), str(path), store.schema, FileSelection(names, batch_rows=7), file_size=size
+            LocalFileIO(), str(path), store.schema, FileRequest(names, batch_rows=7), file_size=size
         )
         return sum(b.num_rows for b in batches)
 
@@ -47,4 +47,4 @@ def test_damage_is_reported_with_the_file(tmp_path: Path, seeds: tuple[int, ...]
                 read(data)
     path.unlink()
     with pytest.raises(Corrupt, match="the file is missing"):
-        list(datafile.read(LocalFileIO(), str(path), store.schema, FileSelection(names)))
+        list(datafile.read(LocalFileIO(), str(path), store.schema, FileRequest(names)))

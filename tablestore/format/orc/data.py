@@ -299,9 +299,9 @@ def read(
             yield from _read_apart(source, path, schema, wanted, batch_rows)
             return
         with complaints(path, "ORC"):
-            stripes = OrcStripes.opened(source, path, schema, wanted, batch_rows)
-        for number in range(stripes.file.nstripes):
-            yield from stripes.batches(number)
+            reader = OrcReader.opened(source, path, schema, wanted, batch_rows)
+        for number in range(reader.file.nstripes):
+            yield from reader.batches(number)
 
 
 def _read_apart(
@@ -353,7 +353,7 @@ def _asked(source: Any, path: str, request: Mapping[str, Any]) -> tuple[list[pa.
 
 
 @dataclass(frozen=True, slots=True)
-class OrcStripes:
+class OrcReader:
     """An open file, written with `schema`, of which the columns `wanted` are read stripe by stripe."""
 
     source: Any
@@ -366,7 +366,7 @@ class OrcStripes:
     @classmethod
     def opened(
         cls, source: Any, path: str, schema: TableSchema, wanted: pa.Schema, batch_rows: int
-    ) -> OrcStripes:
+    ) -> OrcReader:
         """Of a file that has all these columns; raises Corrupt or Arrow's error."""
         file = orc.ORCFile(source)
         require_columns(wanted.names, file.schema.names, path)

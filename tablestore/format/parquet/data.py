@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.format import file_stats
 from tablestore.format.data_format import (
-    FileSelection,
+    FileRequest,
     chosen,
     codec,
     complaints,
@@ -269,13 +269,13 @@ def read(
     path: str,
     schema: TableSchema,
     wanted: pa.Schema,
-    selection: FileSelection,
+    request: FileRequest,
     *,
     file_size: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of what `selection` says of a file written with `schema`, in the columns `wanted`."""
-    footer, groups, rows = selection.footer, selection.groups, selection.rows
-    predicate, dictionary = selection.predicate, selection.dictionary
+    """Batches of what `request` says of a file written with `schema`, in the columns `wanted`."""
+    footer, groups, rows = request.footer, request.groups, request.rows
+    predicate, dictionary = request.predicate, request.dictionary
     with complaints(path, "Parquet"):
         source = open_checked(io, path)
     with contextlib.closing(source):
@@ -306,7 +306,7 @@ def read(
                     source, metadata=footer, read_dictionary=texts, page_checksum_verification=True
                 )
             batches = file.iter_batches(
-                selection.batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
+                request.batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
             )
         if groups:
             yield from chosen(_each(batches, wanted, path, dictionary=dictionary), rows, path)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.format import datafile, evolution, rowkind
-from tablestore.format.data_format import FileSelection, complaints
+from tablestore.format.data_format import FileRequest, complaints
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import open_checked
@@ -213,7 +213,7 @@ class _Read:
             store.io,
             self.path,
             own,
-            FileSelection(through.file_columns, system=system, batch_rows=rows),
+            FileRequest(through.file_columns, system=system, batch_rows=rows),
             file_size=self.file.file_size,
         )
         for batch in batches:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import binary_row, datafile, evolution
-from tablestore.format.data_format import FileSelection
+from tablestore.format.data_format import FileRequest
 from tablestore.format.evolution import Projection
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import literal
@@ -353,7 +353,7 @@ class KeyedFile:
 
     def _all_keys(self) -> SortedKeys:
         through, size = self._key_columns, self.file.file_size
-        keys = FileSelection(through.file_columns, system=False)
+        keys = FileRequest(through.file_columns, system=False)
         batches = list(
             datafile.read(
                 self._io, self.path, self._own, keys, file_size=size, checksums_dir=self._checksums_dir

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import datafile, evolution
-from tablestore.format.data_format import FileSelection, counted
+from tablestore.format.data_format import FileRequest, counted
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
@@ -115,7 +115,7 @@ def stored(
         store.io,
         path,
         store.schema_of(file.schema_id),
-        FileSelection(
+        FileRequest(
             columns,
             system=system,
             predicate=where,
