@@ -24,17 +24,13 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore
 from tests.faults import FaultyIO, Killed
-from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY
+from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY, keys
 
 UNCOMPACTED = KEYED.with_options(WRITE_ONLY | KEEP_ALL)
 
 
 def row(k: int, v: str = "x") -> pa.Table:
     return pa.table({"k": pa.array([k], pa.int64()), "v": [v]})
-
-
-def keys(t: ts.Table) -> list[int]:
-    return sorted(ts.open(t.location).scan().to_arrow()["k"].to_pylist())
 
 
 def data_files(t: ts.Table) -> set[str]:
