@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tablestore as ts
 from tests import browsing
 from tests.servers import mariadb as mariadb_servers
 from tests.servers import postgres as postgres_servers
@@ -41,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether text cases are to be written anew instead of compared."""
     return bool(request.config.option.rewrite)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> ts.Lake:
+    """An empty lake."""
+    return ts.connect(tmp_path / "lake")
 
 
 @pytest.fixture(scope="session")

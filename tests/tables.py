@@ -60,3 +60,8 @@ PARTITIONED = TableSpec(
 """One bucket in each partition."""
 APPEND = replace(PARTITIONED, primary_key=())
 """Without a key."""
+
+
+def keys(table: ts.Table) -> list[int]:
+    """The values of column `k`, ascending, as who opens the table anew reads them."""
+    return sorted(ts.open(table.location).scan(["k"]).to_arrow()["k"].to_pylist())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TypeVar
 
 from tablestore.core.env import SYSTEM, Env
@@ -70,9 +69,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

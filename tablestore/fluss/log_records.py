@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -185,15 +185,13 @@ def encode(
     timestamp_ms: int = 0,
     writer_id: int = NO_WRITER,
     sequence: int = -1,
-    leader_epoch: int | None = None,
 ) -> bytes:
-    """A batch of rows: V0, or V1 with a `leader_epoch`. `kinds`: int8 row kinds; None: appended rows.
+    """A batch of rows, in format V0. `kinds`: int8 row kinds; None: appended rows.
 
     `rows` must have the columns of the table's schema. A server sets `base` and `timestamp_ms` itself; it
     projects batches only if they are compressed as the table says. Java does not read LZ4 as Arrow writes it
     here.
     """
-    crc32c = required("google_crc32c", by=_USER)
     message = _message(rows, compression) if rows.num_rows else b""
     changes = b"" if kinds is None else (kinds.astype(np.uint8) + 1).tobytes()
     head = struct.pack(
@@ -206,12 +204,7 @@ def encode(
         rows.num_rows,
     )
     tail = b"".join((head, changes, message))
-    crc = crc32c.value(tail)
-    if leader_epoch is None:
-        start = struct.pack("<qibqI", base, 13 + len(tail), 0, timestamp_ms, crc)
-    else:
-        start = struct.pack("<qibqiI", base, 17 + len(tail), 1, timestamp_ms, leader_epoch, crc)
-    return start + tail
+    return _framed(tail, base, timestamp_ms)
 
 
 def _message(rows: pa.RecordBatch, compression: str) -> pa.Buffer:
@@ -227,14 +220,10 @@ def _message(rows: pa.RecordBatch, compression: str) -> pa.Buffer:
 
 def empty(base: int, end: int, timestamp_ms: int, *, schema_id: int) -> bytes:
     """A batch without rows that takes the offsets from `base` to `end`."""
-    crc32c = required("google_crc32c", by=_USER)
     tail = struct.pack("<hbiqii", schema_id, 0, end - base - 1, NO_WRITER, -1, 0)
-    return struct.pack("<qibqI", base, 13 + len(tail), 0, timestamp_ms, crc32c.value(tail)) + tail
+    return _framed(tail, base, timestamp_ms)
 
 
-def decoded(data: Any, schema: pa.Schema, where: str = "a log") -> Iterator[LogRecords]:
-    """All whole batches of `data`, each checked; for tests and small logs."""
-    buffer = pa.py_buffer(data)
-    for head in heads(buffer, where):
-        check(buffer, head, where)
-        yield decode(buffer, head, schema, where)
+def _framed(tail: bytes, base: int, timestamp_ms: int) -> bytes:
+    crc = required("google_crc32c", by=_USER).value(tail)
+    return struct.pack("<qibqI", base, 13 + len(tail), 0, timestamp_ms, crc) + tail

@@ -1,4 +1,4 @@
-"""What all data file formats share: the protocol of encoders, and errors with the file's name.
+"""What all data file formats share: encoders, what is read of a file, and errors with the file's name.
 
 An encoder takes physical columns in order, without notion of keys or manifests. It opens its file at the
 first row. Not thread-safe. Implemented by `parquet/data.py`, `orc/data.py` and `avro/data.py`.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tablestore.core.errors import (
     Corrupt,
@@ -23,8 +25,36 @@ from tablestore.core.errors import (
     Unavailable,
     brief,
 )
+from tablestore.format.parquet.schema import KIND, SEQUENCE
+from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
+
+
+@dataclass(frozen=True, slots=True)
+class FileRequest:
+    """What is read of a file, and how: the system columns (unless `system` is false), then `columns`, which
+    may name row-tracking columns.
+
+    Row groups in which `predicate` (bound to the file's schema) selects nothing are left out: pass one only
+    where that is correct. `rows` is a mask over all rows of the file that selects some; of a Parquet file
+    with this `footer` only row `groups` are read. `dictionary` keeps text outside keys dictionary-encoded
+    where the file has it so. Batches have at most `batch_rows` rows.
+    """
+
+    columns: Sequence[str]
+    system: bool = True
+    predicate: Predicate | None = None
+    rows: np.ndarray | None = None
+    footer: pq.FileMetaData | None = None
+    groups: Sequence[int] | None = None
+    dictionary: bool = False
+    batch_rows: int = 65536
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns of the batches."""
+        return (*((SEQUENCE, KIND) if self.system else ()), *self.columns)
 
 
 class Encoder(Protocol):

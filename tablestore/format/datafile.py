@@ -16,7 +16,6 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.core.options.table_options import TableOptions
@@ -24,7 +23,7 @@ from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format import binary_row, checksums, data_checksum, file_stats, rowkind
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
-from tablestore.format.data_format import Encoder, chosen, complaints, plain
+from tablestore.format.data_format import Encoder, FileRequest, chosen, complaints, plain
 from tablestore.format.file_index.writing import FileIndexes, IndexSpec, index_specs
 from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.manifests.manifest import EMPTY_ROW, SimpleStats
@@ -41,7 +40,6 @@ from tablestore.format.parquet.schema import (
     append_columns,
     keyed_columns,
 )
-from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import StatsMode
 from tablestore.format.types.arrow_types import DataField
@@ -49,7 +47,6 @@ from tablestore.io.fileio import FileIO
 
 __all__ = ["DataFileWriter", "FooterSummary", "RowGroup", "WrittenFile", "read", "row_groups"]
 INDEX_SUFFIX = ".index"
-KnownGroups = tuple[pq.FileMetaData, Sequence[int]]
 _ENCODERS: dict[str, type[ParquetEncoder] | type[OrcEncoder] | type[AvroEncoder]] = {
     "parquet": ParquetEncoder,
     "orc": OrcEncoder,
@@ -270,74 +267,51 @@ def read(
     io: FileIO,
     path: str,
     schema: TableSchema,
-    columns: Sequence[str],
+    request: FileRequest,
     *,
     file_size: int | None = None,
-    batch_rows: int = 65536,
-    predicate: Predicate | None = None,
-    dictionary: bool = False,
-    system: bool = True,
-    rows: np.ndarray | None = None,
-    known: KnownGroups | None = None,
     checksums_dir: str | None = None,
     verified: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a file written with `schema`: the system columns (unless `system` is false), then `columns`.
+    """Batches of what `request` says of a file written with `schema`.
 
-    Row groups in which `predicate` (bound to `schema`) selects nothing are left out: pass one only where that
-    is correct. `dictionary` keeps text outside keys dictionary-encoded where the file has it so. `columns`
-    may name row-tracking columns. `rows` is a mask over all rows of the file that selects some. `known` are
-    the footer of a Parquet file and the row groups to read. With `checksums_dir` a file whose format has no
-    checksums is verified with the one in that folder before it is decoded; `verified`: the caller has done
-    that. ORC files that no checksum vouches for are decoded in a process beside this one. Raises Corrupt,
-    naming the file, when it is missing, damaged, of another size or without a column.
+    With `checksums_dir` a file whose format has no checksums is verified with the one in that folder before
+    it is decoded; `verified`: the caller has done that. ORC files that no checksum vouches for are decoded in
+    a process beside this one. Raises Corrupt, naming the file, when it is missing, damaged, of another size
+    or without a column.
     """
     form = file_format(path)
     if form not in DATA_FORMATS:
         raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(DATA_FORMATS)}")
     if checksums_dir is not None:
         verified = data_checksum.require(io, checksums_dir, path)
-    names = (*((SEQUENCE, KIND) if system else ()), *columns)
+    names, batch_rows = request.names, request.batch_rows
     if form == "avro":
         fields = [_field(schema, name) for name in names]
         batches = avro_data.read(io, path, fields, file_size=file_size, batch_rows=batch_rows)
-        return _sound(chosen(batches, rows, path), path)
+        return _sound(chosen(batches, request.rows, path), path)
     wanted = _wanted(schema, names)
     if form == "orc":
-        read_orc = orc_data.read if verified else orc_data.read_apart
-        stripes = read_orc(io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows)
-        return _sound(chosen(stripes, rows, path), path)
-    row_groups = parquet_data.read(
-        io,
-        path,
-        schema,
-        wanted,
-        file_size=file_size,
-        batch_rows=batch_rows,
-        predicate=predicate,
-        dictionary=dictionary,
-        rows=rows,
-        footer=known[0] if known is not None else None,
-        groups=known[1] if known is not None else None,
-    )
-    return _sound(row_groups, path)
+        batches = orc_data.read(
+            io, path, schema, wanted, file_size=file_size, batch_rows=batch_rows, apart=not verified
+        )
+        return _sound(chosen(batches, request.rows, path), path)
+    batches = parquet_data.read(io, path, schema, wanted, request, file_size=file_size)
+    return _sound(batches, path)
 
 
 def read_rows(
     io: FileIO,
     path: str,
     schema: TableSchema,
-    columns: Sequence[str],
+    request: FileRequest,
     layout: PageLayout,
     group: int,
     places: np.ndarray,
-    *,
-    system: bool = True,
-    dictionary: bool = False,
 ) -> pa.RecordBatch | None:
     """Rows of one row group of a Parquet file at ascending places, with the columns of `read`; None where
     reading the whole group costs no more."""
-    wanted = _wanted(schema, (*((SEQUENCE, KIND) if system else ()), *columns))
+    wanted, dictionary = _wanted(schema, request.names), request.dictionary
     batch = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
     return None if batch is None else next(_sound(iter([batch]), path))
 

@@ -8,12 +8,14 @@ Memory: one row group, or one batch and the wanted rows. Used by lookups.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import data_checksum, datafile, file_stats
+from tablestore.format.data_format import FileRequest
 from tablestore.format.file_spec import file_format
 from tablestore.format.parquet import data as parquet_data
 from tablestore.format.schema import TableSchema
@@ -92,19 +94,10 @@ class RandomFile:
         dictionary: bool = False,
     ) -> list[pa.RecordBatch]:
         """All rows of a row group, with the columns of `datafile.read`."""
-        groups = None if self._layout is None else (self._layout.footer, (group,))
-        batches = datafile.read(
-            io,
-            self._path,
-            self._schema,
-            columns,
-            file_size=self._size,
-            system=system,
-            dictionary=dictionary,
-            known=groups,
-            verified=self._verified,
-        )
-        group_batches = list(batches)
+        request = FileRequest(columns, system=system, dictionary=dictionary)
+        if self._layout is not None:
+            request = replace(request, footer=self._layout.footer, groups=(group,))
+        group_batches = self._read(io, request)
         count, wanted = sum(b.num_rows for b in group_batches), self.group_rows(group)
         if count != wanted:
             raise Corrupt(self._path, f"row group {group} holds {count:,} rows, not {wanted:,}")
@@ -123,17 +116,8 @@ class RandomFile:
         all of it costs no more. Text stays dictionary-encoded where the file holds it so."""
         if self._layout is None:
             return None
-        return datafile.read_rows(
-            io,
-            self._path,
-            self._schema,
-            columns,
-            self._layout,
-            group,
-            places,
-            system=system,
-            dictionary=True,
-        )
+        request = FileRequest(columns, system=system, dictionary=True)
+        return datafile.read_rows(io, self._path, self._schema, request, self._layout, group, places)
 
     def chosen(
         self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str]
@@ -141,14 +125,8 @@ class RandomFile:
         """The rows at these positions in any case, if necessary by reading all batches."""
         mask = np.zeros(int(self.starts[-1]), dtype=bool)
         mask[places + self.starts[group]] = True
-        batches = datafile.read(
-            io,
-            self._path,
-            self._schema,
-            columns,
-            file_size=self._size,
-            dictionary=True,
-            rows=mask,
-            verified=self._verified,
-        )
-        return list(batches)
+        return self._read(io, FileRequest(columns, rows=mask, dictionary=True))
+
+    def _read(self, io: FileIO, request: FileRequest) -> list[pa.RecordBatch]:
+        size, verified = self._size, self._verified
+        return list(datafile.read(io, self._path, self._schema, request, file_size=size, verified=verified))

@@ -1,4 +1,4 @@
-"""A lake for each test of this folder, and a SQL session."""
+"""A SQL session for each test of this folder."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql import Session
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(str(tmp_path / "lake"))
 
 
 @pytest.fixture

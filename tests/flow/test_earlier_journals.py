@@ -70,11 +70,6 @@ TIERING = {
 }
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(tmp_path / "lake")
-
-
 def put(folder: Path, files: dict[str, str]) -> None:
     """These files, and no other ones below the folder that a stream of today has left."""
     for path in [path for path in folder.rglob("*") if path.is_file()]:

@@ -7,11 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 import tablestore as ts
 from tablestore.flow.batch import Streams, Work
@@ -55,11 +53,6 @@ def write(table: ts.Table, *parts: list[tuple[int, int]], identifier: int = 0) -
     batch = BatchBackwards(Streams(tuple(RowsStream(part) for part in rows)))
     sink = TableSink(TablePlace.of(table))
     return sink.write(SinkBatch(batch, all_columns, "job", identifier, f"batch {identifier}"))
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(tmp_path / "lake")
 
 
 def test_of_two_pieces_with_a_key_the_later_one_wins(lake: ts.Lake):

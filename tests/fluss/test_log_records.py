@@ -13,9 +13,10 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.fluss.compacted_rows import encode_rows
-from tablestore.fluss.log_records import decode, decoded, empty, encode, heads
+from tablestore.fluss.log_records import decode, empty, encode, heads
 from tablestore.fluss.types import arrow_type
 from tests.fluss.all_types import random_rows
+from tests.fluss.stored_batches import decoded, in_format_1
 
 ROWS = pa.record_batch(
     [pa.array(range(10)), pa.array([f"name {i}" for i in range(10)])], names=["id", "name"]
@@ -32,10 +33,11 @@ def test_rows_come_back(compression: str, leader_epoch: int | None) -> None:
         compression=compression,
         base=1000,
         timestamp_ms=77,
-        leader_epoch=leader_epoch,
         writer_id=5,
         sequence=6,
     )
+    if leader_epoch is not None:
+        data = in_format_1(data, leader_epoch)
     (head,) = heads(pa.py_buffer(data), "here")
     assert (head.base, head.end, head.timestamp_ms, head.schema_id) == (1000, 1200, 77, 2)
     assert (head.writer_id, head.sequence, head.append_only) == (5, 6, True)

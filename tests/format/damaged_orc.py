@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import datafile
+from tablestore.format.data_format import FileRequest
 from tablestore.format.schema import TableSchema
 from tablestore.io.fileio import LocalFileIO
 from tests.format import samples
@@ -70,7 +71,8 @@ def damaged(rng: random.Random, data: bytes) -> tuple[str, bytes]:
 def read(path: Path, schema: TableSchema, system: bool) -> pa.Table | Corrupt:
     """The rows, or the error that names the file."""
     try:
-        batches = list(datafile.read(LocalFileIO(), str(path), schema, schema.names, system=system))
+        request = FileRequest(schema.names, system=system)
+        batches = list(datafile.read(LocalFileIO(), str(path), schema, request))
         return pa.Table.from_batches(batches) if batches else pa.table({})
     except Corrupt as e:
         return e

@@ -10,6 +10,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import datafile
+from tablestore.format.data_format import FileRequest
 from tablestore.io.fileio import LocalFileIO
 from tests.read import golden
 
@@ -26,7 +27,9 @@ def test_damage_is_reported_with_the_file(tmp_path: Path, seeds: tuple[int, ...]
 
     def read(data: bytes, size: int | None = None) -> int:
         path.write_bytes(data)
-        batches = datafile.read(LocalFileIO(), str(path), store.schema, names, file_size=size, batch_rows=7)
+        batches = datafile.read(
+            LocalFileIO(), str(path), store.schema, FileRequest(names, batch_rows=7), file_size=size
+        )
         return sum(b.num_rows for b in batches)
 
     assert read(sound) == e.file.row_count
@@ -44,4 +47,4 @@ def test_damage_is_reported_with_the_file(tmp_path: Path, seeds: tuple[int, ...]
                 read(data)
     path.unlink()
     with pytest.raises(Corrupt, match="the file is missing"):
-        list(datafile.read(LocalFileIO(), str(path), store.schema, names))
+        list(datafile.read(LocalFileIO(), str(path), store.schema, FileRequest(names)))

@@ -13,6 +13,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import datafile
+from tablestore.format.data_format import FileRequest
 from tablestore.format.types.arrow_types import parse_type
 from tablestore.io.fileio import LocalFileIO
 from tests.hostile.limits import FEW_THREADS
@@ -47,6 +48,7 @@ def test_a_column_of_another_type_than_its_schema_says_is_damage(tmp_path: Path)
     path.write_bytes(sound)
     boolean = parse_type("BOOLEAN")
     fields = tuple(replace(f, type=boolean) if f.name == "f_str" else f for f in schema.fields)
+    column = FileRequest(["f_str"])
     with pytest.raises(Corrupt, match="column 'f_str' is string, its schema says bool"):
-        list(datafile.read(LocalFileIO(), str(path), replace(schema, fields=fields), ["f_str"]))
-    assert list(datafile.read(LocalFileIO(), str(path), schema, ["f_str"]))
+        list(datafile.read(LocalFileIO(), str(path), replace(schema, fields=fields), column))
+    assert list(datafile.read(LocalFileIO(), str(path), schema, column))

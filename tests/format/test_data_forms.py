@@ -14,6 +14,7 @@ import pytest
 from tablestore.core.errors import InvalidOption, SchemaMismatch, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import datafile
+from tablestore.format.data_format import FileRequest
 from tablestore.format.datafile import DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.parquet.schema import KIND, ROW_ID, ROW_TRACKING, SEQUENCE
@@ -62,10 +63,16 @@ def write(
     return writer.close()
 
 
-def read(path: Any, schema: TableSchema, columns: tuple[str, ...] | None = None, **how: Any) -> pa.Table:
+def read(
+    path: Any,
+    schema: TableSchema,
+    columns: tuple[str, ...] | None = None,
+    file_size: int | None = None,
+    **how: Any,
+) -> pa.Table:
     names = schema.names if columns is None else columns
-    batches = list(datafile.read(IO, str(path), schema, names, system=bool(schema.primary_keys), **how))
-    return pa.Table.from_batches(batches)
+    request = FileRequest(names, system=bool(schema.primary_keys), **how)
+    return pa.Table.from_batches(datafile.read(IO, str(path), schema, request, file_size=file_size))
 
 
 @pytest.mark.parametrize("layout", ["keyed", "append"])
@@ -102,7 +109,8 @@ def test_masked_rows_are_left_out(tmp_path: Path, form: str) -> None:
     assert read(path, schema, rows=mask, batch_rows=100).column("k").to_pylist() == [0, 17, 2600, 4999]
     where = bind(col("k") >= 2000, schema)
     assert set(read(path, schema, rows=mask, predicate=where).column("k").to_pylist()) >= {2600, 4999}
-    assert list(datafile.read(IO, str(path), schema, ("k",), system=False, rows=mask & False)) == []
+    nothing = FileRequest(("k",), system=False, rows=mask & False)
+    assert list(datafile.read(IO, str(path), schema, nothing)) == []
 
 
 @pytest.mark.parametrize("form", FORMATS)

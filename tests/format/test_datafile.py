@@ -16,6 +16,7 @@ import pytest
 from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, Unavailable
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row, datafile, stats
+from tablestore.format.data_format import FileRequest
 from tablestore.format.datafile import DataFileWriter, WrittenFile
 from tablestore.format.manifests import manifest
 from tablestore.format.parquet.schema import KIND, SEQUENCE, kv_schema
@@ -80,10 +81,17 @@ def write(path: Path, schema: TableSchema, *batches: pa.RecordBatch, **options: 
     return writer.close()
 
 
-def rows(path: Any, schema: TableSchema, columns: tuple[str, ...] | None = None, **how: Any) -> pa.Table:
+def rows(
+    path: Any,
+    schema: TableSchema,
+    columns: tuple[str, ...] | None = None,
+    file_size: int | None = None,
+    **how: Any,
+) -> pa.Table:
     names = schema.names if columns is None else columns
+    request = FileRequest(names, **how)
     return pa.Table.from_batches(
-        datafile.read(IO, str(path), schema, names, **how), kv_schema(schema, tuple(names))
+        datafile.read(IO, str(path), schema, request, file_size=file_size), kv_schema(schema, tuple(names))
     )
 
 
@@ -246,7 +254,7 @@ def test_a_projection_reads_only_what_is_asked_in_that_order(tmp_path: Path) -> 
     schema = schema_of({"k": t.INT, "s": t.STRING, "v": t.DOUBLE})
     written = write(tmp_path / "x.parquet", schema, kv(schema, k=[1], s=["a"], v=[0.5]))
     assert rows(written.path, schema, ("v", "k")).column_names == [SEQUENCE, KIND, "v", "k"]
-    batch = next(datafile.read(IO, written.path, schema, ("v", "k"), system=False))
+    batch = next(datafile.read(IO, written.path, schema, FileRequest(("v", "k"), system=False)))
     assert batch.to_pylist() == [{"v": 0.5, "k": 1}]
 
 
@@ -298,9 +306,8 @@ def test_dictionary_reads_keep_codes_for_rewriting_and_mix_with_plain_text(tmp_p
         few = [None if i % 7 == 0 else "abc"[i % 3] * (part + 1) for i in range(n)]
         batches.append(kv(schema, low, k=list(range(low, low + n)), few=few, many=texts))
     paths = [write(tmp_path / f"{i}.parquet", schema, b).path for i, b in enumerate(batches)]
-    coded = [
-        b for p in paths for b in datafile.read(IO, p, schema, schema.names, dictionary=True, batch_rows=1000)
-    ]
+    in_dictionaries = FileRequest(schema.names, dictionary=True, batch_rows=1000)
+    coded = [b for p in paths for b in datafile.read(IO, p, schema, in_dictionaries)]
     assert [pa.types.is_dictionary(coded[0].schema.field(c).type) for c in ("few", "many")] == [True, False]
     expected = pa.Table.from_batches(batches)
     for order in (coded, [*batches[:1], *coded[4:]], [*coded[:4], *batches[1:]]):
@@ -394,7 +401,7 @@ def test_a_missing_file_a_damaged_one_and_a_wrong_size_are_named(tmp_path: Path)
                     IO,
                     str(path),
                     schema,
-                    schema.names,
+                    FileRequest(schema.names),
                     file_size=written.size if "manifest" in problem else None,
                 )
             )
@@ -403,7 +410,7 @@ def test_a_missing_file_a_damaged_one_and_a_wrong_size_are_named(tmp_path: Path)
     path.write_bytes(whole)
     wider = schema_of({"k": t.INT, "s": t.STRING, "v": t.INT})
     with pytest.raises(Corrupt, match="no column 'v'"):
-        list(datafile.read(IO, str(path), wider, wider.names))
+        list(datafile.read(IO, str(path), wider, FileRequest(wider.names)))
     with pytest.raises(Corrupt, match="missing"):
         datafile.row_groups(IO, str(tmp_path / "none.parquet"))
 

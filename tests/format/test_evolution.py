@@ -11,6 +11,7 @@ import pytest
 
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format import datafile
+from tablestore.format.data_format import FileRequest
 from tablestore.format.evolution import evolve, evolve_predicate, projection
 from tablestore.format.manifests import manifest
 from tablestore.format.parquet.schema import kv_schema
@@ -254,9 +255,8 @@ def test_another_writers_files_of_four_schemas_read_under_the_latest() -> None:
             own = schemas[e.file.schema_id]
             through = projection(own, latest, latest.names)
             path = str(GOLDEN / "bucket-0" / e.file.file_name)
-            for rows in datafile.read(
-                LocalFileIO(), path, own, through.file_columns, file_size=e.file.file_size
-            ):
+            request = FileRequest(through.file_columns)
+            for rows in datafile.read(LocalFileIO(), path, own, request, file_size=e.file.file_size):
                 seen = evolve(rows, through)
                 assert seen.schema == kv_schema(latest)
                 found |= {(e.file.schema_id, r["k"]): r for r in seen.select(list(latest.names)).to_pylist()}

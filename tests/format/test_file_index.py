@@ -14,6 +14,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, Unsupported
 from tablestore.format import datafile
+from tablestore.format.data_format import FileRequest
 from tablestore.format.file_index import bitmap, bloom, bsi, container, range_bitmap, reading
 from tablestore.format.file_index.container import Container
 from tablestore.format.file_index.writing import KINDS, FileIndexes, index_specs
@@ -71,8 +72,8 @@ def test_containers_of_java_are_made_again_from_the_rows(table: str) -> None:
         found = container.decode(path.read_bytes(), str(path)).indexes
         made = FileIndexes(index_specs(schema))
         source = str(path).removesuffix(".index")
-        system = bool(schema.primary_keys)
-        for batch in datafile.read(LocalFileIO(), source, schema, schema.names, system=system):
+        request = FileRequest(schema.names, system=bool(schema.primary_keys))
+        for batch in datafile.read(LocalFileIO(), source, schema, request):
             made.update(batch)
         again = container.decode(made.finish(), "made again").indexes
         assert again == found

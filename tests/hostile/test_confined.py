@@ -30,11 +30,6 @@ READS: dict[str, Verb] = {
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(tmp_path / "lake")
-
-
-@pytest.fixture
 def victim(tmp_path: Path) -> Path:
     """Another's directory in the same database, old enough to be an orphan."""
     precious = tmp_path / "lake/d.db/victim/bucket-0" / OLD

@@ -11,6 +11,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt, Unavailable
 from tablestore.format import datafile
+from tablestore.format.data_format import FileRequest
 from tablestore.format.orc import data as orc_data
 from tablestore.io import process
 from tablestore.io.fileio import LocalFileIO
@@ -98,7 +99,7 @@ def test_a_decoder_that_crashes_is_damage_and_one_that_was_killed_is_not(
     path = Path(store.file_path(e.partition, e.bucket, e.file))
     monkeypatch.setattr(orc_data, "_DECODER", (__name__, function))
     with pytest.raises(error, match=path.name):
-        list(datafile.read(LocalFileIO(), str(path), store.schema, store.schema.names))
+        list(datafile.read(LocalFileIO(), str(path), store.schema, FileRequest(store.schema.names)))
     monkeypatch.undo()
-    batches = list(datafile.read(LocalFileIO(), str(path), store.schema, store.schema.names))
+    batches = list(datafile.read(LocalFileIO(), str(path), store.schema, FileRequest(store.schema.names)))
     assert sum(b.num_rows for b in batches) == e.file.row_count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +16,6 @@ from tablestore.format.types.arrow_types import BIGINT, INT, STRING, TIMESTAMP
 from tests.servers.fluss import LAKE, Fluss
 
 COLUMNS = {"id": BIGINT.not_null(), "day": STRING.not_null(), "v": INT, "at": TIMESTAMP(3)}
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(tmp_path / "lake")
 
 
 def rows(table: FlussTable, ids: range, v: int, day: str = "a") -> pa.RecordBatch:

@@ -3,10 +3,8 @@ database is written and altered: after each of them the lake holds what the sour
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,7 +17,7 @@ from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
 from tests.servers.mariadb import PASSWORD, MariaDb
 from tests.spark.capture_program import DATABASE, USER, start
 from tests.spark.test_job_kill import PLANNER, TASKS, count_batches, kill_a_worker
-from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
+from tests.spark.test_kill import await_the_end_of_group, kill, started
 
 pytestmark = [pytest.mark.spark, pytest.mark.large]
 PATIENCE_SECONDS = 300
@@ -35,20 +33,6 @@ def server(monkeypatch: pytest.MonkeyPatch, mariadb: MariaDb, tmp_path: Path) ->
     mariadb.run(f"DROP DATABASE IF EXISTS {DATABASE}")
     yield mariadb
     mariadb.run(f"DROP DATABASE {DATABASE}")
-
-
-def started(lake: Path, server: MariaDb) -> subprocess.Popen[str]:
-    program = str(Path(__file__).with_name("capture_program.py"))
-    return subprocess.Popen(
-        [sys.executable, program, str(lake), server.url, str(lake.parent / "password")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        start_new_session=True,
-    )
 
 
 def kill_amid_batches(process: subprocess.Popen[str], traffic: Traffic, random_: random.Random) -> None:
@@ -119,7 +103,8 @@ def test_a_capture_killed_at_any_moment_holds_what_the_source_holds(
             if job is not None:
                 job.stop()
             server.run(f"CREATE TABLE {DATABASE}.new{number} (id INT PRIMARY KEY)")  # a batch for it
-            kill_amid_batches(started(path, server), traffic, random_)
+            process = started("capture_program.py", path, server.url, tmp_path / "password")
+            kill_amid_batches(process, traffic, random_)
             job = start(lake, server.url, password, spark=spark)
         else:
             with traffic:

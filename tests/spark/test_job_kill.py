@@ -4,11 +4,9 @@ name, or started again by itself, each job's target is what its query gives over
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +18,7 @@ import pytest
 import tablestore as ts
 from tablestore.sql import Session
 from tests.spark.job_program import LARGE, SUMS, start
-from tests.spark.test_kill import ROOT, await_the_end_of_group, kill
+from tests.spark.test_kill import await_the_end_of_group, kill, started
 
 pytestmark = [pytest.mark.spark, pytest.mark.large]
 PATIENCE_SECONDS = 300
@@ -55,20 +53,6 @@ def change(session: Session, random_: random.Random, number: int) -> None:
     session.sql(f"INSERT INTO orders VALUES {rows}")
     session.sql(f"DELETE FROM orders WHERE id = {random_.randint(1, 30)}")
     session.sql(f"INSERT INTO words VALUES ({number}, 'a'), ({number}, 'b')")
-
-
-def started(lake: Path, engine: str) -> subprocess.Popen[str]:
-    program = str(Path(__file__).with_name("job_program.py"))
-    return subprocess.Popen(
-        [sys.executable, program, str(lake), engine],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        start_new_session=True,
-    )
 
 
 def kill_amid_batches(process: subprocess.Popen[str], session: Session, random_: random.Random) -> None:
@@ -176,7 +160,7 @@ def test_jobs_killed_at_any_moment_lose_and_double_nothing(
     for seed in seeds[: max(1, len(seeds) // 5)]:  # a round takes a minute
         random_ = random.Random(seed)
         change(session, random_, 0)
-        kill_amid_batches(started(path, engine), session, random_)
+        kill_amid_batches(started("job_program.py", path, engine), session, random_)
         start(session)  # goes on in this process, also when a worker is killed
         caplog.clear()
         while not restarts(caplog):

@@ -26,13 +26,14 @@ from tests.spark.ingest_program import run
 ROOT = Path(__file__).parents[2]
 GONE_SECONDS = 300
 CHUNKS, TRANSACTIONS = 6, 12
+PROGRAM = "ingest_program.py"
 pytestmark = [pytest.mark.spark, pytest.mark.large]
 
 
-def started(source: Path, lake: Path, checkpoint: Path, hold: int, *more: str) -> subprocess.Popen[str]:
-    program = str(Path(__file__).with_name("ingest_program.py"))
+def started(program: str, *arguments: object) -> subprocess.Popen[str]:
+    """A program of this folder in a process of its own, the first of a new group."""
     return subprocess.Popen(
-        [sys.executable, program, str(source), str(lake), str(checkpoint), str(hold), *more],
+        [sys.executable, str(Path(__file__).with_name(program)), *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -88,7 +89,7 @@ def test_a_driver_killed_at_any_moment_loses_and_doubles_nothing(
     source, expected = shop(tmp_path / "s", chunks=CHUNKS, each=200, transactions=TRANSACTIONS)
     lake, checkpoint = tmp_path / "lake", tmp_path / "ck"
     for commits in (random_.randint(0, 3), random_.randint(5, 9)):  # in the load, then in the increments
-        process = started(source, lake, checkpoint, CHUNKS + TRANSACTIONS - 2)
+        process = started(PROGRAM, source, lake, checkpoint, CHUNKS + TRANSACTIONS - 2)
         moment = {"commits": commits, "seconds": random_.uniform(0, 2)}
         kill_after(process, whole_group=random_.random() < 0.5, **moment)
         assert process.returncode == -signal.SIGKILL, "it ended by itself"
@@ -106,7 +107,9 @@ def test_a_driver_killed_at_any_moment_loses_and_doubles_nothing(
 def test_the_pipeline_runs_on_workers_of_their_own_with_the_code_shipped(spark, tmp_path: Path):
     del spark
     source, expected = shop(tmp_path / "s", chunks=2, transactions=2)
-    process = started(source, tmp_path / "lake", tmp_path / "ck", sys.maxsize, "local-cluster[1,2,1024]")
+    process = started(
+        PROGRAM, source, tmp_path / "lake", tmp_path / "ck", sys.maxsize, "local-cluster[1,2,1024]"
+    )
     said, _ = process.communicate(timeout=600)
     shutil.rmtree(
         Path(pyspark.__file__).with_name("work"), ignore_errors=True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from tablestore.sql import Session
 from tests.sql.streaming.following import (
     CHANGES,
     LARGE,
-    PATIENCE_SECONDS,
     SUMS,
     await_same,
     change,
     require_each_batch_once,
+    require_one_clear_error,
     rows,
     session_over,
     with_orders,
@@ -72,18 +71,7 @@ def test_the_job_of_the_readme_runs_when_pasted(spark, tmp_path: Path):
 
 
 def test_a_value_that_does_not_fit_fails_the_job_with_one_clear_error(session: Session, lake: ts.Lake):
-    change(session, "INSERT INTO orders VALUES (7, 'gus', 70000)")
-    session.sql("CREATE TABLE small (id INT, amount SMALLINT, PRIMARY KEY (id) NOT ENFORCED)")
-    session.sql("INSERT INTO small SELECT id, amount FROM orders")
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not (found := session.jobs.failures()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    assert found[0].startswith("job 'shop.small': column 'amount' is SMALLINT, and a value does not fit")
-    assert session.jobs.failures() == []
-    (shown,) = session.sql("SHOW JOBS").to_arrow().to_pylist()
-    assert (shown["status"], shown["error"]) == ("FAILED", found[0])
-    assert lake.table("shop.small").inspect.snapshots().num_rows == 0
+    require_one_clear_error(session, lake)
 
 
 def test_what_a_killed_first_batch_leaves_does_not_stop_the_next_start(session: Session, lake: ts.Lake):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +13,6 @@ import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 
 ROWS = {"id": [1, 2], "p": ["a", "b"], "v": [10, 20]}
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(tmp_path / "lake")
 
 
 @pytest.fixture

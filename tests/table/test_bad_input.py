@@ -21,11 +21,6 @@ ROWS = pa.table({"id": [1, 2], "name": ["a", "b"], "amount": pa.array([1, 2], pa
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(str(tmp_path / "lake"))
-
-
-@pytest.fixture
 def table(lake: ts.Lake) -> ts.Table:
     made = lake.create_table("shop.orders", schema=FIELDS, primary_key=["id"])
     made.write(ROWS)

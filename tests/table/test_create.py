@@ -28,11 +28,6 @@ EVERY = {
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(str(tmp_path / "lake"))
-
-
-@pytest.fixture
 def model(lake: ts.Lake) -> ts.Table:
     return lake.create_table(
         "d.model",

@@ -18,11 +18,6 @@ from tests.faults import SimEnv
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(str(tmp_path / "lake"))
-
-
-@pytest.fixture
 def orders(lake: ts.Lake) -> ts.Table:
     made = lake.create_table(
         "shop.orders",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -20,8 +20,20 @@ from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
 from tablestore.tiering.splits import Marks, Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
 
 
+class NothingLeased:
+    """A cluster without leases of snapshots, and without files of offsets of the lake."""
+
+    def snapshots_kept(
+        self, table: ClusterTable, splits: Sequence[TieringSplit]
+    ) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
+        return None
+
+
 @dataclass
-class MemoryCluster:
+class MemoryCluster(NothingLeased):
     """One table, `db.t`, whose rows are (bucket, offset); every table that is asked for is this one."""
 
     buckets: int = 2
@@ -45,6 +57,14 @@ class MemoryCluster:
     closed: bool = False
     is_dropped: bool = False
     is_silent: bool = False
+
+    @classmethod
+    def holding(cls, *counts: int) -> Self:
+        """With so many rows in each of the first buckets."""
+        cluster = cls()
+        for bucket, count in enumerate(counts):
+            cluster.append(bucket, count)
+        return cluster
 
     def append(self, bucket: int, count: int) -> None:
         rows = self.logs.setdefault(bucket, [])
@@ -97,11 +117,6 @@ class MemoryCluster:
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
     ) -> Mapping[int, SplitSnapshot]:
         return {}
-
-    def snapshots_kept(
-        self, table: ClusterTable, splits: Sequence[TieringSplit]
-    ) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]

@@ -37,10 +37,7 @@ def log_rows(cluster: MemoryCluster) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
-    made.append(0, 5)
-    made.append(1, 3)
-    return made
+    return MemoryCluster.holding(5, 3)
 
 
 def test_rounds_follow_the_log_and_empty_ones_commit_nothing(cluster: MemoryCluster):

@@ -23,9 +23,7 @@ QUICK = ServiceSettings(heartbeat_seconds=0.01, poll_seconds=0.01)
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
-    made.append(0, 50)
-    return made
+    return MemoryCluster.holding(50)
 
 
 @pytest.fixture

@@ -39,10 +39,7 @@ def service(
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
-    made.append(0, 50)
-    made.append(1, 30)
-    return made
+    return MemoryCluster.holding(50, 30)
 
 
 def test_rounds_go_on_until_it_is_stopped(cluster: MemoryCluster, tmp_path: Path):

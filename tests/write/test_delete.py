@@ -13,7 +13,7 @@ import tablestore as ts
 from tablestore import col
 from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.write.commit.committer import Committer
-from tests.tables import KEEP_ALL, TableSpec
+from tests.tables import KEEP_ALL, TableSpec, keys
 
 VECTORS = {"deletion-vectors.enabled": True}
 
@@ -24,10 +24,6 @@ PARTITIONED_ROWS = replace(ROWS, partition_by=("p",))
 
 def rows(*keys: int, v: int = 0, p: str = "x") -> pa.Table:
     return pa.table({"k": pa.array(keys, pa.int32()), "v": [v] * len(keys), "p": [p] * len(keys)})
-
-
-def keys(t: ts.Table) -> list[int]:
-    return sorted(ts.open(t.location).scan().to_arrow()["k"].to_pylist())
 
 
 def containers(t: ts.Table) -> list[tuple[str, int]]:

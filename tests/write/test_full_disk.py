@@ -14,7 +14,7 @@ import pytest
 
 import tablestore as ts
 from tests.faults import FaultyIO
-from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY
+from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY, keys
 
 CHANGELOGS = {
     "changelog-producer": "input",
@@ -37,10 +37,6 @@ def compacted(warehouse: Path, options: Mapping[str, Any] | None = None) -> ts.T
 def full(root: Path) -> ts.Table:
     """The table on a disk that takes no byte more."""
     return ts.connect(root, io=FaultyIO(0, "full")).table("d.t")
-
-
-def keys(table: ts.Table) -> list[int]:
-    return sorted(ts.open(table.location).scan().to_arrow()["k"].to_pylist())
 
 
 def test_expiry_goes_on_without_its_history_and_says_so(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@ batches are."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,11 +10,6 @@ import pytest
 import tablestore as ts
 
 BUFFER = 256 << 10
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> ts.Lake:
-    return ts.connect(tmp_path / "lake")
 
 
 @pytest.mark.parametrize("producer", ["none", "input"])

@@ -11,6 +11,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -282,49 +283,45 @@ def read(
     *,
     file_size: int | None = None,
     batch_rows: int,
+    apart: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns `wanted` of a file written with `schema`, stripe by stripe."""
+    """Batches of the columns `wanted` of a file written with `schema`, stripe by stripe.
+
+    `apart`, for a file without a checksum: it is decoded in a process beside this one (`orc/decoder.py`).
+    Raises Corrupt, naming the file, for bytes on which that process ends. Memory: a stripe on either side.
+    """
     with complaints(path, "ORC"):
         source = io.open_input(path)
     with contextlib.closing(source):
         with complaints(path, "ORC"):
             require_size(source.size(), file_size, path)
-            file = opened(source, wanted, path)
-        for i in range(file.nstripes):
-            yield from stripe(file, source, i, schema, wanted, batch_rows=batch_rows, path=path)
+        if apart:
+            yield from _read_apart(source, path, schema, wanted, batch_rows)
+            return
+        with complaints(path, "ORC"):
+            reader = OrcReader.opened(source, path, schema, wanted, batch_rows)
+        for number in range(reader.file.nstripes):
+            yield from reader.batches(number)
 
 
-def read_apart(
-    io: FileIO,
-    path: str,
-    schema: TableSchema,
-    wanted: pa.Schema,
-    *,
-    file_size: int | None = None,
-    batch_rows: int,
+def _read_apart(
+    source: Any, path: str, schema: TableSchema, wanted: pa.Schema, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same of a file without a checksum, decoded in a process beside this one (`orc/decoder.py`): raises
-    Corrupt, naming the file, for bytes on which that process ends. Memory: a stripe on either side."""
-    with complaints(path, "ORC"):
-        source = io.open_input(path)
-    with contextlib.closing(source):
-        size = source.size()
-        require_size(size, file_size, path)
-        request = {
-            "path": path,
-            "size": size,
-            "schema": schemas.to_json(schema).decode(),
-            "wanted": base64.b64encode(wanted.serialize()).decode(),
-            "batch_rows": batch_rows,
-        }
-        number, stripes = 0, 1
-        while number < stripes:
-            parts, stripes = _asked(source, path, {**request, "stripe": number})
-            for part in parts:
-                with complaints(path, "ORC"):
-                    rows = pa.ipc.read_record_batch(part, wanted)
-                yield rows
-            number += 1
+    request = {
+        "path": path,
+        "size": source.size(),
+        "schema": schemas.to_json(schema).decode(),
+        "wanted": base64.b64encode(wanted.serialize()).decode(),
+        "batch_rows": batch_rows,
+    }
+    number, stripes = 0, 1
+    while number < stripes:
+        parts, stripes = _asked(source, path, {**request, "stripe": number})
+        for part in parts:
+            with complaints(path, "ORC"):
+                rows = pa.ipc.read_record_batch(part, wanted)
+            yield rows
+        number += 1
 
 
 def _asked(source: Any, path: str, request: Mapping[str, Any]) -> tuple[list[pa.Buffer], int]:
@@ -355,85 +352,80 @@ def _asked(source: Any, path: str, request: Mapping[str, Any]) -> tuple[list[pa.
     raise AssertionError("the last attempt returns or raises")
 
 
-def opened(source: Any, wanted: pa.Schema, path: str) -> orc.ORCFile:
-    """The file, which has the columns `wanted`."""
-    file = orc.ORCFile(source)
-    require_columns(wanted.names, file.schema.names, path)
-    return file
+@dataclass(frozen=True, slots=True)
+class OrcReader:
+    """An open file, written with `schema`, of which the columns `wanted` are read stripe by stripe."""
 
+    source: Any
+    file: orc.ORCFile
+    path: str
+    schema: TableSchema
+    wanted: pa.Schema
+    batch_rows: int
 
-def stripe(
-    file: orc.ORCFile,
-    source: Any,
-    number: int,
-    schema: TableSchema,
-    wanted: pa.Schema,
-    *,
-    batch_rows: int,
-    path: str,
-    examine: Callable[[pa.RecordBatch], None] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Batches of one stripe; `examine` takes its columns as Arrow decodes them, without times if there are
-    any that it cannot decode."""
-    padded = {f.name for f in schema.fields if f.type.root == "CHAR"}
-    with complaints(path, "ORC"):
-        rows = _stripe(file, number, wanted)
-        if examine is not None:
-            examine(rows if rows is not None else _without_times(file, number, wanted))
-    if rows is None:
-        yield from _by_rows(source, number, schema, wanted, padded, batch_rows=batch_rows, path=path)
-        return
-    with complaints(path, "ORC"):
-        rows = _typed(rows, wanted, padded)
-    for start in range(0, rows.num_rows, batch_rows):
-        yield rows.slice(start, batch_rows)
+    @classmethod
+    def opened(
+        cls, source: Any, path: str, schema: TableSchema, wanted: pa.Schema, batch_rows: int
+    ) -> OrcReader:
+        """Of a file that has all these columns; raises Corrupt or Arrow's error."""
+        file = orc.ORCFile(source)
+        require_columns(wanted.names, file.schema.names, path)
+        return cls(source, file, path, schema, wanted, batch_rows)
 
+    def batches(
+        self, number: int, *, examine: Callable[[pa.RecordBatch], None] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of one stripe; `examine` takes its columns as Arrow decodes them, without times if there
+        are any that it cannot decode."""
+        with complaints(self.path, "ORC"):
+            rows = self._decoded(number)
+            if examine is not None:
+                examine(rows if rows is not None else self._without_times(number))
+        if rows is None:
+            yield from self._by_rows(number)
+            return
+        with complaints(self.path, "ORC"):
+            rows = self._typed(rows)
+        for start in range(0, rows.num_rows, self.batch_rows):
+            yield rows.slice(start, self.batch_rows)
 
-def _stripe(file: orc.ORCFile, i: int, wanted: pa.Schema) -> pa.RecordBatch | None:
-    """The columns of a stripe; None if it has times outside Arrow's nanoseconds."""
-    try:
-        return file.read_stripe(i, columns=wanted.names)
-    except pa.ArrowInvalid as e:
-        if "out of range for nanosecond" in str(e):
-            return None
-        raise
+    def _decoded(self, number: int) -> pa.RecordBatch | None:
+        """The columns of a stripe; None if it has times outside Arrow's nanoseconds."""
+        try:
+            return self.file.read_stripe(number, columns=self.wanted.names)
+        except pa.ArrowInvalid as e:
+            if "out of range for nanosecond" in str(e):
+                return None
+            raise
 
+    def _without_times(self, number: int) -> pa.RecordBatch:
+        """The columns of a stripe that hold no times."""
+        names = [f.name for f in self.wanted if not _has_times(f.type)]
+        if not names:
+            return pa.RecordBatch.from_arrays([], names=[])
+        return self.file.read_stripe(number, columns=names)
 
-def _without_times(file: orc.ORCFile, number: int, wanted: pa.Schema) -> pa.RecordBatch:
-    """The columns of a stripe that hold no times."""
-    names = [f.name for f in wanted if not _has_times(f.type)]
-    return file.read_stripe(number, columns=names) if names else pa.RecordBatch.from_arrays([], names=[])
+    def _by_rows(self, number: int) -> Iterator[pa.RecordBatch]:
+        columns = {**SYSTEM_COLUMNS, **self.schema.by_name}
+        self.source.seek(0)
+        fields = [columns[n] for n in self.wanted.names]
+        batches = read_stripe(self.source, number, fields, self.batch_rows)
+        while True:
+            with complaints(self.path, "ORC"):
+                arrays = next(batches, None)
+                if arrays is None:
+                    return
+                rows = self._typed(pa.RecordBatch.from_arrays(arrays, schema=self.wanted))
+            yield rows
+
+    def _typed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch in the table's types, without the trailing blanks of CHAR columns, which ORC pads."""
+        arrays = [rebuilt(rows.column(f.name), f.type) for f in self.wanted]
+        for i, name in enumerate(self.wanted.names):
+            if name in self.schema.by_name and self.schema.by_name[name].type.root == "CHAR":
+                arrays[i] = pc.utf8_rtrim(arrays[i], " ")
+        return pa.RecordBatch.from_arrays(arrays, schema=self.wanted)
 
 
 def _has_times(t: pa.DataType) -> bool:
     return pa.types.is_timestamp(t) or any(_has_times(t.field(i).type) for i in range(t.num_fields))
-
-
-def _by_rows(
-    source: Any,
-    number: int,
-    schema: TableSchema,
-    wanted: pa.Schema,
-    padded: set[str],
-    *,
-    batch_rows: int,
-    path: str,
-) -> Iterator[pa.RecordBatch]:
-    columns = {**SYSTEM_COLUMNS, **schema.by_name}
-    source.seek(0)
-    batches = read_stripe(source, number, [columns[n] for n in wanted.names], batch_rows)
-    while True:
-        with complaints(path, "ORC"):
-            arrays = next(batches, None)
-            if arrays is None:
-                return
-            rows = _typed(pa.RecordBatch.from_arrays(arrays, schema=wanted), wanted, padded)
-        yield rows
-
-
-def _typed(rows: pa.RecordBatch, wanted: pa.Schema, padded: set[str]) -> pa.RecordBatch:
-    """The batch in the table's types, without the trailing blanks of CHAR columns (`padded`), which ORC
-    pads."""
-    arrays = [rebuilt(rows.column(f.name), f.type) for f in wanted]
-    arrays = [pc.utf8_rtrim(a, " ") if f.name in padded else a for a, f in zip(arrays, wanted, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=wanted)

@@ -59,21 +59,11 @@ def _decoded(source: Any, asked: Mapping[str, Any]) -> Generator[pa.Buffer, None
     schema = schemas.from_json(asked["schema"].encode(), path)
     wanted = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(asked["wanted"])))
     tail = structure.sound_tail(source, asked["size"])
-    file = data.opened(source, wanted, path)
-    data.require_types(file.schema, wanted)
+    reader = data.OrcReader.opened(source, path, schema, wanted, asked["batch_rows"])
+    data.require_types(reader.file.schema, wanted)
     if number < len(tail.stripes):
         structure.require_sound_stripe(source, tail, number, wanted.names)
-        batches = data.stripe(
-            file,
-            source,
-            number,
-            schema,
-            wanted,
-            batch_rows=asked["batch_rows"],
-            path=path,
-            examine=partial(_examine, tail, number, wanted.names),
-        )
-        for rows in batches:
+        for rows in reader.batches(number, examine=partial(_examine, tail, number, wanted.names)):
             yield rows.serialize()
     return len(tail.stripes)
 

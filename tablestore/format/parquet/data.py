@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.format import file_stats
 from tablestore.format.data_format import (
+    FileRequest,
     chosen,
     codec,
     complaints,
@@ -36,7 +37,6 @@ from tablestore.format.parquet.int96 import as_bytes, has_int96
 from tablestore.format.parquet.pages import PageLayout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
 from tablestore.format.predicates.evaluate import may_match
-from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.rebuild import rebuilt
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
@@ -269,17 +269,13 @@ def read(
     path: str,
     schema: TableSchema,
     wanted: pa.Schema,
+    request: FileRequest,
     *,
     file_size: int | None = None,
-    batch_rows: int,
-    predicate: Predicate | None = None,
-    dictionary: bool = False,
-    rows: np.ndarray | None = None,
-    footer: pq.FileMetaData | None = None,
-    groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the columns `wanted` of a file written with `schema`, as `datafile.read` describes them; of
-    these row `groups` only, if given. With a known `footer` it is not read again."""
+    """Batches of what `request` says of a file written with `schema`, in the columns `wanted`."""
+    footer, groups, rows = request.footer, request.groups, request.rows
+    predicate, dictionary = request.predicate, request.dictionary
     with complaints(path, "Parquet"):
         source = open_checked(io, path)
     with contextlib.closing(source):
@@ -310,7 +306,7 @@ def read(
                     source, metadata=footer, read_dictionary=texts, page_checksum_verification=True
                 )
             batches = file.iter_batches(
-                batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
+                request.batch_rows, row_groups=groups, columns=wanted.names, use_threads=False
             )
         if groups:
             yield from chosen(_each(batches, wanted, path, dictionary=dictionary), rows, path)

@@ -154,8 +154,8 @@ def health_card(health: Health) -> str:
     )
 
 
-def timeline(snapshots: Sequence[Snapshot], *, scale: float = 1.0) -> str:
-    """SVG of the newest `NEWEST` of these snapshots, oldest at the left; `scale` makes it smaller."""
+def timeline(snapshots: Sequence[Snapshot]) -> str:
+    """SVG of the newest `NEWEST` of these snapshots, oldest at the left."""
     shown = snapshots[-NEWEST:]
     most = max((_rows(s) for s in shown), default=0)
     width, height = len(shown) * _STEP, _UP + _DOWN
@@ -168,9 +168,9 @@ def timeline(snapshots: Sequence[Snapshot], *, scale: float = 1.0) -> str:
                 f'<rect x="{x + 1.5}" y="{_UP - tall:.1f}" width="5" height="{tall:.1f}" fill="{colour}"/>'
             )
         parts.append(_glyph(snapshot.commit_kind, x + 4, _UP + 5, colour))
-    style = f"display:block;width:{width * scale:.0f}px;height:{height * scale:.0f}px;max-width:100%"
+    style = f"display:block;width:{width}px;height:{height}px;max-width:100%"
     return (
-        f'<svg viewBox="0 0 {width} {height}" width="{width * scale:.0f}" height="{height * scale:.0f}" '
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'preserveAspectRatio="xMinYMid meet" style="{style}" role="img" aria-label="{words(snapshots)}">'
         f"{''.join(parts)}</svg>"
     )

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format import checksums, data_checksum, datafile
-from tablestore.format.data_format import complaints, counted
+from tablestore.format.data_format import FileRequest, complaints, counted
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import require_pages
@@ -174,7 +174,8 @@ class DataCheck:
             yield from stored(store, path, e.file, names, system=self._keyed)
             return
         schema, size = store.schema_of(e.file.schema_id), e.file.file_size
-        batches = datafile.read(io, path, schema, names, file_size=size, system=self._keyed)
+        request = FileRequest(names, system=self._keyed)
+        batches = datafile.read(io, path, schema, request, file_size=size)
         yield from counted(batches, e.file.row_count, path)
 
     def _checksums(self, io: FileIO, path: str) -> None:

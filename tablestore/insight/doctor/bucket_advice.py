@@ -212,7 +212,7 @@ def propose(
     fits = [a for a in able if a.largest_bytes <= question.target_bytes]
     least = -(-int(sums[top] * per_row) // question.target_bytes)
     chosen = fits[0] if fits else _least_bad(able or alternatives[-1:], least)
-    notes = _notes(chosen, heavy, sums, per_row, question, dynamic=dynamic)
+    notes = _notes(chosen, heavy, sums, question, dynamic=dynamic)
     shown = [a for a in alternatives if chosen.buckets / 8 <= a.buckets <= chosen.buckets * 8]
     return BucketAdvice(
         chosen.buckets,
@@ -268,13 +268,7 @@ def _reason(chosen: Alternative, least: int, question: Question, *, fits: bool) 
 
 
 def _notes(
-    chosen: Alternative,
-    heavy: float,
-    sums: np.ndarray,
-    per_row: float,
-    question: Question,
-    *,
-    dynamic: bool,
+    chosen: Alternative, heavy: float, sums: np.ndarray, question: Question, *, dynamic: bool
 ) -> tuple[str, ...]:
     notes, key = [], ", ".join(question.bucket_key)
     if heavy > _HEAVY * question.target_bytes and chosen.skew > 1.5:

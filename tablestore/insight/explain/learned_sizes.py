@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.format import datafile, evolution, rowkind
-from tablestore.format.data_format import complaints
+from tablestore.format.data_format import FileRequest, complaints
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import open_checked
@@ -213,10 +213,8 @@ class _Read:
             store.io,
             self.path,
             own,
-            through.file_columns,
+            FileRequest(through.file_columns, system=system, batch_rows=rows),
             file_size=self.file.file_size,
-            batch_rows=rows,
-            system=system,
         )
         for batch in batches:
             kinds = batch.column(KIND).to_numpy() if system else None

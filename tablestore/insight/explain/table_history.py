@@ -36,12 +36,12 @@ def events(
     *,
     first: int | None = None,
     last: int | None = None,
-    known: Mapping[int, Snapshot] | None = None,
+    cached: Mapping[int, Snapshot] | None = None,
 ) -> Iterator[BucketEvent]:
     """What snapshots `first` (None: the oldest) to `last` (None: the newest) did, in order, by bucket.
 
     The first events are BASE events: files that were live before `first`. So all events together add up to
-    what is live after `last`. Snapshots that are `known` are not read again. Raises NotFound for snapshots
+    what is live after `last`. Snapshots that are `cached` are not read again. Raises NotFound for snapshots
     that have expired.
     """
     earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()
@@ -52,8 +52,8 @@ def events(
         raise NotFound(f"the history of snapshots {start}..{end} is not there; have {earliest}..{latest}")
     if start > end:
         raise InvalidRequest(f"history goes forward: snapshot {start} comes after {end}")
-    have = known or {}
-    snapshots = (have.get(i) or store.snapshots.get(i) for i in range(start, end + 1))
+    cached = cached or {}
+    snapshots = (cached.get(i) or store.snapshots.get(i) for i in range(start, end + 1))
     for snapshot in store.manifests.prefetched(snapshots):
         if snapshot.id == start:
             yield from _base(store, snapshot)

@@ -50,7 +50,7 @@ def entries_of(store: Store, ids: Sequence[int], lists: Sequence[Manifests]) -> 
     return pa.concat_tables(tables).combine_chunks(), np.repeat(owners, counts)
 
 
-def paths_of(book: ClaimIndex, store: Store, rows: pa.Table) -> tuple[np.ndarray, pa.Array]:
+def paths_of(book: ClaimIndex, rows: pa.Table) -> tuple[np.ndarray, pa.Array]:
     """Place and whole path of each entry."""
     encoded = rows.column("partition").combine_chunks().dictionary_encode()
     partitions, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64)

@@ -129,7 +129,7 @@ def _claim_data(
     from_delta = np.arange(len(rows)) >= len(state)
     adding = rows.column("kind").to_numpy() == ADD
     live = np.where(adding, 1, -1) * ~(from_delta & (ids == first))  # the first state has its own delta in it
-    places, names = paths_of(book, store, rows)
+    places, names = paths_of(book, rows)
     claims = pa.table(
         {
             "path": names,
@@ -269,7 +269,7 @@ def claim_changelogs(
     adding = rows.column("kind").to_numpy() == ADD
     rows, ids_of_rows = rows.filter(pa.array(adding)), ids_of_rows[adding]
     if len(rows):
-        places, paths = paths_of(book, store, rows)
+        places, paths = paths_of(book, rows)
         add(paths, "changelog", ids_of_rows, bytes=rows.column("file_size"), place=places)
 
 
@@ -314,7 +314,7 @@ def _claim_files(
 ) -> None:
     """Data files of entries and what lies beside them."""
     if len(rows):
-        places, paths = paths_of(book, store, rows)
+        places, paths = paths_of(book, rows)
         book.add(paths, "data", holder, **span, bytes=rows.column("file_size"), place=places)
         parents, beside = files_beside(rows, paths)
         book.add(beside, "file index", holder, **span, place=places[parents.to_numpy()])

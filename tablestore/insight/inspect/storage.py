@@ -270,7 +270,17 @@ def _table(store: Store, disk: pa.Table, claims: Claims) -> pa.Table:
         outcomes.append(release)
     codes[~there & ~outside] = len(outcomes)
     outcomes.append(Release(MISSING, "it is named and not there: see check()"))
-    return _shown(store, claims, rows, kinds, outcomes, needs, codes, outside)
+    return _shown(store, claims, rows, _Outcomes(outcomes, needs, codes), kinds, outside)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcomes:
+    """What becomes of files: the distinct releases, the needs behind the first of them, and which one is each
+    file's."""
+
+    releases: Sequence[Release]
+    needs: Sequence[Needs]
+    codes: np.ndarray
 
 
 def _mask(values: pa.ChunkedArray) -> np.ndarray:
@@ -373,15 +383,14 @@ def _shown(
     store: Store,
     claims: Claims,
     rows: pa.Table,
+    outcomes: _Outcomes,
     kinds: np.ndarray,
-    outcomes: Sequence[Release],
-    needs: Sequence[Needs],
-    codes: np.ndarray,
     outside: np.ndarray,
 ) -> pa.Table:
     """The rows as STORAGE; what is the same for a combination is made once and taken."""
-    padded_needs = [*needs, *[Needs(None, None, None, ())] * (len(outcomes) - len(needs))]
-    which, places = pa.array(codes), claims.places
+    releases, needs = outcomes.releases, outcomes.needs
+    padded_needs = [*needs, *[Needs(None, None, None, ())] * (len(releases) - len(needs))]
+    which, places = pa.array(outcomes.codes), claims.places
 
     def taken(values: Iterable[object], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind).take(which)
@@ -390,26 +399,26 @@ def _shown(
     paths = pc.if_else(
         pa.array(outside), rows["path"], pc.replace_substring(rows["path"], root, "", max_replacements=1)
     )
-    free = taken([r.state == FREE for r in outcomes], pa.bool_())
+    free = taken([r.state == FREE for r in releases], pa.bool_())
     at = rows["place"].combine_chunks()
     modified = pc.add(rows["modified"], local_ms(0))
-    after = taken([None if r.after_ms is None else local_ms(r.after_ms) for r in outcomes], pa.int64())
+    after = taken([None if r.after_ms is None else local_ms(r.after_ms) for r in releases], pa.int64())
     columns = {
         "path": paths,
         "kind": pa.array(KINDS).take(pa.array(kinds)),
         "bytes": pc.coalesce(rows["size"], pc.if_else(pa.array(outside), rows["bytes"], 0)),
-        "state": taken([r.state for r in outcomes], pa.string()),
+        "state": taken([r.state for r in releases], pa.string()),
         "partition": pa.array([p for p, _ in places], pa.string()).take(at),
         "bucket": pa.array([b for _, b in places], pa.int32()).take(at),
         "written_by": pc.coalesce(rows["written_by"], rows["elsewhere"]),
         "tags": taken([n.names(TAG) for n in padded_needs], _TEXTS),
         "branches": taken([n.names(BRANCH) for n in padded_needs], _TEXTS),
         "consumers": taken(
-            [[*r.consumers, *n.names(CONSUMER)] for r, n in zip(outcomes, padded_needs, strict=True)], _TEXTS
+            [[*r.consumers, *n.names(CONSUMER)] for r, n in zip(releases, padded_needs, strict=True)], _TEXTS
         ),
-        "freed": taken([r.text for r in outcomes], pa.string()),
+        "freed": taken([r.text for r in releases], pa.string()),
         "freed_after": pc.if_else(free, pc.add(modified, _DAY_MS), after),
-        "freed_after_snapshot": taken([r.after_snapshot for r in outcomes], pa.int64()),
+        "freed_after_snapshot": taken([r.after_snapshot for r in releases], pa.int64()),
         "modified": modified,
         "outside": pa.array(outside),
     }

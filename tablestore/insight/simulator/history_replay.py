@@ -2,7 +2,7 @@
 
 First every commit is carried out under the table's options in each mode in which it may have compacted, until
 one leaves the files that the table had. That finds out who compacted when (`BucketCommit.mode`), and what
-each merge gave (`Known`). Then the same flushes, commits and jobs can be carried out under any options: a
+each merge gave (`OwnMerges`). Then the same flushes, commits and jobs can be carried out under any options: a
 merge that the table made gives its real files, any other an estimate. Commits that no mode explains are
 listed. Memory: the metadata of the history's files. Nothing is read; `insight.explain.table_history` gives
 the events.
@@ -27,7 +27,7 @@ from tablestore.insight.simulator.replay_bucket import (
     ESTIMATED,
     ExecutedDecision,
     Files,
-    Known,
+    OwnMerges,
     ReplayBucket,
     ReplayedMerge,
     fits,
@@ -76,7 +76,7 @@ class ReplayedHistory:
         self.places = occasions(self.events)
         learned = model or SizeModel.learned(_merges(self.events), self.types, _flushed(self.events))
         self.model = learned
-        self._known: dict[Place, Known] = {}
+        self._own: dict[Place, OwnMerges] = {}
         self.real: dict[Place, Levels] = {}
         self.unexplained: list[tuple[int, Place]] = []
         self.halves: list[tuple[int, Place]] = []  # compactions of commits whose flushes have expired
@@ -149,8 +149,8 @@ class ReplayedHistory:
         return self._earlier.get(occasion.schema_id, self.options)
 
     def _bucket(self, place: Place, options: CompactionOptions, *, estimates: bool = False) -> ReplayBucket:
-        learned = self._known[place]
-        fresh = Known(target_bytes=learned.target_bytes)
+        learned = self._own[place]
+        fresh = OwnMerges(target_bytes=learned.target_bytes)
         measured = fresh if estimates else replace(learned, contents=dict(learned.contents))
         return ReplayBucket(
             options, self.types, self.model, measured, estimates=estimates, marked=self._marked
@@ -158,7 +158,7 @@ class ReplayedHistory:
 
     def _understand(self, place: Place, occasions: Sequence[BucketCommit]) -> None:
         """Find how each commit to a bucket compacted, and learn what its merges gave."""
-        learned = self._known[place] = Known(target_bytes=self.options.target_bytes)
+        learned = self._own[place] = OwnMerges(target_bytes=self.options.target_bytes)
         bucket = ReplayBucket(
             self.options, self.types, self.model, learned, marked=self._marked, prefix=BETWEEN
         )
@@ -180,7 +180,7 @@ class ReplayedHistory:
         self.real[place] = real
 
     def _mode(
-        self, bucket: ReplayBucket, contents: Known, occasion: BucketCommit, start: Levels, goal: Levels
+        self, bucket: ReplayBucket, contents: OwnMerges, occasion: BucketCommit, start: Levels, goal: Levels
     ) -> CompactionMode | None:
         """The first mode that leads from `start` to `goal`, learned from; None where two would."""
         for mode in _modes(occasion):
@@ -320,7 +320,7 @@ def _as_recorded(bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     return not records or rules == [(r.rule, r.output_level) for r in records]
 
 
-def _learn(contents: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: Levels) -> None:
+def _learn(contents: OwnMerges, bucket: ReplayBucket, occasion: BucketCommit, goal: Levels) -> None:
     """Remember the real outputs of merges that the replay made as the table did."""
     if occasion.compaction is None:
         return
@@ -344,7 +344,7 @@ def _learn(contents: Known, bucket: ReplayBucket, occasion: BucketCommit, goal: 
             )
 
 
-def _learn_between(contents: Known, bucket: ReplayBucket, occasion: BucketCommit) -> bool:
+def _learn_between(contents: OwnMerges, bucket: ReplayBucket, occasion: BucketCommit) -> bool:
     """Take the sizes of files between two compactions of one commit from their records; True if one was
     learned."""
     event = occasion.compaction
@@ -379,7 +379,7 @@ def _learn_between(contents: Known, bucket: ReplayBucket, occasion: BucketCommit
     return False
 
 
-def _learn_only_merge(contents: Known, bucket: ReplayBucket, event: BucketEvent) -> bool:
+def _learn_only_merge(contents: OwnMerges, bucket: ReplayBucket, event: BucketEvent) -> bool:
     """Without records: a merge of all files that the commit rewrote gave all files that it wrote; True if
     that was learned. A later compaction of the commit may have moved these because of their real size."""
     rewritten = {f.file_name for f in event.rewritten}
@@ -393,7 +393,7 @@ def _learn_only_merge(contents: Known, bucket: ReplayBucket, event: BucketEvent)
 
 
 def _learn_lifted(
-    contents: Known, bucket: ReplayBucket, record: CompactionRecord, done: ExecutedDecision
+    contents: OwnMerges, bucket: ReplayBucket, record: CompactionRecord, done: ExecutedDecision
 ) -> bool:
     """Take the sizes of files that the plan only moved and the engine rewrote from their record; False if it
     moved them, too."""

@@ -27,7 +27,7 @@ from tablestore.insight.simulator.contents import Drawn
 from tablestore.insight.simulator.keyset import KeySet
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
 from tablestore.lsm.compaction.decision import Decision
-from tablestore.lsm.compaction.recording import record_of
+from tablestore.lsm.compaction.recording import completed, planned
 from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 
@@ -117,15 +117,9 @@ class SimulationJournal:
                 self._widen(bucket, come)
             else:
                 assert decision is not None, "what is no flush was decided"
-                record = record_of(
-                    decision,
-                    strategy=sim_bucket.options.strategy.value,
-                    bucket=bucket,
-                    before=gone,
-                    after=come,
-                    live=len(live),
-                    stalled=stalled,
-                )
+                strategy = sim_bucket.options.strategy.value
+                record = planned(decision, strategy=strategy, bucket=bucket, live=len(live), stalled=stalled)
+                record = completed(record, before=gone, after=come)
                 parts = {"before": gone, "after": come, "records": (record,)}
                 read, written, moved = sim_bucket.last
                 flow, level = (

@@ -56,7 +56,7 @@ class ExecutedDecision:
 
 
 @dataclass
-class Known:
+class OwnMerges:
     """What the table's own merges gave, by content; contents of files by name."""
 
     outputs: dict[Content, Files] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def _fresh(name: str) -> int:
 
 
 class ReplayBucket:
-    """Levels of one bucket. `known` gives contents, and real outputs unless only `estimates` are wanted.
+    """Levels of one bucket. `own` gives contents, and real outputs unless only `estimates` are wanted.
 
     `marked`: rows below are marked as deleted, so deletes always vanish. `done` gathers what was carried out
     since it was last emptied.
@@ -103,14 +103,14 @@ class ReplayBucket:
         options: CompactionOptions,
         types: Sequence[DataType],
         model: SizeModel,
-        known: Known,
+        own: OwnMerges,
         *,
         estimates: bool = False,
         marked: bool = False,
         prefix: str = ESTIMATED,
     ) -> None:
         self._prefix = prefix
-        self.types, self.model, self.known = tuple(types), model, known
+        self.types, self.model, self.own = tuple(types), model, own
         self.account, self.now_ms = Account(), 0
         self.done: list[ExecutedDecision] = []
         self.options, self._marked, self._estimates, self._number = options, marked, estimates, 0
@@ -199,28 +199,28 @@ class ReplayBucket:
 
     def _lifted(self, file: DataFileMeta, level: int) -> Files | None:
         """What became of a file that the table's engine rewrote where a move would have done."""
-        return None if self._estimates else self.known.lifted.get((file.file_name, level))
+        return None if self._estimates else self.own.lifted.get((file.file_name, level))
 
     def _merge(self, files: Files, level: int, drop: bool, *, file_by_file: bool = False) -> ReplayedMerge:
         """One rewriting; of files that are rewritten each for itself rows vanish that no merge drops, which
         makes them something else."""
-        content = self.known.content(files) ^ (_fresh("file by file") if file_by_file else 0), drop
-        outputs = None if self._estimates else self.known.outputs.get(content)
+        content = self.own.content(files) ^ (_fresh("file by file") if file_by_file else 0), drop
+        outputs = None if self._estimates else self.own.outputs.get(content)
         if outputs is not None:
             return ReplayedMerge(content, files, self._cut(content[0], files, outputs, level), True)
         written = self._estimated(files, level, drop)
-        self.known.name(content[0], written)
+        self.own.name(content[0], written)
         return ReplayedMerge(content, files, written, False)
 
     def _cut(self, content: int, files: Files, outputs: Files, level: int) -> Files:
         """Known outputs at their level, cut anew under another target size."""
         target = self.options.target_bytes
-        if not outputs or target == self.known.target_bytes:
+        if not outputs or target == self.own.target_bytes:
             return tuple(f.upgraded(level) for f in outputs)
         rows, size = sum(f.row_count for f in outputs), sum(f.file_size for f in outputs)
         deletes = sum(f.delete_count or 0 for f in outputs)
         sized = self.sized(files, level, rows, size, deletes, self._count(rows, size))
-        self.known.name(content, sized)
+        self.own.name(content, sized)
         return sized
 
     def _count(self, rows: int, size: int) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -86,20 +86,54 @@ class Summary:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class WorkloadSetting:
+    """What is simulated under any options: the flushes of a workload, and how their rows are drawn."""
+
+    workload: Workload
+    flushes: int
+    buckets: int
+    schedule: Schedule | None
+    seed: int
+    samples: int | None
+
+    def __post_init__(self) -> None:
+        if self.flushes < 1 or self.buckets < 1:
+            raise InvalidRequest(f"flushes {self.flushes} and buckets {self.buckets} must be at least 1")
+
+    def drawing(self, most_rows: int) -> WorkloadSetting:
+        """This, or where it does not say how many rows to draw: each one in runs of so many rows at most,
+        none in longer ones."""
+        if self.samples is None and self.flushes * self.workload.rows > most_rows:
+            return replace(self, samples=0)
+        return self
+
+    def simulator(self, options: Mapping[str, Any] | CompactionOptions | None, *, keep: int = 0) -> Simulator:
+        """A new simulator before its first flush, which keeps so many steps."""
+        return Simulator(
+            self.workload,
+            options,
+            buckets=self.buckets,
+            schedule=self.schedule,
+            seed=self.seed,
+            samples=self.samples,
+            keep=keep,
+        )
+
+
 class Run:
     """A finished simulation. Immutable for its user; keeps the simulator at its end."""
 
     def __init__(
         self,
-        simulator: Simulator,
-        arguments: Mapping[str, Any],
-        flushes: int,
+        setting: WorkloadSetting,
+        options: Mapping[str, Any] | CompactionOptions | None,
         *,
         progress: ProgressCallback | None = None,
     ) -> None:
-        self.workload, self.options, self.flushes = simulator.workload, simulator.options, flushes
-        self.name = simulator.name
-        self._arguments, self._end = dict(arguments), simulator
+        self._setting, self._given, self._end = setting, options, setting.simulator(options)
+        self.workload, self.flushes = setting.workload, setting.flushes
+        self.options, self.name = self._end.options, self._end.name
         self._series: list[tuple[Any, ...]] = []
         self._carry_out(progress)
         self.summary = self._summed()
@@ -147,11 +181,11 @@ class Run:
     @cached_property
     def inspect(self) -> SimulatedInspect:
         """The tables of `inspect` for the newest steps; the run is simulated again for them, once."""
-        return Simulator(**{**self._arguments, "keep": KEPT}).advance(self.flushes).inspect
+        return self._setting.simulator(self._given, keep=KEPT).advance(self.flushes).inspect
 
     def steps(self) -> Iterator[SimulatedStep]:
         """Every flush and every compaction with its decision, simulated again."""
-        return Simulator(**self._arguments).steps(self.flushes)
+        return self._setting.simulator(self._given).steps(self.flushes)
 
     def levels(self, at: int | None = None, *, bucket: int = 0) -> Levels:
         """A bucket's files after flush `at` and what followed it (None: the end)."""
@@ -168,7 +202,7 @@ class Run:
             return self._end
         if not 0 <= at <= self.flushes:
             raise InvalidRequest(f"flush {at} is not in the run; it has 0..{self.flushes}")
-        return Simulator(**self._arguments).advance(at)
+        return self._setting.simulator(self._given).advance(at)
 
     def __repr__(self) -> str:
         return f"Run({self.workload.text})\n{self.summary.text}\n{self._exactness}"
@@ -204,21 +238,9 @@ def simulate(
     `progress(done, all)` is called now and then; what it raises ends the run. Raises InvalidRequest
     and InvalidOption.
     """
-    if flushes < 1 or buckets < 1:
-        raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
-    if samples is None and flushes * chosen.rows > _DRAWN_ROWS:
-        samples = 0
-    arguments: dict[str, Any] = {
-        "workload": chosen,
-        "options": options,
-        "buckets": buckets,
-        "schedule": schedule,
-        "seed": seed,
-        "samples": samples,
-        "keep": 0,
-    }
-    return Run(Simulator(**arguments), arguments, flushes, progress=progress)
+    setting = WorkloadSetting(chosen, flushes, buckets, schedule, seed, samples).drawing(_DRAWN_ROWS)
+    return Run(setting, options, progress=progress)
 
 
 def _row(simulator: Simulator, number: int, space: bool) -> tuple[Any, ...]:

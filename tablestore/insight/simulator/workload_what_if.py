@@ -9,12 +9,10 @@ A commit is a flush into each bucket and what follows it; its number stands for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tablestore.core import quantities
 from tablestore.core.arguments import checked
-from tablestore.core.errors import InvalidRequest
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator.history_replay import ProgressCallback
 from tablestore.insight.simulator.history_what_if import phase, require_change
@@ -25,7 +23,7 @@ from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
 from tablestore.insight.simulator.simulator import COMPACTION, Schedule, Simulator, compaction_options
 from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.insight.simulator.workload import Workload
-from tablestore.insight.simulator.workload_run import Run
+from tablestore.insight.simulator.workload_run import Run, WorkloadSetting
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
@@ -37,18 +35,6 @@ _DRAWN_ROWS = 1 << 21  # rows of a run of which each is drawn by default
 Options = Mapping[str, Any] | CompactionOptions | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What both sides share."""
-
-    workload: Workload
-    flushes: int
-    buckets: int
-    schedule: Schedule | None
-    seed: int
-    samples: int | None
-
-
 class WorkloadWhatIf(WhatIf):
     """A workload under `baseline` (`actual`) and under `options` (`changed`). Immutable."""
 
@@ -56,7 +42,7 @@ class WorkloadWhatIf(WhatIf):
 
     def __init__(
         self,
-        setting: _Shared,
+        setting: WorkloadSetting,
         options: CompactionOptions,
         asked: Mapping[str, Any],
         *,
@@ -122,11 +108,8 @@ def compare(
     if isinstance(workload, Run | Simulator):
         return _of_simulation(workload, options, baseline, flushes, progress)
     flushes = FLUSHES if flushes is None else flushes
-    if flushes < 1 or buckets < 1:
-        raise InvalidRequest(f"flushes {flushes} and buckets {buckets} must be at least 1")
     chosen = Workload(workload) if isinstance(workload, str) else workload
-    drawn = samples if samples is not None or flushes * chosen.rows <= _DRAWN_ROWS else 0
-    setting = _Shared(chosen, flushes, buckets, schedule, seed, drawn)
+    setting = WorkloadSetting(chosen, flushes, buckets, schedule, seed, samples).drawing(_DRAWN_ROWS)
     asked = options if isinstance(options, Mapping) else {}
     return WorkloadWhatIf(
         setting, compaction_options(options), asked, baseline=compaction_options(baseline), progress=progress
@@ -155,17 +138,11 @@ def _of_simulation(
     )
 
 
-def _carried_out(setting: _Shared, options: CompactionOptions, progress: ProgressCallback | None) -> Replay:
+def _carried_out(
+    setting: WorkloadSetting, options: CompactionOptions, progress: ProgressCallback | None
+) -> Replay:
     """Every flush under these options, with the levels after it."""
-    simulator = Simulator(
-        setting.workload,
-        options,
-        buckets=setting.buckets,
-        schedule=setting.schedule,
-        seed=setting.seed,
-        samples=setting.samples,
-        keep=0,  # the rows below are its journal
-    )
+    simulator = setting.simulator(options)  # it keeps no steps: the rows below are its journal
     every = -(-setting.flushes // _COPIES)
     sides = [_Side(("", i), bucket, simulator.weight) for i, bucket in enumerate(simulator.buckets)]
     rows: list[ReplayRow] = []

@@ -21,7 +21,7 @@ from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import ROW_TRACKING, SEQUENCE
 from tablestore.lsm.compaction.compact_result import CompactResult
 from tablestore.lsm.compaction.read_progress import ReadListener, reporting
-from tablestore.lsm.levels.bucket_files import BucketFiles, RollingWriter, write_all
+from tablestore.lsm.levels.bucket_files import AppendRows, BucketFiles, RollingWriter, write_all
 
 
 def combine(
@@ -40,9 +40,7 @@ def combine(
         name,
         level=0,
         source=COMPACT_SOURCE,
-        keyed=False,
-        first_sequence=before[0].min_sequence,
-        extra=ROW_TRACKING if tracked else (),
+        append=AppendRows(before[0].min_sequence, ROW_TRACKING if tracked else ()),
     )
     written = write_all(writer, _rows(files, before, vectors, tracked, on_read))
     if not tracked:

@@ -28,23 +28,14 @@ FULL = "full"
 _STEPS: dict[str, type[RatioStep] | type[OverlapStep]] = {"ratio": RatioStep, "overlap": OverlapStep}
 
 
-def record_of(
-    decision: Decision,
-    *,
-    strategy: str,
-    bucket: int,
-    before: Sequence[DataFileMeta],
-    after: Sequence[DataFileMeta],
-    changelog: Sequence[DataFileMeta] = (),
-    live: int = 0,
-    millis: int | None = None,
-    stalled: bool = False,
+def planned(
+    decision: Decision, *, strategy: str, bucket: int, live: int = 0, stalled: bool = False
 ) -> CompactionRecord:
-    """The record of `decision`, which replaced `before` by `after`; a moved file is in both.
+    """The record of a decision that is not yet carried out; `completed` adds its result.
 
-    `live`: the number of files that the bucket had then, by which a full compaction is recognised.
+    `live`: the number of files that the bucket has now, by which a full compaction is recognised.
     """
-    assert decision.unit is not None, "only decisions that were carried out are recorded"
+    assert decision.unit is not None, "only decisions that are carried out are recorded"
     shape = decision.unit.shape
     return CompactionRecord(
         bucket=bucket,
@@ -53,21 +44,11 @@ def record_of(
         text=decision.reason.text,
         output_level=shape.output_level,
         inputs=shape.inputs,
-        **counts_of(before, after, changelog),
-        millis=millis,
+        **counts_of((), ()),
         stalled=stalled,
         full=decision.rule == FULL or (shape.files == live and not decision.unit.parts),
         asked=decision.rule == FULL,
         trials=kept_trials(decision.reason),
-    )
-
-
-def planned(
-    decision: Decision, *, strategy: str, bucket: int, live: int = 0, stalled: bool = False
-) -> CompactionRecord:
-    """The record of a decision that is not yet carried out; `completed` adds its result."""
-    return record_of(
-        decision, strategy=strategy, bucket=bucket, live=live, stalled=stalled, before=(), after=()
     )
 
 
@@ -77,9 +58,9 @@ def completed(
     before: Sequence[DataFileMeta],
     after: Sequence[DataFileMeta],
     changelog: Sequence[DataFileMeta] = (),
-    millis: int | None,
+    millis: int | None = None,
 ) -> CompactionRecord:
-    """The record with the result."""
+    """The record with the result: `before` was replaced by `after`; a moved file is in both."""
     return replace(record, **counts_of(before, after, changelog), millis=millis)
 
 

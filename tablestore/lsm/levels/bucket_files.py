@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, TablestoreError
 from tablestore.format import data_checksum, datafile, evolution
-from tablestore.format.data_format import counted
+from tablestore.format.data_format import FileRequest, counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
@@ -114,11 +115,10 @@ class BucketFiles:
             self._io,
             self.path(file),
             own,
-            (*mapping.file_columns, *extra),
+            FileRequest(
+                (*mapping.file_columns, *extra), system=system, dictionary=True, batch_rows=batch_rows
+            ),
             file_size=file.file_size,
-            batch_rows=batch_rows,
-            dictionary=True,
-            system=system,
             checksums_dir=self.checksums_dir,  # else damage would be rewritten with a valid checksum
         )
         for batch in counted(batches, file.row_count, self.path(file)):
@@ -188,12 +188,20 @@ class FileNames:
         return f"{prefix}{self._uuid}-{number}"
 
 
-class RollingWriter:
-    """Writes rows in order into as many files as the target size asks for: kv batches in key order, or with
-    `keyed` false the rows of an append table.
+@dataclass(frozen=True, slots=True)
+class AppendRows:
+    """Rows of an append table: their sequence numbers count from `first_sequence` on, file after file.
 
-    Sequence numbers of append files count from `first_sequence` on, file after file; `extra` are row-tracking
-    columns behind the table's. `changelog`: write changelog files (FORMAT.md 9.4).
+    `tracking`: the row-tracking columns behind those of the table.
+    """
+
+    first_sequence: int
+    tracking: tuple[str, ...] = ()
+
+
+class RollingWriter:
+    """Writes rows in order into as many files as the target size asks for: kv batches in key order, or the
+    rows of an append table. `changelog`: write changelog files (FORMAT.md 9.4).
 
     A file ends near its target size by encoded bytes, not by an estimate: rows are written in parts that
     cannot exceed it by much, and buffered rows are encoded before a file counts as full.
@@ -206,15 +214,14 @@ class RollingWriter:
         *,
         level: int,
         source: int,
-        keyed: bool = True,
-        first_sequence: int | None = None,
-        extra: Sequence[str] = (),
+        append: AppendRows | None = None,
         changelog: bool = False,
     ) -> None:
-        assert keyed or first_sequence is not None, "append files need a first sequence number"
         self._files, self._name, self._level, self._source = files, name, level, source
         options = files.bucket.options
-        self._keyed, self._extra, self._next_sequence = keyed, tuple(extra), first_sequence or 0
+        self._keyed = keyed = append is None
+        self._tracking = () if append is None else append.tracking
+        self._next_sequence = 0 if append is None else append.first_sequence
         self._spec = FileSpec.of(options, level=level, changelog=changelog, keyed=keyed)
         self._target = options.target_bytes(keyed=keyed)
         fresh = source == APPEND_SOURCE  # compaction rolls by size alone
@@ -278,7 +285,7 @@ class RollingWriter:
             bucket.options,
             spec=self._spec,
             keyed=self._keyed,
-            extra=self._extra,
+            extra=self._tracking,
             share=self._share,
             checksums_dir=files.checksums_dir,
         )
@@ -295,7 +302,7 @@ class RollingWriter:
         low, high = written.min_sequence, written.max_sequence
         if not self._keyed:
             first, self._next_sequence = self._next_sequence, self._next_sequence + written.rows
-            if not self._extra:
+            if not self._tracking:
                 low, high = first, self._next_sequence - 1
         return DataFileMeta(
             file_name=self._path_name,

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import binary_row, datafile, evolution
+from tablestore.format.data_format import FileRequest
 from tablestore.format.evolution import Projection
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import literal
@@ -352,16 +353,10 @@ class KeyedFile:
 
     def _all_keys(self) -> SortedKeys:
         through, size = self._key_columns, self.file.file_size
-        columns = through.file_columns
+        keys = FileRequest(through.file_columns, system=False)
         batches = list(
             datafile.read(
-                self._io,
-                self.path,
-                self._own,
-                columns,
-                file_size=size,
-                system=False,
-                checksums_dir=self._checksums_dir,
+                self._io, self.path, self._own, keys, file_size=size, checksums_dir=self._checksums_dir
             )
         )
         count = sum(b.num_rows for b in batches)

@@ -25,7 +25,7 @@ from tablestore.lsm.compaction.append_rewriter import combine
 from tablestore.lsm.compaction.compact_result import CompactResult, rewrite_and_record
 from tablestore.lsm.compaction.recording import APPEND, planned
 from tablestore.lsm.levels.bucket import Bucket
-from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter
+from tablestore.lsm.levels.bucket_files import AppendRows, BucketFiles, FileNames, RollingWriter
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.row_stream import BucketRowStream
 from tablestore.lsm.writing.workers import Workers
@@ -59,8 +59,7 @@ class AppendWriter:
             self._names.data,
             level=0,
             source=APPEND_SOURCE,
-            keyed=False,
-            first_sequence=self._next,
+            append=AppendRows(self._next),
         )
 
     def append(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import datafile, evolution
-from tablestore.format.data_format import counted
+from tablestore.format.data_format import FileRequest, counted
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
@@ -115,13 +115,15 @@ def stored(
         store.io,
         path,
         store.schema_of(file.schema_id),
-        columns,
+        FileRequest(
+            columns,
+            system=system,
+            predicate=where,
+            rows=rows,
+            dictionary=dictionary,
+            batch_rows=batch_rows,
+        ),
         file_size=file.file_size,
-        batch_rows=batch_rows,
-        predicate=where,
-        dictionary=dictionary,
-        system=system,
-        rows=rows,
         checksums_dir=store.checksums_dir,
     )
     return counted(batches, file.row_count, path) if where is None and rows is None else batches

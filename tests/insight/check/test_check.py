@@ -108,48 +108,105 @@ def rewrite(table: Table, change: Callable[[pa.Table], pa.Table]) -> None:
     delta(table, 1, edit(file_size=path.stat().st_size))
 
 
-def test_a_missing_data_file(table: Table) -> None:
-    data_file(table).unlink()
-    assert found(table) == {"I2"}
+def cut(path: Path, end: int) -> None:
+    path.write_bytes(path.read_bytes()[:end])
 
 
-def test_a_truncated_data_file(table: Table) -> None:
-    path = data_file(table)
-    path.write_bytes(path.read_bytes()[:-10])
-    assert found(table) == {"I2"}
+def one(table: Table, pattern: str) -> Path:
+    """A file of the table."""
+    return min(Path(table.location).glob(pattern))
 
 
-def test_a_missing_changelog_file(table: Table) -> None:
-    next((Path(table.location) / "bucket-0").glob("changelog-*")).unlink()
-    assert found(table) == {"I2"}
+def at_level(level: int) -> Callable[[list[ManifestEntry]], list[ManifestEntry]]:
+    return lambda entries: [replace(e, file=replace(e.file, level=level)) for e in entries]
 
 
-def test_a_damaged_manifest(table: Table) -> None:
-    path = next(
-        p for p in (Path(table.location) / "manifest").iterdir() if not p.name.startswith("manifest-list")
-    )
-    path.write_bytes(path.read_bytes()[:50])
-    assert "I2" in found(table)
+def with_the_base_of_the_first(table: Table) -> None:
+    first = table.store.snapshots.get(1)
+    size = first.base_manifest_list_size
+    lists = {"baseManifestList": first.base_manifest_list, "baseManifestListSize": size}
+    snapshot(table, 3, lambda b: b.update(lists))
 
 
-def test_a_missing_manifest_list(table: Table) -> None:
-    next((Path(table.location) / "manifest").glob("manifest-list-*")).unlink()
-    assert "I2" in found(table)
+def with_a_field_id_used_again(table: Table) -> None:
+    folder = Path(table.location) / "schema"
+    body = json.loads((folder / "schema-0").read_text())
+    dropped = {**body, "id": 1, "fields": body["fields"][:1]}
+    again = {**body, "id": 2, "fields": [body["fields"][0], {"id": 1, "name": "w", "type": "INT"}]}
+    (folder / "schema-1").write_text(json.dumps(dropped))
+    (folder / "schema-2").write_text(json.dumps(again))
 
 
-def test_a_snapshot_that_is_no_json(table: Table) -> None:
-    (Path(table.location) / "snapshot" / "snapshot-2").write_text("{")
-    assert "I2" in found(table)
+def with_a_delete_of_nothing(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    unknown = replace(entries[0].file, file_name="data-x.parquet")
+    return [*entries, replace(entries[0], kind=DELETE, file=unknown)]
 
 
-def test_a_gap_in_the_snapshots(table: Table) -> None:
-    (Path(table.location) / "snapshot" / "snapshot-2").unlink()
-    assert "I1" in found(table)
+def with_the_greatest_key_as_least(table: Table) -> None:
+    greatest = table.store.manifests.delta_entries(table.store.snapshots.get(1))[0].file.max_key
+    delta(table, 1, edit(min_key=greatest))
 
 
-def test_a_snapshot_under_another_number(table: Table) -> None:
-    snapshot(table, 3, lambda b: b.update(id=7))
-    assert "I1" in found(table)
+def with_statistics_of_another_file(table: Table) -> None:
+    stats = table.store.manifests.delta_entries(table.store.snapshots.get(2))[0].file.value_stats
+    delta(table, 1, edit(value_stats=stats))  # v is "v0" there and "v1" here
+
+
+DAMAGE: dict[str, tuple[Callable[[Table], object], set[str]]] = {
+    "a data file is missing": (lambda t: data_file(t).unlink(), {"I2"}),
+    "a data file is cut": (lambda t: cut(data_file(t), -10), {"I2"}),
+    "a changelog file is missing": (lambda t: one(t, "bucket-0/changelog-*").unlink(), {"I2"}),
+    "statistics leave a value out": (with_statistics_of_another_file, {"I8"}),
+}
+"""What happens to a table, and all invariants that are violated then."""
+FURTHER: dict[str, tuple[Callable[[Table], object], set[str]]] = {
+    "a manifest is cut": (lambda t: cut(one(t, "manifest/manifest-[!l]*"), 50), {"I2"}),
+    "a manifest list is missing": (lambda t: one(t, "manifest/manifest-list-*").unlink(), {"I2"}),
+    "a snapshot is no JSON": (lambda t: one(t, "snapshot/snapshot-2").write_text("{"), {"I2"}),
+    "a gap in the snapshots": (lambda t: one(t, "snapshot/snapshot-2").unlink(), {"I1"}),
+    "a snapshot under another number": (lambda t: snapshot(t, 3, lambda b: b.update(id=7)), {"I1"}),
+    "no schema of this id": (lambda t: snapshot(t, 2, lambda b: b.update(schemaId=4)), {"I9"}),
+    "a field id used again": (with_a_field_id_used_again, {"I9"}),
+    "a file added twice": (lambda t: delta(t, 1, lambda es: [*es, es[0]]), {"I6", "I8"}),
+    "a deleted file was not live": (lambda t: delta(t, 2, with_a_delete_of_nothing), {"I6"}),
+    "a base that is not the state before": (with_the_base_of_the_first, {"I6"}),
+    "an older file above a newer one": (lambda t: delta(t, 2, at_level(3)), {"I5"}),
+    "keys out of order": (lambda t: rewrite(t, backwards), {"I3"}),
+    "a key twice in a file": (
+        lambda t: rewrite(t, lambda rows: rows.take(pa.array([0, 0, *range(2, rows.num_rows)]))),
+        {"I3"},
+    ),
+    "a least key that is not the first": (with_the_greatest_key_as_least, {"I4"}),
+    "a partition with two bucket counts": (
+        lambda t: delta(t, 3, lambda es: [replace(e, total_buckets=4) for e in es]),
+        {"I10"},
+    ),
+    "a wrong row count": (lambda t: delta(t, 1, edit(row_count=99)), {"I8"}),
+    "a wrong delete count": (lambda t: delta(t, 1, edit(delete_count=1)), {"I8"}),
+    "a wrong greatest sequence": (lambda t: delta(t, 1, edit(max_sequence=0)), {"I8"}),
+    "a file of no schema": (lambda t: delta(t, 1, edit(schema_id=9)), {"I2"}),
+    "a file outside its bucket": (lambda t: delta(t, 1, edit(file_name="../data.parquet")), {"I2"}),
+    "an index that is missing": (lambda t: delta(t, 1, edit(extra_files=("data.index",))), {"I2"}),
+}
+"""The same with invariants that are among those violated."""
+
+
+def backwards(rows: pa.Table) -> pa.Table:
+    return rows.take(pa.array(range(rows.num_rows - 1, -1, -1)))
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damage_violates_these_invariants_alone(table: Table, what: str) -> None:
+    happens, violated = DAMAGE[what]
+    happens(table)
+    assert found(table) == violated
+
+
+@pytest.mark.parametrize("what", FURTHER)
+def test_damage_violates_these_invariants_and_maybe_others(table: Table, what: str) -> None:
+    happens, violated = FURTHER[what]
+    happens(table)
+    assert violated <= found(table)
 
 
 def test_wrong_record_counts(table: Table) -> None:
@@ -161,66 +218,11 @@ def test_wrong_record_counts(table: Table) -> None:
     assert found(table) == {"I8"}
 
 
-def test_a_schema_that_is_not_there(table: Table) -> None:
-    snapshot(table, 2, lambda b: b.update(schemaId=4))
-    assert "I9" in found(table)
-
-
-def test_a_field_id_used_again(table: Table) -> None:
-    folder = Path(table.location) / "schema"
-    body = json.loads((folder / "schema-0").read_text())
-    dropped = {**body, "id": 1, "fields": body["fields"][:1]}
-    again = {**body, "id": 2, "fields": [body["fields"][0], {"id": 1, "name": "w", "type": "INT"}]}
-    (folder / "schema-1").write_text(json.dumps(dropped))
-    (folder / "schema-2").write_text(json.dumps(again))
-    assert "I9" in found(table)
-
-
-def test_a_file_added_twice(table: Table) -> None:
-    delta(table, 1, lambda entries: [*entries, entries[0]])
-    assert {"I6", "I8"} <= found(table)
-
-
-def test_a_file_deleted_that_is_not_live(table: Table) -> None:
-    delta(
-        table,
-        2,
-        lambda es: [*es, replace(es[0], kind=DELETE, file=replace(es[0].file, file_name="data-x.parquet"))],
-    )
-    assert "I6" in found(table)
-
-
-def test_a_base_that_is_not_the_state_before(table: Table) -> None:
-    first = table.store.snapshots.get(1)
-    lists = {
-        "baseManifestList": first.base_manifest_list,
-        "baseManifestListSize": first.base_manifest_list_size,
-    }
-    snapshot(table, 3, lambda b: b.update(lists))
-    assert "I6" in found(table)
-
-
 def test_overlapping_files_of_one_level(table: Table) -> None:
-    lifted = lambda es: [replace(e, file=replace(e.file, level=3)) for e in es]  # noqa: E731
-    delta(table, 1, lifted)
+    delta(table, 1, at_level(3))
     assert found(table) == set()
-    delta(table, 2, lifted)
+    delta(table, 2, at_level(3))
     assert "I4" in found(table)
-
-
-def test_an_older_file_above_a_newer_one(table: Table) -> None:
-    delta(table, 2, lambda es: [replace(e, file=replace(e.file, level=3)) for e in es])
-    assert "I5" in found(table)
-
-
-def test_keys_out_of_order(table: Table) -> None:
-    rewrite(table, lambda rows: rows.take(pa.array(range(rows.num_rows - 1, -1, -1))))
-    assert "I3" in found(table)
-
-
-def test_a_key_twice_in_a_file(table: Table) -> None:
-    rewrite(table, lambda rows: rows.take(pa.array([0, 0, *range(2, rows.num_rows)])))
-    assert "I3" in found(table)
 
 
 def test_rows_of_another_bucket(table: Table) -> None:
@@ -239,34 +241,6 @@ def test_rows_hashed_to_another_bucket(tmp_path: Path) -> None:
     assert found(made) == {"I10"}
 
 
-@pytest.mark.parametrize(
-    ("change", "invariant"),
-    [
-        ({"row_count": 99}, "I8"),
-        ({"delete_count": 1}, "I8"),
-        ({"max_sequence": 0}, "I8"),
-        ({"schema_id": 9}, "I2"),
-        ({"file_name": "../data.parquet"}, "I2"),
-        ({"extra_files": ("data.index",)}, "I2"),
-    ],
-)
-def test_metadata_of_a_file_that_are_wrong(table: Table, change: dict[str, Any], invariant: str) -> None:
-    delta(table, 1, edit(**change))
-    assert invariant in found(table)
-
-
-def test_a_least_key_that_is_not_the_first(table: Table) -> None:
-    other = table.store.manifests.delta_entries(table.store.snapshots.get(1))[0].file.max_key
-    delta(table, 1, edit(min_key=other))
-    assert "I4" in found(table)
-
-
-def test_statistics_that_leave_a_value_out(table: Table) -> None:
-    stats = table.store.manifests.delta_entries(table.store.snapshots.get(2))[0].file.value_stats
-    delta(table, 1, edit(value_stats=stats))  # v is "v0" there and "v1" here
-    assert found(table) == {"I8"}
-
-
 def test_a_replayed_identifier(table: Table) -> None:
     user = table.store.snapshots.get(1).commit_user
     for number in (1, 2):
@@ -274,11 +248,6 @@ def test_a_replayed_identifier(table: Table) -> None:
     assert found(table) == {"I11"}
     snapshot(table, 2, lambda b: b.update(commitIdentifier=6))
     assert found(table) == set()
-
-
-def test_a_partition_with_two_bucket_counts(table: Table) -> None:
-    delta(table, 3, lambda es: [replace(e, total_buckets=4) for e in es])
-    assert "I10" in found(table)
 
 
 def test_a_tag_that_keeps_nothing(table: Table) -> None:
@@ -319,7 +288,7 @@ def _checked(table: Table) -> list[Any]:
 
 
 def test_data_files_can_be_left_closed(table: Table) -> None:
-    rewrite(table, lambda rows: rows.take(pa.array(range(rows.num_rows - 1, -1, -1))))
+    rewrite(table, backwards)
     assert examine(table.store, data=False).violations == []
 
 

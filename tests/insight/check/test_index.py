@@ -50,22 +50,29 @@ def _miscounted(f: IndexFileMeta) -> IndexFileMeta:
     return replace(f, dv_ranges=(replace(f.dv_ranges[0], cardinality=10_000), *f.dv_ranges[1:]))
 
 
-def test_a_vector_of_a_file_that_is_not_live_is_found(tmp_path: Path) -> None:
-    table = copied(tmp_path, "append_deletion_vectors")
-    edit_index(table, lambda es: [replace(es[0], file=_foreign(es[0].file)), *es[1:]])
-    assert found(table) == {"I6"}
+INDEXES = {
+    "a vector of a file that is not live": (
+        "append_deletion_vectors",
+        lambda es: [replace(es[0], file=_foreign(es[0].file)), *es[1:]],
+        "I6",
+    ),
+    "two vectors of one file": ("append_deletion_vectors", lambda es: [*es, es[0]], "I6"),
+    "a bucket without index": ("pk_dynamic_bucket", lambda es: es[1:], "I10"),
+}
+
+
+@pytest.mark.parametrize("what", INDEXES)
+def test_what_is_wrong_in_an_index_manifest_is_found(tmp_path: Path, what: str) -> None:
+    name, change, invariant = INDEXES[what]
+    table = copied(tmp_path, name)
+    edit_index(table, change)
+    assert found(table) == {invariant}
 
 
 def test_a_vector_of_other_rows_than_promised_is_found(tmp_path: Path) -> None:
     table = copied(tmp_path, "pk_deletion_vectors")
     edit_index(table, lambda es: [replace(es[0], file=_miscounted(es[0].file)), *es[1:]])
     assert "I8" in found(table)
-
-
-def test_two_vectors_of_one_file_are_found(tmp_path: Path) -> None:
-    table = copied(tmp_path, "append_deletion_vectors")
-    edit_index(table, lambda es: [*es, es[0]])
-    assert found(table) == {"I6"}
 
 
 def test_a_flipped_bit_of_a_vector_is_found(tmp_path: Path) -> None:
@@ -95,12 +102,6 @@ def test_keys_outside_the_index_of_their_bucket_are_found(tmp_path: Path) -> Non
     entry = table.store.manifests.index_entries(table.store.snapshots.latest())[0]
     path = Path(table.store.paths.index(entry.file.file_name))
     path.write_bytes(bytes(len(path.read_bytes())))
-    assert found(table) == {"I10"}
-
-
-def test_a_bucket_without_index_is_found(tmp_path: Path) -> None:
-    table = copied(tmp_path, "pk_dynamic_bucket")
-    edit_index(table, lambda es: es[1:])
     assert found(table) == {"I10"}
 
 

@@ -39,6 +39,12 @@ def put(table: Table, ids: range, v: str = "x", **options: Any) -> None:
     table.write(pa.table(rows), **options)
 
 
+def flush(table: Table, times: int, ids: range) -> None:
+    """The same rows in so many commits, each time with another value."""
+    for i in range(times):
+        put(table, ids, v=str(i))
+
+
 def noisy(table: Table, rows: int, **more: pa.Array) -> None:
     """Rows that do not compress."""
     noise = random.Random(rows)

@@ -14,7 +14,7 @@ from tablestore import col
 from tablestore.insight.doctor import RULES
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.table.table import Table
-from tests.insight.doctor.diagnoses import SCHEMA, TABLE, doctor, looked, mended, noisy, put, the
+from tests.insight.doctor.diagnoses import SCHEMA, TABLE, doctor, flush, looked, mended, noisy, put, the
 from tests.read import golden
 
 # what it says of tables that are well
@@ -22,8 +22,7 @@ from tests.read import golden
 
 def test_a_healthy_table_gives_no_findings_and_lists_what_was_looked_at(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": 2})
-    for i in range(4):
-        put(t, range(100), v=str(i))
+    flush(t, 4, range(100))
     found = t.inspect.doctor()
     assert (len(found), found.sound, list(found), found.summary) == (0, True, [], "sound")
     assert [x.rule for x in found.tried] == [*(name for name, _ in RULES), "left-overs"]
@@ -65,8 +64,7 @@ def test_a_table_of_python_without_statistics_gives_a_finding() -> None:
 
 def test_data_files_are_not_opened(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"write-only": True})
-    for i in range(7):
-        put(t, range(50), v=str(i))
+    flush(t, 7, range(50))
     for file in (Path(t.location) / "bucket-0").iterdir():
         file.unlink()
     assert t.inspect.doctor().kinds == ("sorted runs",)
@@ -74,8 +72,7 @@ def test_data_files_are_not_opened(tmp_path: Path) -> None:
 
 def test_damage_is_a_finding_and_the_other_rules_go_on(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"write-only": True})
-    for i in range(7):
-        put(t, range(50), v=str(i))
+    flush(t, 7, range(50))
     t.consumers.reset("c", 1)
     (Path(t.location) / "consumer" / "consumer-c").write_text("nonsense")
     found = t.inspect.doctor()
@@ -85,8 +82,7 @@ def test_damage_is_a_finding_and_the_other_rules_go_on(tmp_path: Path) -> None:
 
 def test_an_older_snapshot_can_be_asked_about(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"write-only": True})
-    for i in range(7):
-        put(t, range(50), v=str(i))
+    flush(t, 7, range(50))
     t.compact(full=True)
     assert t.inspect.doctor().sound
     assert t.inspect.doctor(7).kinds == ("sorted runs",)
@@ -95,8 +91,7 @@ def test_an_older_snapshot_can_be_asked_about(tmp_path: Path) -> None:
 
 def test_no_more_commits_are_looked_at_than_their_entries_allow(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path)
-    for i in range(4):
-        put(t, range(5), v=str(i))
+    flush(t, 4, range(5))
     reasons = {x.rule: x.text for x in doctor(t, {"entries": 2}).tried}
     assert reasons["write stalls"] == "0 waits for compaction in 2 commits"
     reasons = {x.rule: x.text for x in doctor(t, {"entries": 0}).tried}
@@ -130,8 +125,7 @@ def test_names_in_html_are_text(tmp_path: Path) -> None:
 
 def test_runs_that_a_write_only_table_gathered(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"write-only": True})
-    for i in range(7):
-        put(t, range(50), v=str(i))
+    flush(t, 7, range(50))
     found = mended(t, "sorted runs")
     assert found.evidence["runs"] == 7
     assert found.evidence["flushes_until_stall"] == 2
@@ -153,8 +147,7 @@ def test_runs_at_the_stop_trigger_are_a_risk_and_only_the_ill_bucket_is_compacte
 
 def test_runs_below_a_high_trigger_are_reported_with_the_reason_of_the_engine(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"num-sorted-run.compaction-trigger": 30})
-    for i in range(10):
-        put(t, range(20), v=str(i))
+    flush(t, 10, range(20))
     found = mended(t, "sorted runs")
     assert "runs 10 < trigger 30" in found.what
     assert found.remedy == "table.compact(full=True)"
@@ -162,8 +155,7 @@ def test_runs_below_a_high_trigger_are_reported_with_the_reason_of_the_engine(tm
 
 def test_files_of_level_0_where_levels_have_targets(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"tablestore.compaction.strategy": "leveled", "write-only": True})
-    for i in range(5):
-        put(t, range(50), v=str(i))
+    flush(t, 5, range(50))
     found = mended(t, "sorted runs")
     assert (found.evidence["runs"], found.evidence["trigger"]) == (5, 4)
 

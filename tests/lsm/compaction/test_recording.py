@@ -12,7 +12,7 @@ from tablestore.core.options.table_options import CompactionStrategy
 from tablestore.format.compaction_record import Trial, from_json, to_json
 from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
 from tablestore.lsm.compaction.recorded import recorded_case
-from tablestore.lsm.compaction.recording import completed, explanation, planned, record_of, unit_text
+from tablestore.lsm.compaction.recording import completed, explanation, planned, unit_text
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file
 
@@ -30,7 +30,8 @@ def test_an_explanation_is_kept_word_for_word():
     carried_out = [d for d in decisions if d.unit is not None]
     assert len(carried_out) > 400
     for decision in carried_out:
-        made = record_of(decision, strategy="any", bucket=0, before=decision.unit.files, after=())
+        made = planned(decision, strategy="any", bucket=0)
+        made = completed(made, before=decision.unit.files, after=())
         found = from_json(to_json(made))
         assert found == made
         assert explanation(found) == decision.explain()
@@ -46,15 +47,8 @@ def test_a_record_counts_moved_files_apart():
     levels = Levels.of([new, lone, old], 6)
     decision = full(levels)
     out = data_file("out", 0, 9, level=5, file_size=95, row_count=10)
-    made = record_of(
-        decision,
-        strategy="universal",
-        bucket=3,
-        before=[new, lone, old],
-        after=[out, lone.upgraded(5)],
-        live=3,
-        millis=7,
-    )
+    made = planned(decision, strategy="universal", bucket=3, live=3)
+    made = completed(made, before=[new, lone, old], after=[out, lone.upgraded(5)], millis=7)
     assert (made.files_read, made.bytes_read, made.files_written, made.bytes_written) == (2, 100, 1, 95)
     assert (made.files_moved, made.bytes_moved, made.rows_out) == (1, 40, 10)
     assert (made.full, made.asked, made.stalled, made.millis) == (True, True, False, 7)

@@ -33,22 +33,27 @@ def file(name, low, high, size=BIG, **fields):
     return data_file(name, low, high, file_size=size, **fields)
 
 
-def test_large_files_that_overlap_nothing_move():
-    assert plan(file("a", 0, 9), file("b", 10, 19)) == ["move a", "move b"]
+PLANS = {
+    "large files that overlap nothing move": ([("a", 0, 9), ("b", 10, 19)], ["move a", "move b"]),
+    "small neighbours are rewritten together and large files part them": (
+        [("a", 0, 9, SMALL), ("b", 10, 19, SMALL), ("c", 20, 29), ("d", 30, 39, SMALL)],
+        ["merge a | b", "move c", "move d"],
+    ),
+    "overlapping files merge with small neighbours": (
+        [("a", 0, 9), ("b", 5, 14), ("c", 20, 29, SMALL), ("d", 30, 39)],
+        ["merge a+b | c", "move d"],
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", PLANS)
+def test_what_is_merged_and_what_moves(rule):
+    files, wanted = PLANS[rule]
+    assert plan(*(file(*each) for each in files)) == wanted
 
 
 def test_files_at_the_output_level_already_stay():
     assert plan(file("a", 0, 9, level=5), file("b", 10, 19)) == ["move b"]
-
-
-def test_small_neighbours_are_rewritten_together_and_large_files_part_them():
-    files = [file("a", 0, 9, SMALL), file("b", 10, 19, SMALL), file("c", 20, 29), file("d", 30, 39, SMALL)]
-    assert plan(*files) == ["merge a | b", "move c", "move d"]
-
-
-def test_overlapping_files_merge_with_small_neighbours():
-    files = [file("a", 0, 9), file("b", 5, 14), file("c", 20, 29, SMALL), file("d", 30, 39)]
-    assert plan(*files) == ["merge a+b | c", "move d"]
 
 
 @pytest.mark.parametrize(
@@ -172,30 +177,30 @@ def result(before, after):
     return CompactResult(tuple(before), tuple(after))
 
 
-def test_two_results_become_one_and_name_the_files_between():
-    new, old = file("new", 0, 9), file("old", 0, 9, level=4)
-    middle, last = file("middle", 0, 9, level=4), file("last", 0, 9, level=5)
-    joined, between = result([new, old], [middle]).then(result([middle], [last]))
-    assert joined == result([new, old], [last])
-    assert between == (middle,)
+NEW, OLD, LAST = file("new", 0, 9), file("old", 0, 9, level=4), file("last", 0, 9, level=5)
+MIDDLE = file("middle", 0, 9, level=4)
+CHAINS = {
+    "the files between are named": (
+        [result([NEW, OLD], [MIDDLE]), result([MIDDLE], [LAST])],
+        (result([NEW, OLD], [LAST]), (MIDDLE,), (LAST,)),
+    ),
+    "a file moved twice is one move": (
+        [result([NEW], [NEW.upgraded(4)]), result([NEW.upgraded(4)], [NEW.upgraded(5)])],
+        (result([NEW], [NEW.upgraded(5)]), (), ()),
+    ),
+    "a moved file that is then merged is not deleted": (
+        [result([NEW], [NEW.upgraded(4)]), result([NEW.upgraded(4)], [LAST])],
+        (result([NEW], [LAST]), (), (LAST,)),
+    ),
+    "a written file that is then moved is added once": (
+        [result([NEW], [MIDDLE]), result([MIDDLE], [MIDDLE.upgraded(5)])],
+        (result([NEW], [MIDDLE.upgraded(5)]), (), (MIDDLE.upgraded(5),)),
+    ),
+}
 
 
-def test_a_file_moved_twice_is_one_move():
-    new = file("new", 0, 9)
-    joined, between = result([new], [new.upgraded(4)]).then(result([new.upgraded(4)], [new.upgraded(5)]))
-    assert joined == result([new], [new.upgraded(5)])
-    assert (between, joined.written) == ((), ())
-
-
-def test_a_moved_file_that_is_then_merged_is_not_deleted():
-    new, last = file("new", 0, 9), file("last", 0, 9, level=5)
-    joined, between = result([new], [new.upgraded(4)]).then(result([new.upgraded(4)], [last]))
-    assert joined == result([new], [last])
-    assert (between, joined.written) == ((), (last,))
-
-
-def test_a_made_file_that_is_then_moved_is_added_once():
-    new, made = file("new", 0, 9), file("made", 0, 9, level=4)
-    joined, between = result([new], [made]).then(result([made], [made.upgraded(5)]))
-    assert joined == result([new], [made.upgraded(5)])
-    assert (between, joined.written) == ((), (made.upgraded(5),))
+@pytest.mark.parametrize("rule", CHAINS)
+def test_two_results_become_one(rule):
+    (first, second), wanted = CHAINS[rule]
+    joined, between = first.then(second)
+    assert (joined, between, joined.written) == wanted

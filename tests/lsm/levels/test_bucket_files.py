@@ -23,7 +23,7 @@ from tablestore.io.confined import ConfinedFileIO, named_roots
 from tablestore.io.external_paths import ExternalPaths, roots_of
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.levels.bucket import Bucket
-from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.lsm.levels.bucket_files import AppendRows, BucketFiles, FileNames, RollingWriter, write_all
 from tests.faults import FaultyIO
 
 FORMS = ("parquet", "orc", "avro")
@@ -54,7 +54,7 @@ def batches(rows: int, step: int = 1000) -> Iterator[pa.RecordBatch]:
 
 
 def append(files: BucketFiles, first: int = 0) -> RollingWriter:
-    return RollingWriter(files, FileNames(files).data, level=0, source=0, keyed=False, first_sequence=first)
+    return RollingWriter(files, FileNames(files).data, level=0, source=0, append=AppendRows(first))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -198,6 +198,6 @@ def test_files_roll_at_a_number_of_rows_when_written_but_not_when_compacted(tmp_
     made = write_all(append(files), batches(1500, 700))
     assert [(f.row_count, f.min_sequence) for f in made] == [(400, 0), (400, 400), (400, 800), (300, 1200)]
     compacted = RollingWriter(
-        files, FileNames(files).data, level=0, source=COMPACT_SOURCE, keyed=False, first_sequence=0
+        files, FileNames(files).data, level=0, source=COMPACT_SOURCE, append=AppendRows(0)
     )
     assert [f.row_count for f in write_all(compacted, batches(1500))] == [1500]

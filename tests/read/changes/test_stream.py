@@ -39,6 +39,14 @@ def put(table: Table, *rows: tuple[int, str | None, str]) -> None:
     )
 
 
+def with_commits(path: Path, count: int, **more: Any) -> Table:
+    """A table after so many commits of a row."""
+    table = STREAMED.create(path, **more)
+    for i in range(count):
+        put(table, (i, "a", "+I"))
+    return table
+
+
 def sorted_rows(change: Change) -> list[tuple[Any, ...]]:
     return sorted(tuple(r.values()) for r in change.to_arrow().to_pylist())
 
@@ -157,9 +165,7 @@ def test_where_a_stream_may_start(tmp_path: Path, start: Any, snapshots: list[tu
 
 def test_a_stream_ends_at_until_or_after_a_quiet_time(tmp_path: Path) -> None:
     env = SimEnv()
-    table = STREAMED.create(tmp_path, env=env)
-    for i in range(3):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 3, env=env)
     assert [c.snapshot for c in stream(table.store, StreamRequest(start=1, until=2))] == [1, 2]
     before = env.monotonic()
     assert [c.snapshot for c in stream(table.store, StreamRequest(start=2, timeout=25))] == [2, 3]
@@ -175,9 +181,7 @@ def test_a_stream_of_a_table_without_snapshots_waits_for_the_first(tmp_path: Pat
 
 
 def test_a_cursor_goes_on_where_it_was_taken(tmp_path: Path) -> None:
-    table = STREAMED.create(tmp_path)
-    for i in range(4):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 4)
     first, second = islice(stream(table.store, StreamRequest(start="earliest")), 2)
     assert Cursor.parse(first.cursor).snapshot == 2
     assert [c.snapshot for c in stream(table.store, StreamRequest(start=second.cursor, follow=False))] == [
@@ -200,9 +204,7 @@ def test_snapshots_without_changes_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_consumer_comes_back_to_the_step_it_had_not_done(tmp_path: Path) -> None:
-    table = STREAMED.create(tmp_path)
-    for i in range(3):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 3)
     reader = stream(table.store, StreamRequest(start="earliest", consumer="dashboard"))
     assert next(reader).snapshot == 1
     assert consumers.next_snapshot(table.store, "dashboard") == 1
@@ -216,9 +218,7 @@ def test_a_consumer_comes_back_to_the_step_it_had_not_done(tmp_path: Path) -> No
 
 
 def test_a_consumer_keeps_its_snapshots_from_expiring(tmp_path: Path) -> None:
-    table = STREAMED.create(tmp_path)
-    for i in range(5):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 5)
     next(stream(table.store, StreamRequest(start=3, consumer="slow")))
     table.expire_snapshots(keep=1)
     assert table.store.snapshots.ids() == [3, 4, 5]
@@ -237,9 +237,7 @@ def test_a_consumer_name_cannot_leave_its_directory(tmp_path: Path) -> None:
 
 
 def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> None:
-    table = STREAMED.create(tmp_path)
-    for i in range(5):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 5)
     reader = stream(table.store, StreamRequest(start=1))
     assert next(reader).snapshot == 1
     table.expire_snapshots(keep=2)
@@ -251,9 +249,7 @@ def test_a_stream_says_when_its_next_snapshot_has_expired(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("by_cursor", [False, True])
 def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Path, by_cursor: bool) -> None:
-    table = STREAMED.create(tmp_path)
-    for i in range(4):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 4)
     reader = stream(table.store, StreamRequest(start="earliest", follow=False))
     second, fourth = list(islice(reader, 4))[1::2]
     table.rollback(snapshot=2)
@@ -278,9 +274,7 @@ def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Pat
 
 
 def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
-    table = STREAMED.create(tmp_path)
-    for i in range(3):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 3)
     reader = table.stream(start="earliest", follow=False, normalize=False)
     assert [next(reader).snapshot for _ in range(3)] == [1, 2, 3]
     table.rollback(snapshot=1)
@@ -291,9 +285,7 @@ def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
 
 
 def test_a_cursor_outlives_the_snapshot_it_came_after(tmp_path: Path) -> None:
-    table = STREAMED.create(tmp_path)
-    for i in range(4):
-        put(table, (i, "a", "+I"))
+    table = with_commits(tmp_path, 4)
     first = next(stream(table.store, StreamRequest(start="earliest", follow=False)))
     table.expire_snapshots(keep=3)
     assert [c.snapshot for c in stream(table.store, StreamRequest(start=first.cursor, follow=False))] == [

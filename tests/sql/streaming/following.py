@@ -89,3 +89,19 @@ def require_each_batch_once(lake: ts.Lake, table: str, user: str) -> int:
     identifiers = [c["commit_identifier"] for c in commits if c["commit_user"] == user]
     assert identifiers == sorted(set(identifiers))
     return len(identifiers)
+
+
+def require_one_clear_error(session: Session, lake: ts.Lake) -> None:
+    """A value that does not fit fails a job once, with what is wrong, and writes nothing."""
+    change(session, "INSERT INTO orders VALUES (7, 'gus', 70000)")
+    session.sql("CREATE TABLE small (id INT, amount SMALLINT, PRIMARY KEY (id) NOT ENFORCED)")
+    session.sql("INSERT INTO small SELECT id, amount FROM orders")
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not (failures := session.jobs.failures()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert failures[0].startswith("job 'shop.small': column 'amount' is SMALLINT, and a value does not fit")
+    assert session.jobs.failures() == []
+    (shown,) = session.sql("SHOW JOBS").to_arrow().to_pylist()
+    assert (shown["status"], shown["error"]) == ("FAILED", failures[0])
+    assert lake.table("shop.small").inspect.snapshots().num_rows == 0

@@ -3,7 +3,6 @@ query gives over its sources."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +15,11 @@ from tablestore.sql import Session
 from tests.sql.streaming.following import (
     CHANGES,
     LARGE,
-    PATIENCE_SECONDS,
     SUMS,
     await_same,
     change,
     require_each_batch_once,
+    require_one_clear_error,
     rows,
     session_over,
     with_orders,
@@ -108,18 +107,7 @@ def test_what_a_table_cannot_take_is_refused_when_the_job_is_planned(session: Se
 
 
 def test_a_value_that_does_not_fit_fails_the_job_with_one_clear_error(session: Session, lake: ts.Lake):
-    change(session, "INSERT INTO orders VALUES (7, 'gus', 70000)")
-    session.sql("CREATE TABLE small (id INT, amount SMALLINT, PRIMARY KEY (id) NOT ENFORCED)")
-    session.sql("INSERT INTO small SELECT id, amount FROM orders")
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not (found := session.jobs.failures()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    assert found[0].startswith("job 'shop.small': column 'amount' is SMALLINT, and a value does not fit")
-    assert session.jobs.failures() == []
-    (shown,) = session.sql("SHOW JOBS").to_arrow().to_pylist()
-    assert (shown["status"], shown["error"]) == ("FAILED", found[0])
-    assert lake.table("shop.small").inspect.snapshots().num_rows == 0
+    require_one_clear_error(session, lake)
 
 
 @pytest.mark.usefixtures("tasks_here")

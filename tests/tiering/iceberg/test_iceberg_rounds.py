@@ -35,10 +35,7 @@ def properties(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
-    made.append(0, 5)
-    made.append(1, 3)
-    return made
+    return MemoryCluster.holding(5, 3)
 
 
 def read(cluster: MemoryCluster, factory: IcebergTieringFactory) -> tuple[Any, Any, list[SplitResult]]:

@@ -31,10 +31,7 @@ def lake(tmp_path: Path) -> ts.Lake:
 
 @pytest.fixture
 def cluster() -> PreparingCluster:
-    made = PreparingCluster()
-    made.append(0, 5)
-    made.append(1, 3)
-    return made
+    return PreparingCluster.holding(5, 3)
 
 
 def foreign(lake: ts.Lake, rows: Sequence[int], path: str) -> int:

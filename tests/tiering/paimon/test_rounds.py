@@ -36,10 +36,7 @@ def lake(tmp_path: Path) -> ts.Lake:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
-    made.append(0, 5)
-    made.append(1, 3)
-    return made
+    return MemoryCluster.holding(5, 3)
 
 
 def round_of(cluster: MemoryCluster, factory: PaimonTieringFactory) -> RoundCommitted:

@@ -11,7 +11,6 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadSt
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates
 from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
 from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
+from tests.tiering.memory import NothingLeased
 
 Row = tuple[int, int, int, int]
 """Offset, row kind, key, value."""
@@ -96,7 +96,7 @@ class ForgottenEpochs(StrongEpochs):
         return 0
 
 
-class SimCluster:
+class SimCluster(NothingLeased):
     """The server's side: every call happens at a moment. `clock_ms` is the coordinator's own."""
 
     def __init__(self, rng: random.Random, epochs: StrongEpochs) -> None:
@@ -215,11 +215,6 @@ class SimCluster:
         logs = {b: found.logs.get(TieredBucket(partition_id, b), SimLog()) for b in range(table.bucket_count)}
         return {bucket: SplitSnapshot(*log.snapshots[-1]) for bucket, log in logs.items() if log.snapshots}
 
-    def snapshots_kept(
-        self, table: ClusterTable, splits: Sequence[TieringSplit]
-    ) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]
     ) -> Mapping[TieredBucket, int]:
@@ -230,9 +225,6 @@ class SimCluster:
 
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self.known.get(self._of(table_path).table.table_id)
-
-    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
-        return None
 
     def commit_lake_snapshot(
         self,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
 from tablestore.tiering.readers import BoundedSplitReader, tasks_of
 from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
 from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
+from tests.tiering.memory import NothingLeased
 from tests.tiering.simulation.cluster import SimCluster
 from tests.tiering.simulation.lake import SimFactory, SimLake
 from tests.tiering.simulation.scheduler import Scheduler
@@ -75,7 +75,7 @@ class Network:
         self._scheduler.after(self._rng.randint(0, _DELAY_MS), arrives)
 
 
-class RemoteCluster:
+class RemoteCluster(NothingLeased):
     """The cluster as a service reaches it."""
 
     def __init__(self, cluster: SimCluster, network: Network) -> None:
@@ -103,11 +103,6 @@ class RemoteCluster:
     ) -> Mapping[int, SplitSnapshot]:
         return self._call(lambda: self._cluster.kv_snapshots(table, partition_id, partition_name))
 
-    def snapshots_kept(
-        self, table: ClusterTable, splits: Sequence[TieringSplit]
-    ) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def leader_epochs(
         self, table: ClusterTable, places: Iterable[TieredBucket]
     ) -> Mapping[TieredBucket, int]:
@@ -116,9 +111,6 @@ class RemoteCluster:
 
     def lake_snapshot(self, table_path: str) -> ClusterLakeSnapshot | None:
         return self._call(lambda: self._cluster.lake_snapshot(table_path))
-
-    def prepare_lake_snapshot(self, table: ClusterTable, offsets: Offsets) -> str | None:
-        return None
 
     def commit_lake_snapshot(
         self,

@@ -13,6 +13,7 @@ import tablestore as ts
 from tablestore.core.errors import CommitConflict, Corrupt
 from tablestore.table import writes
 from tests.faults import FaultyIO
+from tests.tables import keys
 
 
 class Meanwhile(FaultyIO):
@@ -51,10 +52,6 @@ def made(root: Path, io: FaultyIO, table: dict[str, Any]) -> tuple[ts.Table, Cal
         created.expire_snapshots(keep=1)
 
     return ts.connect(str(root), io=io).table("d.t"), rewrite_and_expire
-
-
-def keys(t: ts.Table) -> list[int]:
-    return sorted(t.refresh().scan().to_arrow().column("k").to_pylist())
 
 
 BEFORE = [0, 1, 2, 10, 11, 12]

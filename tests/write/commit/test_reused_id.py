@@ -14,6 +14,7 @@ import tablestore as ts
 from tablestore.io.syncing import Sync
 from tablestore.write.retention import branches
 from tests.faults import FaultyIO, Killed
+from tests.tables import keys
 
 OPTIONS = {
     "bucket": 1,
@@ -46,10 +47,6 @@ class SlowIO(FaultyIO):
 
 def rows(*keys: int) -> pa.Table:
     return pa.table({"k": keys, "v": keys})
-
-
-def keys(t: ts.Table) -> list[int]:
-    return sorted(t.refresh().scan().to_arrow().column("k").to_pylist())
 
 
 def made(path: Path, **options: Any) -> ts.Table:

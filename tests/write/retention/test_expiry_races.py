@@ -16,15 +16,11 @@ from tablestore.meta.snapshots import SnapshotStore
 from tablestore.write.commit import committer
 from tablestore.write.retention import expire
 from tests.faults import FaultyIO, Killed
-from tests.tables import KEYED
+from tests.tables import KEYED, keys
 
 
 def row(k: int, v: str = "x") -> pa.Table:
     return pa.table({"k": [k], "v": [v]})
-
-
-def keys(t: ts.Table) -> list[int]:
-    return sorted(ts.open(t.location).scan().to_arrow()["k"].to_pylist())
 
 
 @pytest.mark.parametrize("before", [1, 0], ids=["after others", "as the first"])

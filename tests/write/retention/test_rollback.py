@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore
 from tests.faults import FaultyIO, Killed
-from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY
+from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY, keys
 
 UNCOMPACTED = KEYED.with_options(WRITE_ONLY | KEEP_ALL)
 
@@ -33,8 +33,12 @@ def row(k: int, v: str = "x") -> pa.Table:
     return pa.table({"k": pa.array([k], pa.int64()), "v": [v]})
 
 
-def keys(t: ts.Table) -> list[int]:
-    return sorted(ts.open(t.location).scan().to_arrow()["k"].to_pylist())
+def written(warehouse: Path, numbers: Iterable[int]) -> ts.Table:
+    """A table after a commit for each of these keys."""
+    table = UNCOMPACTED.create(warehouse)
+    for k in numbers:
+        table.write(row(k))
+    return table
 
 
 def data_files(t: ts.Table) -> set[str]:
@@ -49,9 +53,7 @@ def named_files(t: ts.Table) -> set[str]:
 
 
 def test_later_snapshots_tags_and_files_go(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in range(3):
-        t.write(row(k))
+    t = written(tmp_path, range(3))
     t.tags.create("early", 2)
     before = data_files(t)
     t.write(row(3))
@@ -71,9 +73,7 @@ def test_later_snapshots_tags_and_files_go(tmp_path: Path) -> None:
 
 
 def test_what_a_branch_or_an_older_tag_reads_stays(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in range(4):
-        t.write(row(k))
+    t = written(tmp_path, range(4))
     t.tags.create("mark", 3)
     t.branches.create("b", "mark")
     t.branch("b").write(row(7))
@@ -85,9 +85,7 @@ def test_what_a_branch_or_an_older_tag_reads_stays(tmp_path: Path) -> None:
 
 
 def test_a_tag_whose_snapshot_has_expired_can_be_gone_back_to(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in range(5):
-        t.write(row(k))
+    t = written(tmp_path, range(5))
     t.tags.create("kept", 2)
     t.expire_snapshots(keep=1)
     assert t.store.snapshots.ids() == [5]
@@ -104,9 +102,7 @@ def test_a_tag_whose_snapshot_has_expired_can_be_gone_back_to(tmp_path: Path) ->
 
 
 def test_a_moment_means_the_snapshot_before_it(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in range(3):
-        t.write(row(k))
+    t = written(tmp_path, range(3))
     second = t.store.snapshots.get(2).time_millis
     newest = max(s.id for s in t.store.snapshots.all() if s.time_millis <= second)
     assert t.rollback(timestamp=second).snapshot == newest
@@ -155,9 +151,7 @@ def survive(
 
 @pytest.mark.large
 def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path / "lake")
-    for k in range(4):
-        t.write(row(k))
+    t = written(tmp_path / "lake", range(4))
     t.tags.create("late")
     t.compact(full=True)
     assert survive(tmp_path / "lake", tmp_path, lambda t: t.rollback(snapshot=2)) > 10
@@ -165,9 +159,7 @@ def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
 
 @pytest.mark.large
 def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path / "lake")
-    for k in range(4):
-        t.write(row(k))
+    t = written(tmp_path / "lake", range(4))
     t.tags.create("kept", 1)
     t.expire_snapshots(keep=2)
     gap = ("snapshots 2..2 are missing",)
@@ -176,9 +168,7 @@ def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("what", ["snapshot", "manifest list", "manifest", "missing"])
 def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in range(4):
-        t.write(row(k))
+    t = written(tmp_path, range(4))
     third = t.store.snapshots.get(3)
     (manifest,) = t.store.manifests.read_list(third.delta_manifest_list)
     paths = {"snapshot": t.store.paths.snapshot(3), "manifest": t.store.paths.manifest(manifest.file_name)}
@@ -200,9 +190,7 @@ def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> N
 
 
 def test_a_damaged_target_is_refused_and_nothing_goes(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in range(3):
-        t.write(row(k))
+    t = written(tmp_path, range(3))
     Path(t.store.paths.manifest(t.store.snapshots.get(2).base_manifest_list)).write_bytes(b"")
     manifest_cache.LOCAL.clear()
     with pytest.raises(Corrupt):
@@ -212,9 +200,7 @@ def test_a_damaged_target_is_refused_and_nothing_goes(tmp_path: Path) -> None:
 
 
 def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in range(4):
-        t.write(row(k))
+    t = written(tmp_path, range(4))
     Path(t.store.paths.snapshot(1)).write_bytes(b"{")
     before = data_files(t)
     found = ts.open(t.location).rollback(snapshot=3)
@@ -225,9 +211,7 @@ def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Pa
 
 @pytest.mark.large
 def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path / "lake")
-    for k in range(3):
-        t.write(row(k))
+    t = written(tmp_path / "lake", range(3))
     t.tags.create("base", 2)
     t.branches.create("b", "base")
     t.branch("b").write(row(10))
@@ -236,8 +220,7 @@ def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
 
 
 def test_making_a_branch_survives_any_failure(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path / "lake")
-    t.write(row(1))
+    t = written(tmp_path / "lake", [1])
     t.tags.create("base")
 
     def act(t: ts.Table) -> None:
@@ -249,8 +232,7 @@ def test_making_a_branch_survives_any_failure(tmp_path: Path) -> None:
 
 
 def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
-    t = UNCOMPACTED.create(tmp_path / "lake")
-    t.write(row(1))
+    t = written(tmp_path / "lake", [1])
     t.tags.create("base")
     t.branches.create("b", "base")
     t.branch("b").write(row(2))
@@ -260,9 +242,7 @@ def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
 def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in (1, 2, 3):
-        t.write(row(k))
+    t = written(tmp_path, (1, 2, 3))
     publish = SnapshotStore.publish
     stalled = []
 
@@ -282,9 +262,7 @@ def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
 def test_a_commit_on_a_snapshot_that_was_replaced_starts_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    t = UNCOMPACTED.create(tmp_path)
-    for k in (1, 2):
-        t.write(row(k))
+    t = written(tmp_path, (1, 2))
     publish = SnapshotStore.publish
     stalled = []
 
@@ -304,9 +282,7 @@ def test_a_commit_on_a_snapshot_that_was_replaced_starts_anew(
 
 
 def test_a_rollback_that_fails_after_it_began_does_not_say_that_nothing_was_done(tmp_path: Path) -> None:
-    start = UNCOMPACTED.create(tmp_path / "start")
-    for k in range(1, 4):
-        start.write(row(k))
+    start = written(tmp_path / "start", range(1, 4))
     start.tags.create("late")
     place = Path(start.location).relative_to(tmp_path / "start")
 

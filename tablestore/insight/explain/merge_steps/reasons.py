@@ -352,12 +352,12 @@ def traced(function: MergeFunction, rows: pa.RecordBatch, levels: np.ndarray) ->
         outcome = merged.outcome(rows, groups)
         row = inner.merge(rows, groups)
     except CannotMerge as error:
-        lost = {n: _with_included(rows, groups, [SUPERSEDED] * rows.num_rows) for n in names}
+        lost = {n: _with_included(groups, [SUPERSEDED] * rows.num_rows) for n in names}
         return Trace(groups.order, rows.slice(0, 0), dict.fromkeys(names, NOTHING), lost, error.reason)
     return _computed(outcome, rows, row, groups, names)
 
 
-def _with_included(rows: pa.RecordBatch, groups: Groups, parts: list[str]) -> tuple[str, ...]:
+def _with_included(groups: Groups, parts: list[str]) -> tuple[str, ...]:
     """The parts; rows that were not merged at all are included in others."""
     merged = set(groups.order.tolist())
     return tuple(part if i in merged else INCLUDED for i, part in enumerate(parts))
@@ -369,7 +369,7 @@ def _chosen(function: Choosing, rows: pa.RecordBatch, groups: Groups, names: lis
     winner = int(winners[0]) if len(winners) else NOTHING
     passed = rowkind.retracts(kinds_of(rows)) & bool(getattr(function, "ignore_delete", False))
     parts = [KEPT if i == winner else IGNORED if passed[i] else SUPERSEDED for i in range(rows.num_rows)]
-    whole = _with_included(rows, groups, parts)
+    whole = _with_included(groups, parts)
     return Trace(groups.order, take(rows, winners), dict.fromkeys(names, winner), dict.fromkeys(names, whole))
 
 
@@ -391,7 +391,7 @@ def _computed(
             words = [KEPT if i == last else SUPERSEDED for i in range(rows.num_rows)]
         else:
             words = _words(walk, valid, origin[name])
-        parts[name] = _with_included(rows, groups, words)
+        parts[name] = _with_included(groups, words)
     return Trace(groups.order, row, origin, parts)
 
 

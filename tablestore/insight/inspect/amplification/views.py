@@ -124,7 +124,7 @@ class _Book:
             self._snapshot_row(done.snapshot, done.kind, done.time_ms, None)
         measured_from = self._look_ahead(snapshots) if self._per == "snapshot" else snapshots[-1].id
         by_id = {s.id: s for s in snapshots}
-        happened = events(store, first=snapshots[0].id, last=snapshots[-1].id, known=by_id)
+        happened = events(store, first=snapshots[0].id, last=snapshots[-1].id, cached=by_id)
         grouped = groupby(happened, lambda e: e.snapshot)
         at, some = next(grouped, (None, ()))
         for snapshot in snapshots:

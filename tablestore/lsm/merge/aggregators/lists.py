@@ -9,9 +9,9 @@ Pure. `nested_update` builds on this.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -130,6 +130,29 @@ def _codes_of_lists(codes: np.ndarray, offsets: np.ndarray, *, ordered: bool) ->
     return combined((lengths, code_of_list)) if len(lengths) else code_of_list
 
 
+class ListStep(ABC):
+    """How the lists of a key become one, for the lists of all keys as flat elements."""
+
+    __slots__ = ()
+    late_first = True
+    """Whether a late list counts as the older one and the accumulated list as the newer."""
+    late_alone = True
+    """Whether keys with late lists are folded in turns."""
+    keeps_accumulated = True
+    """Whether the accumulated list stays unchanged where there is no input."""
+    keeps_input = False
+    """Whether the input is taken unchanged where no list is accumulated."""
+
+    @abstractmethod
+    def keep(self, flat: Flat) -> Flat:
+        """The elements that remain after lists are added, the accumulated one first."""
+
+    def retract(self, accumulated: Flat, input: Flat) -> Flat:
+        """The elements of the accumulated list that remain after a list is retracted; without a meaning of
+        its own it is refused before."""
+        return accumulated
+
+
 @dataclass(frozen=True, slots=True)
 class Collect:
     """Joins ARRAYs; `distinct` keeps one of equal elements; a retract removes one element for each of its
@@ -143,28 +166,22 @@ class Collect:
 
         def make(elements: pa.Array) -> ListStep:
             codes = identities(elements) if self.distinct or (walk.actions == RETRACT).any() else NO_CODES
-            return _Collecting(codes, self.late_first, self.distinct)
+            whole = not self.distinct
+            return _Collecting(codes, late_first=self.late_first, keeps_accumulated=whole, keeps_input=whole)
 
         return fold_lists(column, walk, make)
 
 
 @dataclass(frozen=True, slots=True)
-class _Collecting:
+class _Collecting(ListStep):
+    late_alone = False
     codes: np.ndarray
     late_first: bool
-    distinct: bool
-    late_alone: bool = False
-
-    @property
-    def keeps_accumulated(self) -> bool:
-        return not self.distinct
-
-    @property
-    def keeps_input(self) -> bool:
-        return not self.distinct
+    keeps_accumulated: bool
+    keeps_input: bool
 
     def keep(self, flat: Flat) -> Flat:
-        return flat.firsts(self.codes) if self.distinct else flat
+        return flat if self.keeps_input else flat.firsts(self.codes)
 
     def retract(self, accumulated: Flat, input: Flat) -> Flat:
         return accumulated.less(input, self.codes)
@@ -180,12 +197,10 @@ class MergeMap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapping:
+class _Mapping(ListStep):
+    late_alone = False
+    keeps_input = True
     codes: np.ndarray
-    late_first: bool = True
-    late_alone: bool = False
-    keeps_accumulated: bool = True
-    keeps_input: bool = True
 
     def keep(self, flat: Flat) -> Flat:
         return flat.lasts(self.codes)
@@ -219,14 +234,11 @@ class MergeMapWithKeyTime:
 
 
 @dataclass(frozen=True, slots=True)
-class _KeyTime:
+class _KeyTime(ListStep):
+    keeps_input = True
     codes: np.ndarray
     removes: np.ndarray
     times: np.ndarray
-    late_first: bool = True
-    late_alone: bool = True
-    keeps_accumulated: bool = True
-    keeps_input: bool = True
 
     def keep(self, flat: Flat) -> Flat:
         """Of each key the first entry with the greatest time after its last removal. Entries of the first map
@@ -245,41 +257,6 @@ class _KeyTime:
         best = counts & (ranks == np.maximum.reduceat(ranks, starts)[pair])
         first = np.minimum.reduceat(np.where(best, places, len(places)), starts)
         return flat.at(np.sort(order[first[first < len(places)]]))
-
-    def retract(self, accumulated: Flat, input: Flat) -> Flat:
-        return accumulated  # refused before: no engine folds it
-
-
-class ListStep(Protocol):
-    """How the lists of a key become one, for the lists of all keys as flat elements."""
-
-    @property
-    def late_first(self) -> bool:
-        """Whether a late list counts as the older one and the accumulated list as the newer."""
-        ...
-
-    @property
-    def late_alone(self) -> bool:
-        """Whether keys with late lists are folded in turns."""
-        ...
-
-    @property
-    def keeps_accumulated(self) -> bool:
-        """Whether the accumulated list stays unchanged where there is no input."""
-        ...
-
-    @property
-    def keeps_input(self) -> bool:
-        """Whether the input is taken unchanged where no list is accumulated."""
-        ...
-
-    def keep(self, flat: Flat) -> Flat:
-        """The elements that remain after lists are added, the accumulated one first."""
-        ...
-
-    def retract(self, accumulated: Flat, input: Flat) -> Flat:
-        """The elements of the accumulated list that remain after a list is retracted."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,14 @@ import pyarrow as pa
 from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.merge import keys
 from tablestore.lsm.merge.aggregators.flat import Flat, combined
-from tablestore.lsm.merge.aggregators.lists import NO_CODES, assembled, elements_of, folded, identities
+from tablestore.lsm.merge.aggregators.lists import (
+    NO_CODES,
+    ListStep,
+    assembled,
+    elements_of,
+    folded,
+    identities,
+)
 from tablestore.lsm.merge.walk import RETRACT, Failures, Walk
 
 _ENDLESS = 2**31 - 1
@@ -98,14 +105,10 @@ class NestedUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class _NestedRows:
+class _NestedRows(ListStep):
     codes: np.ndarray
     there: np.ndarray
     limit: int
-    late_first: bool = True
-    late_alone: bool = True
-    keeps_accumulated: bool = True
-    keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
         """The rows up to the limit; a table that is full stays unchanged."""
@@ -126,15 +129,11 @@ class _NestedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _KeyedTable:
+class _KeyedTable(ListStep):
     codes: np.ndarray
     usable: _Usable
     order: np.ndarray | None
     limit: int
-    late_first: bool = True
-    late_alone: bool = True
-    keeps_accumulated: bool = True
-    keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
         """Of each key the last row, or the last of those with the greatest order; no new keys beyond the
@@ -189,17 +188,13 @@ class NestedPartialUpdate:
 
 
 @dataclass(slots=True)
-class _Combining:
+class _Combining(ListStep):
     """Combines rows into new elements: `picks` has, for each field of each element, the element of the column
     that its value comes from, −1 for NULL."""
 
     codes: np.ndarray
     usable: _Usable
     picks: np.ndarray
-    late_first: bool = True
-    late_alone: bool = True
-    keeps_accumulated: bool = True
-    keeps_input: bool = False
 
     def keep(self, flat: Flat) -> Flat:
         """A row for each key, with the last value of every field that is not NULL."""
@@ -220,6 +215,3 @@ class _Combining:
         return Flat(
             first_new + np.arange(len(starts)), flat.groups[order[starts]], np.zeros(len(starts), bool)
         )
-
-    def retract(self, accumulated: Flat, input: Flat) -> Flat:
-        return accumulated  # refused before: no engine folds it
