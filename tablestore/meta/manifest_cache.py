@@ -7,8 +7,8 @@ large manifest it may hold the entries of some partitions alone. Safe to share b
 Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
 Arrow 3 KB. So all but the 128 of them that were used last are messages: a process that commits for long gains
 a manifest of some 8 KB with each commit, until it has 2,000. Lists share the manifests that they have in
-common. The live entries that were asked for last are kept while they are few: what explains a snapshot asks for
-them again and again, and their objects, 2 KB each, are made once.
+common. The live entries that were asked for last are kept while they are few: what explains a snapshot asks
+for them again and again, and their objects, 2 KB each, are made once.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ class ManifestStore:
                 entries = entries.of_partitions(partition)
             return entries if bucket is None else entries.of_buckets(bucket)
 
-        if partition is partitions is bucket is manifest is None:
+        if all(choice is None for choice in (partition, partitions, bucket, manifest)):
             lists = map(self._paths.manifest, (snapshot.base_manifest_list, snapshot.delta_manifest_list))
             return self._cache.live((next(lists), next(lists)), partial(self._all_live, snapshot))
         with self.expiring(snapshot):

@@ -98,7 +98,7 @@ def test_the_words_of_options_are_those_of_the_engine() -> None:
 def test_the_commands_of_the_guide_are_ones() -> None:
     text = (ROOT / "notebooks" / "guide" / "capture.md").read_text(encoding="utf-8").replace("\\\n", " ")
     found = [line for line in text.splitlines() if line.startswith("./workbench cdc ")]
-    assert len(found) == 3
+    assert len(found) == 4
     for line in found:
         given = cdc.wanted(options.parsed(shlex.split(line, comments=True)[2:], CHECKOUT))
         names = signature(CaptureRules.of).parameters
@@ -217,7 +217,7 @@ def test_an_end_is_a_success_and_an_error_keeps_the_log(tmp_path: Path) -> None:
     (log := tmp_path / "spark.log").touch()
     screen, failed = Console(width=110, file=StringIO()), FakeJob(0)
     failed.state, failed.error = "failed", ts.InvalidRequest("[b] no such thing")
-    assert cdc.show(failed, [], screen, log) == cdc.FAILED
+    assert cdc.show(failed, [], screen, log) == REFUSED, "another start ends the same"
     assert "cdc: failed: [b] no such thing" in screen.file.getvalue()
     assert log.exists()
     ended = FakeJob(0)

@@ -289,9 +289,9 @@ def test_any_failure_of_the_store_leaves_the_table_sound(tmp_path: Path, seeds: 
             before = table.scan().to_arrow().sort_by("k")
             faulty = FaultyIO(draw.randrange(150), mode)
             env = SimEnv(seed)
-            broken = service_of(ts.connect(warehouse, io=faulty, env=env), faulty, follow=False, env=env)
             with contextlib.suppress(Killed, ts.TablestoreError, OSError):
-                worked(broken)
+                lake = ts.connect(warehouse, io=faulty, env=env)
+                worked(service_of(lake, faulty, follow=False, env=env))
             env.move(HOUR_MS)
             done = worked(service(warehouse, env, name="after"))
             assert not [work.error for work in done if work.error]
