@@ -66,12 +66,16 @@ class BucketChoice:
 
     def entries(self, store: Store, snapshot: Snapshot | None) -> Entries:
         """All live files of the chosen buckets."""
-        numbers = self.numbers
-        live = store.manifests.live_entries(
-            snapshot,
-            partition=self.partition,
-            bucket=lambda b, _: b != POSTPONE_BUCKET and (numbers is None or b in numbers),
-        )
+        numbers, manifests = self.numbers, store.manifests
+        if numbers is None and self.partition is every_partition:
+            live = manifests.live_entries(snapshot)  # which others that look at this snapshot share
+            live = live.filter(live.numbers("bucket") != POSTPONE_BUCKET)
+        else:
+            live = manifests.live_entries(
+                snapshot,
+                partition=self.partition,
+                bucket=lambda b, _: b != POSTPONE_BUCKET and (numbers is None or b in numbers),
+            )
         if self.where is None or not len(live):
             return live
         filters = Filters.of(self.where, store.schema)
@@ -82,10 +86,15 @@ class BucketChoice:
         return live.filter(np.isin(group, group[kept]))
 
 
+def every_partition(_partition: bytes) -> bool:
+    """Chooses all partitions."""
+    return True
+
+
 def partition_filter(store: Store, where: Predicate | None) -> Callable[[bytes], bool]:
     """A test on serialized partitions for a predicate over partition columns; None chooses all."""
     if where is None:
-        return lambda _: True
+        return every_partition
     bound = predicate.bind(where, store.schema)
 
     def chosen(partition: bytes) -> bool:
@@ -96,7 +105,7 @@ def partition_filter(store: Store, where: Predicate | None) -> Callable[[bytes],
 
 def _partitions(store: Store, partition: PartitionChoice) -> Callable[[bytes], bool]:
     if partition is None or partition == "":
-        return lambda _: True
+        return every_partition
     if isinstance(partition, str):
         wanted = partition_named(store, partition)
         return lambda p: store.partition_text(p) == wanted

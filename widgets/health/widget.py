@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import traitlets
 
 import tablestore as ts
@@ -152,7 +153,12 @@ class TableHealth(WorkingView):
             self._model = replace(self._model, amplification=rows[0])
             self.redraw()
 
-    def _on_snapshot(self, _change: Mapping[str, Any]) -> None:
+    def _on_snapshot(self, change: Mapping[str, Any]) -> None:
+        snapshot = change["new"]
+        if snapshot is not None and pc.index(self._commits["snapshot_id"], snapshot).as_py() < 0:
+            self.refresh()  # a commit that came since the table was read
+            return
+
         def show() -> None:
             self._show(amplification=self._model.amplification)
 
