@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from itertools import accumulate, islice
 from typing import Any
 
@@ -339,19 +338,18 @@ class ManifestStore:
                 entries = entries.of_partitions(partition)
             return entries if bucket is None else entries.of_buckets(bucket)
 
-        if all(choice is None for choice in (partition, partitions, bucket, manifest)):
-            lists = map(self._paths.manifest, (snapshot.base_manifest_list, snapshot.delta_manifest_list))
-            return self._cache.live((next(lists), next(lists)), partial(self._all_live, snapshot))
-        with self.expiring(snapshot):
-            manifests = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
-            if partitions is not None:
-                parts = (Entries(m.table) for m in self.read_partitions(manifests, partitions))
-                return concatenated(chosen(part).table for part in parts).live()
-            return self.read_manifests(manifests, chosen if partition or bucket else None).live()
+        def read() -> Entries:
+            with self.expiring(snapshot):
+                manifests = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
+                if partitions is not None:
+                    parts = (Entries(m.table) for m in self.read_partitions(manifests, partitions))
+                    return concatenated(chosen(part).table for part in parts).live()
+                return self.read_manifests(manifests, chosen if partition or bucket else None).live()
 
-    def _all_live(self, snapshot: Snapshot) -> Entries:
-        with self.expiring(snapshot):
-            return self.read_manifests(self.manifests(snapshot)).live()
+        if any(choice is not None for choice in (partition, partitions, bucket, manifest)):
+            return read()
+        base, delta = snapshot.base_manifest_list, snapshot.delta_manifest_list
+        return self._cache.live((self._paths.manifest(base), self._paths.manifest(delta)), read)
 
 
 class ManifestWriter:

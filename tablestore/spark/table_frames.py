@@ -252,7 +252,7 @@ def _hindrance(store: Store) -> str:
     which depends on the files (`_unlike`)."""
     schema = store.schema
     types = [f.arrow.type for f in schema.shown.fields]
-    if store.options.scan_ignore_corrupt or store.options.scan_ignore_lost:
+    if store.options.scan_tolerant:
         return "damaged or lost files are passed over"  # Spark has options of its own for that
     if schema.row_count_field is not None:
         return "rows come as often as they are counted"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -306,8 +306,8 @@ def drawn(number: int) -> MergeSpace:
     if rng.random() < 0.2:
         keys, partitions = {"p": parse_type("STRING NOT NULL"), **keys}, ("p",)
         pools["p"] = pa.array(["0", "1", "2"])
-    columns = [_column(rng, f"o{i}", rng.choice(ORDERING)) for i in range(4)]
-    columns += [_column(rng, f"v{i}", rng.choice(PLAIN)) for i in range(rng.randrange(1, 4))]
+    columns = [drawn_column(rng, f"o{i}", rng.choice(ORDERING)) for i in range(4)]
+    columns += [drawn_column(rng, f"v{i}", rng.choice(PLAIN)) for i in range(rng.randrange(1, 4))]
     aggregated = [_aggregated(rng, f"c{i}", f) for i, f in enumerate(functions_of(number))]
     _layout(rng, options)
     if engine == "aggregation":
@@ -326,7 +326,7 @@ def drawn(number: int) -> MergeSpace:
         _row_deduplicate(rng, columns, options)
     if rng.random() < 0.15:
         options["rowkind.field"] = KIND_COLUMN
-        columns.append(_column(rng, KIND_COLUMN, "STRING"))
+        columns.append(drawn_column(rng, KIND_COLUMN, "STRING"))
     if any(f.name == "sum" and f.type == "DECIMAL(4, 2)" for f in functions_of(number)):
         options["file.format"] = "parquet"  # Avro and ORC lose what outgrows the digits, in both engines
         options.pop("file.format.per.level", None)
@@ -337,54 +337,6 @@ def drawn(number: int) -> MergeSpace:
         # of an ORC batch of zeros Java reads every one with the sign of the first
         options |= {key: value.replace("orc", "parquet") for key, value in options.items() if "format" in key}
     return MergeSpace(number, engine, producer, keys, partitions, tuple(columns), options, pools)
-
-
-WIDER = {"TINYINT": "INT", "INT": "BIGINT", "BIGINT": "STRING", "DATE": "STRING", "BOOLEAN": "STRING"}
-RENAMED = ("distinct", "list-agg-delimiter", "ignore-retract")
-UNNAMED = (
-    "partial-update.remove-record-on-sequence-group",
-    "changelog-producer.row-deduplicate-ignore-fields",
-)
-"""Java Paimon 2.0.0 refuses to rename a column that one of these options names, or that has options of its
-function other than `RENAMED`."""
-
-
-def altered(space: MergeSpace, rng: random.Random, fresh: str) -> tuple[MergeSpace, dict[str, str]] | None:
-    """The table after an ALTER TABLE, and what that is: a new column, one renamed to `fresh` (also one that
-    options name), a wider type, or one less; None where nothing fits."""
-    named = {name for key in space.options for name in key.removeprefix("fields.").split(".")[0].split(",")}
-    named |= {name for value in space.options.values() for name in value.split(",")}
-    fixed = {name for key in UNNAMED for name in space.options.get(key, "").split(",")} | {KIND_COLUMN}
-    fixed |= {
-        c.name for c in space.columns if c.function and not set(dict(c.function.options)) <= set(RENAMED)
-    }
-    free = [c for c in space.columns if c.name not in named]
-    kind, columns = rng.choice(["add", "rename", "rename", "type", "drop"]), list(space.columns)
-    options = space.options
-    if kind == "add":
-        columns.append(_column(rng, fresh, rng.choice(["INT", "STRING", "DATE", "BOOLEAN"])))
-        change = {"name": fresh, "type": columns[-1].type.root.replace("VARCHAR", "STRING")}
-    else:
-        fits = [c for c in columns if c.name not in fixed] if kind == "rename" else free
-        fits = [c for c in fits if kind != "type" or c.type.root in WIDER]
-        if not fits or (kind == "drop" and len(free) < 2):
-            return None
-        old = rng.choice(fits)
-        at, change = columns.index(old), {"name": old.name}
-        if kind == "rename":
-            columns[at], change["to"] = replace(old, name=fresh), fresh
-            options = {_renamed(k, old.name, fresh): _renamed(v, old.name, fresh) for k, v in options.items()}
-        elif kind == "type":
-            change["type"] = WIDER[old.type.root]
-            columns[at] = _column(rng, old.name, change["type"])
-        else:
-            del columns[at]
-    return replace(space, columns=tuple(columns), options=options), {"change": kind, **change}
-
-
-def _renamed(text: str, old: str, new: str) -> str:
-    """An option's name or value as it is after a rename: engines rename the columns that options name."""
-    return ".".join(",".join(new if n == old else n for n in part.split(",")) for part in text.split("."))
 
 
 def functions_of(number: int) -> Sequence[SpaceFunction]:
@@ -401,7 +353,7 @@ def numbers(seeds: Sequence[int], each: int) -> Iterator[int]:
     return (seed * each + n for seed in seeds for n in range(each))
 
 
-def _column(rng: random.Random, name: str, t: str) -> SpaceColumn:
+def drawn_column(rng: random.Random, name: str, t: str) -> SpaceColumn:
     kind = parse_type(t)
     return SpaceColumn(name, kind, pa.array(any_values(rng, kind), to_arrow(kind)))
 

@@ -27,6 +27,7 @@ from tablestore.core.errors import CannotMerge, InvalidRequest
 from tests.peers import merge_space
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon, Undone
+from tests.peers.merge_alterations import altered
 from tests.peers.merge_space import (
     COMBINATIONS,
     FUNCTIONS,
@@ -64,7 +65,7 @@ def test_alterations_in_a_row_fit_the_table(tmp_path: Path, seeds: Sequence[int]
         space, rng = drawn(number), random.Random(number)
         table = ts.open(create(space, tmp_path / str(number), {}))
         for n in range(12):
-            if (found := merge_space.altered(space, rng, f"n{n}")) is not None:
+            if (found := altered(space, rng, f"n{n}")) is not None:
                 space, change = found
                 table.alter(our_change(change))
         schema = ts.open(table.location).store.schemas.latest()
@@ -253,7 +254,7 @@ def our_change(change: Mapping[str, str]) -> Any:
 
 def both_alter(java: JavaPaimon, space: MergeSpace, rng: random.Random, paths: Sequence[str]) -> MergeSpace:
     """The same change of the schema in our table and in Java's."""
-    found = merge_space.altered(space, rng, f"n{rng.randrange(10**6)}")
+    found = altered(space, rng, f"n{rng.randrange(10**6)}")
     if found is None:
         return space
     space, change = found

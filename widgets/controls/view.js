@@ -60,8 +60,8 @@ function renderControls({ model, el }) {
     lwButton("", "store these settings as table options", send("store"), { text: "Store as table options" }),
     lwButton("", "back to the table's own settings", send("reset"), { text: "Reset" }));
   const plan = lwEl("div", { class: "lw-plan" }, stage.foot, host); // the buttons stay where they are whatever the plan says
-  const told = lwEl("div", { class: "lw-told" }, plan, past);
-  stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, told);
+  const plans = lwEl("div", {}, plan, past);
+  stage.body.append(where, sets, refusal.box, preview.box, warning.box, remark.box, plans);
   const step = lwButton("step", "carry out this compaction (S)", send("step"), { text: "Step", primary: true });
   const run = lwButton("fast", "compact every bucket until no rule fires", send("run_until_quiet"), { text: "Run until quiet" });
   const pause = lwButton("pause", "stop at once; what is not committed is given up", send("pause"), { text: "Pause" });
@@ -83,10 +83,10 @@ function renderControls({ model, el }) {
   let tallest = 0, wide = 0;
   function keepRoom() {
     const drawn = host.querySelector("svg")?.viewBox.baseVal.width || 0;
-    if (told.clientWidth !== wide) [wide, tallest] = [told.clientWidth, 0];
-    if (Math.abs(drawn - wide) > 40) return void (told.style.minHeight = ""); // drawn for another width, it is scaled
+    if (plans.clientWidth !== wide) [wide, tallest] = [plans.clientWidth, 0];
+    if (Math.abs(drawn - wide) > 40) return void (plans.style.minHeight = ""); // drawn for another width, it is scaled
     tallest = Math.max(tallest, plan.getBoundingClientRect().height + past.getBoundingClientRect().height);
-    told.style.minHeight = tallest + "px";
+    plans.style.minHeight = tallest + "px";
   }
   function draw() {
     const f = model.get("frame"), still = model.get("static"), busy = !!f.busy;

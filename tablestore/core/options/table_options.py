@@ -127,6 +127,11 @@ class TableOptions(
         return self.on_merge_error == "skip"
 
     @property
+    def scan_tolerant(self) -> bool:
+        """Whether scans pass over data files that are damaged or missing."""
+        return self.scan_ignore_corrupt or self.scan_ignore_lost
+
+    @property
     def needs_lookup(self) -> bool:
         """Whether compaction of level 0 looks keys up in older levels (primary-key tables)."""
         producer, engine = self.changelog_producer, self.merge_engine

@@ -121,9 +121,11 @@ def _files(facts: Facts, chosen: np.ndarray) -> Iterator[tuple[int, list[DataFil
     rank[chosen] = np.arange(len(chosen))
     mine = np.flatnonzero(rank[facts.group] >= 0)
     ordered = mine[np.argsort(rank[facts.group[mine]], kind="stable")]
-    if 2 * len(ordered) > len(facts.live):
-        facts.live.objects  # noqa: B018  # made once, for all that look at this snapshot
-    objects = facts.live.take(ordered).objects
+    if 2 * len(ordered) > len(facts.live):  # all of them, which others that look at this snapshot share
+        shared = facts.live.objects
+        objects = [shared[at] for at in ordered.tolist()]
+    else:
+        objects = facts.live.take(ordered).objects
     at = 0
     for place in chosen.tolist():
         end = at + int(facts.places.files[place])

@@ -80,7 +80,7 @@ def tolerated(
     """The batches of a file up to where it cannot be read, where `scan.ignore-corrupt-files` (it is there) or
     `scan.ignore-lost-files` (it is not) allow that; a warning names the file and what is wrong with it."""
     options = store.options
-    if not (options.scan_ignore_corrupt or options.scan_ignore_lost):
+    if not options.scan_tolerant:
         yield from batches
         return
     path = store.file_path(partition, bucket, file)

@@ -30,9 +30,13 @@ _PLACE = "_tablestore_place"
 def chooses_rows(store: Store) -> bool:
     """Whether a merge of this table only chooses rows, by their keys, sequences and kinds."""
     options = store.options
-    tolerant = options.scan_ignore_corrupt or options.scan_ignore_lost
     plain = options.merge_engine is MergeEngine.DEDUPLICATE and not by_level(options)
-    return bool(store.schema.primary_keys) and plain and not tolerant and store.schema.row_count_field is None
+    return (
+        bool(store.schema.primary_keys)
+        and plain
+        and not options.scan_tolerant
+        and store.schema.row_count_field is None
+    )
 
 
 def lost_rows(store: Store, split: DataSplit) -> np.ndarray:

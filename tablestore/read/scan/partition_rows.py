@@ -23,8 +23,7 @@ from tablestore.read.scan.pruning import ONE_FORM, TRUE, Filters
 def suffice(store: Store, columns: Sequence[str], where: Predicate | None) -> bool:
     """Whether partitions say all that a scan of these columns with this bound condition asks for."""
     schema, options = store.schema, store.options
-    tolerant = options.scan_ignore_corrupt or options.scan_ignore_lost
-    if not columns or tolerant or schema.row_count_field is not None:
+    if not columns or options.scan_tolerant or schema.row_count_field is not None:
         return False
     fields = [f for f in schema.partition_fields if f.name in columns]
     if len(fields) < len(columns) or any(f.type.root not in ONE_FORM for f in fields):

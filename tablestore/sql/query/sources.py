@@ -298,9 +298,8 @@ def _without_files(scan: Scan, part: Plan, feed: Feed) -> Iterator[DataSplit]:
 def _as_stored(scan: Scan) -> bool:
     """Whether what the files of a scan hold is what it gives, merged or not."""
     options, counts = scan.store.options, scan.store.schema.row_count_field
-    tolerant = options.scan_ignore_corrupt or options.scan_ignore_lost
     whole = scan.limit is None and scan.whole and scan.other is None
-    return whole and not tolerant and counts is None
+    return whole and not options.scan_tolerant and counts is None
 
 
 def _native(scan: Scan) -> bool:
