@@ -7,7 +7,9 @@ import importlib
 import json
 import subprocess
 import sys
+import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,6 +108,19 @@ def test_a_package_that_lacks_something_itself_says_so(
     monkeypatch.delitem(sys.modules, "pyorc")
     with pytest.raises(ModuleNotFoundError, match="what_pyorc_needs"):
         extras.required("pyorc", by="this")
+
+
+def test_a_package_that_another_thread_imports_just_now_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_one.py").write_text("import time\ntime.sleep(0.5)\nvalue = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(extras.available, "slow_one")
+        while "slow_one" not in sys.modules:
+            time.sleep(0.01)
+        assert extras.available("slow_one").value == first.result().value == 1
+    monkeypatch.delitem(sys.modules, "slow_one")
 
 
 def test_avro_files_and_manifests_read_alike_without_polars(

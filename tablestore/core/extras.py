@@ -51,8 +51,8 @@ def required(module: str, *, by: str) -> ModuleType:
 
 def available(module: str) -> ModuleType | None:
     """The module, imported now; None if its package is missing."""
-    if (imported := sys.modules.get(module)) is not None:
-        return imported
+    if sys.modules.get(module) is not None:
+        return import_module(module)  # and not what another thread has imported a part of by now
     package = package_of(module)
     try:
         import_module(package)

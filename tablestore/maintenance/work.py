@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import TablestoreError
+from tablestore.core.errors import CommitConflict, TablestoreError
 from tablestore.core.options.names import LEVELED
 from tablestore.core.quantities import duration, many
 from tablestore.insight.doctor import Finding
@@ -24,6 +24,8 @@ from tablestore.maintenance.policy import MaintenancePolicy
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
 
+TRIES = 3
+"""How often work is tried where other commits come first."""
 WorkKind = Literal["compact", "finding", "partitions", "orphans", "analyze"]
 TRIGGER = "num-sorted-run.compaction-trigger"
 LEVEL0_TRIGGER = LEVELED["level0_file_num_compaction_trigger"]
@@ -175,11 +177,18 @@ class CarriedOut:
     lake: Lake
 
     def __call__(self, work: MaintenanceWork) -> WorkOutcome:
-        """What came of it; an error of the store is one, too."""
-        try:
-            return _outcome(self.lake.table(work.table), work)
-        except (TablestoreError, OSError) as e:
-            return WorkOutcome(error=str(e) or type(e).__name__)
+        """What came of it; an error of the store is one, too. A writer that compacts its own buckets may come
+        first: then what is left to do is looked for again, `TRIES` times in all. Bytes are those of the last
+        try."""
+        error = ""
+        for _ in range(TRIES):
+            try:
+                return _outcome(self.lake.table(work.table), work)
+            except CommitConflict as e:
+                error = f"others were first {TRIES} times: {e}"
+            except (TablestoreError, OSError) as e:
+                return WorkOutcome(error=str(e) or type(e).__name__)
+        return WorkOutcome(error=error)
 
 
 def _outcome(table: Table, work: MaintenanceWork) -> WorkOutcome:

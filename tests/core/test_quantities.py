@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import pytest
 
@@ -11,10 +12,10 @@ from tablestore.core import quantities
 _BYTES = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}
 
 
-def shown(text: str, unit: str) -> float:
-    """The number a text stands for, in bytes; `unit` if it bears none."""
+def shown(text: str, unit: str) -> Fraction:
+    """The number a text stands for, in bytes, to the last digit; `unit` if it bears none."""
     number, _, own = text.partition(" ")
-    return float(number) * (1 << _BYTES[own or unit])
+    return Fraction(number) * (1 << _BYTES[own or unit])
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def _compare(left: int, right: int, limit: int, seed: int) -> None:
     pair = shown(texts[0], own), shown(texts[1], own)
     assert (pair[0] * 100 > limit * pair[1]) == above, (seed, left, right, limit, texts)
     for number, exact in zip(pair, (left, right), strict=True):
-        assert abs(number - exact) <= 0.06 * exact, (seed, left, right, limit, texts)
+        assert abs(number - exact) <= Fraction("0.06") * exact, (seed, left, right, limit, texts)
 
 
 def test_a_number_beside_a_limit_stays_on_its_side_of_it():

@@ -28,7 +28,8 @@ from tablestore.maintenance.history import maintenance_report
 from tablestore.maintenance.opening import service_of
 from tablestore.maintenance.report import MaintenanceReport
 from tablestore.maintenance.service import MaintenanceService
-from tablestore.maintenance.work import MaintenanceWork, WorkOutcome
+from tablestore.maintenance.work import TRIES, MaintenanceWork, WorkOutcome
+from tablestore.table import compaction
 from tests.faults import FaultyIO, Killed, SimEnv
 from tests.tables import KEYED, WRITE_ONLY
 
@@ -227,6 +228,38 @@ def test_work_that_fails_rests_for_longer_each_time(tmp_path: Path, monkeypatch:
     assert worked(one)[-1].error  # it rests for twice as long now
     env.move(60_000)
     assert [work.error for work in worked(one)[len(done) + 1 :]] == [""]
+
+
+@pytest.mark.parametrize("times", [1, TRIES])
+def test_work_before_which_a_writer_comes_first_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+):
+    """Between our plan and our commit, so often, all buckets are compacted, and files come again."""
+    env = SimEnv()
+    table = filled(tmp_path, env=env)
+    commit, firsts = compaction.commit_or_discard, iter(range(times))
+
+    def commit_second(*request: Any) -> Any:
+        if next(firsts, None) is not None:
+            with monkeypatch.context() as own:
+                own.setattr(compaction, "commit_or_discard", commit)
+                table.refresh().with_options({"write-only": "false"}).compact(full=True)
+                for number in range(8):
+                    table.write(rows(50 * number))
+        return commit(*request)
+
+    monkeypatch.setattr(compaction, "commit_or_discard", commit_second)
+    one = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None))
+    first = worked(one)[0]
+    if times < TRIES:
+        assert first.error == ""
+    else:
+        assert first.error.startswith(f"others were first {TRIES} times: ")
+        assert "not live any more" in first.error
+    env.move(HOUR_MS)
+    assert worked(one)[-1].error == ""
+    assert table.refresh().check() == []
+    assert sorted(table.scan().to_arrow()["k"].to_pylist()) == list(range(550))
 
 
 def test_a_table_that_cannot_be_opened_is_in_trouble_and_others_go_on(tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -48,8 +49,8 @@ def chart_of_rows(rows: Any, asked: Asked, backend: str | None) -> Any:
     """`plot` of what is asked, as one value."""
     schema, batches = _batches(rows)
     chart = chart_of(schema, batches, axes_of(schema, asked))
-    pandas = sys.modules.get("pandas")  # where nobody has imported it, nobody has chosen
-    chosen = backend or (pandas.get_option("plotting.backend") if pandas is not None else _UNSET)
+    is_imported = sys.modules.get("pandas") is not None  # where nobody has imported it, nobody has chosen
+    chosen = backend or (import_module("pandas").get_option("plotting.backend") if is_imported else _UNSET)
     if chosen == _OURS or (backend is None and chosen == _UNSET):
         return plotly_figure(chart)
     return figure_of_backend(chart, chosen)
