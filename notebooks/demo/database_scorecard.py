@@ -68,27 +68,24 @@ def _facts(captured: Distribution | None) -> dict[str, Any] | None:
 
 def as_text(f: dict[str, Any], run: DatabaseRun) -> TextTable:
     """The scorecard for a terminal."""
-    table = TextTable(title="scorecard", title_justify="left", show_header=True, header_style="bold")
-    table.add_column("")
-    table.add_column("this run", justify="right")
-    table.add_column("the article, on its machine", justify="right")
+    table = scorecard.empty_table()
     speed = f["rows_per_second"] or 0
     table.add_row("rows read of the source", f"{f['rows']:,}", f"{ARTICLE_ROWS:,}")
     table.add_row("seconds of the load", f"{f['load_seconds']:.1f}", f"{ARTICLE_SECONDS:,}")
     table.add_row("rows a second", f"{speed:,}", f"{f['article_rows_per_second']:,}")
     table.add_section()
     table.add_row("transactions followed", f"{f['transactions']:,}", "")
-    table.add_row("of them while rows were read", f"{f['transactions_while_loading']:,}", "")
+    table.add_row("while rows were read", f"{f['transactions_while_loading']:,}", "")
     table.add_row("row images of changes", f"{f['change_rows']:,}", "")
-    for name, words in (("while_loading", "while loading"), ("following", "then")):
+    for name, words in (("while_loading", "loading"), ("following", "then")):
         if f["freshness_" + name]:
             distribution = str(Distribution(**f["freshness_" + name]))
-            table.add_row(f"freshness {words}: commit → visible", distribution, "1 min checkpoints")
+            table.add_row(f"median freshness, {words}", distribution, "1 minute")
     table.add_section()
     if f["compact_seconds"] is not None:
         live = scorecard.live(run.lake.table(tables.LINEITEM))
-        table.add_row("full compaction of line items", f"{f['compact_seconds']:.1f} s", "")
-        table.add_row("live data files of line items", f"{live.files:,}, {scorecard.size(live.bytes)}", "")
-    table.add_row("comparison of both sides", f"{f['verify_seconds']:.1f} s", "")
-    table.add_row("peak memory, server and all", scorecard.size(f["peak_rss_bytes"]), "")
+        table.add_row("compaction of line items", f"{f['compact_seconds']:.1f} s", "")
+        table.add_row("live files of line items", f"{live.files:,}, {scorecard.size(live.bytes)}", "")
+    table.add_row("comparison", f"{f['verify_seconds']:.1f} s", "")
+    table.add_row("peak memory, server too", scorecard.size(f["peak_rss_bytes"]), "")
     return table

@@ -32,7 +32,7 @@ class Distribution:
         return cls(int(snapshots.counts.sum()), *(round(snapshots.quantile(share), 3) for share in SHARES))
 
     def __str__(self) -> str:
-        return f"{self.median:.1f} s median, {self.p95:.1f} s p95, {self.worst:.1f} s worst"
+        return f"{self.median:.1f} s, p95 {self.p95:.1f}, worst {self.worst:.1f}"
 
 
 def words(reports: Sequence[BatchReport]) -> str:

@@ -145,12 +145,18 @@ def freshness(run: Run, changes: list[Batch]) -> float | None:
     return round(median(delays), 3) if delays else None
 
 
-def as_text(f: dict[str, Any]) -> TextTable:
-    """The scorecard for a terminal."""
+def empty_table() -> TextTable:
+    """A scorecard without rows: a figure, this run's, the article's."""
     table = TextTable(title="scorecard", title_justify="left", show_header=True, header_style="bold")
     table.add_column("", no_wrap=True)
     table.add_column("this run", justify="right", no_wrap=True)
     table.add_column("the article's", justify="right")
+    return table
+
+
+def as_text(f: dict[str, Any]) -> TextTable:
+    """The scorecard for a terminal."""
+    table = empty_table()
     speed = f["rows_per_second"] or 0
     table.add_row("rows loaded", f"{f['rows']:,}", f"{ARTICLE_ROWS:,}")
     table.add_row("seconds of the load", f"{f['load_seconds']:.1f}", f"{ARTICLE_SECONDS:,}")
