@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tablestore.core.errors import OutsideRoots as OutsideRoots
     from tablestore.core.errors import RowsNotVisible as RowsNotVisible
     from tablestore.core.errors import SchemaMismatch as SchemaMismatch
+    from tablestore.core.errors import SnapshotExpired as SnapshotExpired
     from tablestore.core.errors import TablestoreError as TablestoreError
     from tablestore.core.errors import Unavailable as Unavailable
     from tablestore.core.errors import Unsupported as Unsupported
@@ -119,7 +120,7 @@ _NAMES = {
     "cdc.capture.state": "CaptureChange CaptureChunk CaptureModel CaptureTable capture_model",
     "core.errors": (
         "AlreadyExists CommitConflict CommitUnknown Corrupt InvalidOption InvalidRequest NotFound "
-        "OutsideRoots RowsNotVisible SchemaMismatch TablestoreError Unavailable Unsupported"
+        "OutsideRoots RowsNotVisible SchemaMismatch SnapshotExpired TablestoreError Unavailable Unsupported"
     ),
     "format.predicates.predicate": "col",
     "format.predicates.predicate_text": "where",

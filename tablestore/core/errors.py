@@ -1,8 +1,8 @@
 """The errors that the engine raises, ordered by what the caller does next.
 
-`InvalidRequest` fix the call · `NotFound` look at the names offered · `CommitConflict` redo on the newer
-snapshot · `CommitUnknown` retry with the same identifier · `Unavailable` later · `Corrupt` look at the file
-named.
+`InvalidRequest` fix the call · `NotFound` look at the names offered · `SnapshotExpired` read again ·
+`CommitConflict` redo on the newer snapshot · `CommitUnknown` retry with the same identifier · `Unavailable`
+later · `Corrupt` look at the file named.
 """
 
 from __future__ import annotations
@@ -79,6 +79,10 @@ class NotFound(TablestoreError, LookupError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+class SnapshotExpired(NotFound):
+    """A snapshot expired while it was read: read again, the newest one or one that a tag keeps."""
 
 
 class AlreadyExists(TablestoreError):

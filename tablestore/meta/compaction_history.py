@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from tablestore.core.errors import Corrupt, FileMissing, NotFound, TablestoreError, brief
+from tablestore.core.errors import Corrupt, FileMissing, NotFound, SnapshotExpired, TablestoreError, brief
 from tablestore.format import compaction_record
 from tablestore.format.compaction_record import PROPERTY, CompactionRecord
 from tablestore.format.manifests.manifest import ADD, DataFileMeta
@@ -34,7 +34,6 @@ from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import join
 from tablestore.meta.deltas import Deltas, read_both
 from tablestore.meta.entries import EMPTY, Entries
-from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.errors import Corrupt, SnapshotExpired
 from tablestore.format import snapshot as snapshot_format
 from tablestore.format.binary_row import DamagedRow
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
-
-
-class SnapshotExpired(NotFound):
-    """A snapshot expired while it was read."""
 
 
 @contextmanager

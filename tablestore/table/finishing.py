@@ -14,13 +14,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablestore.core.errors import CommitConflict, RowsNotVisible, TablestoreError
+from tablestore.core.errors import CommitConflict, RowsNotVisible, SnapshotExpired, TablestoreError
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import FOLLOWED
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.open_writers import writing
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import hides_level_0

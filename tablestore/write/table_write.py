@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt, SchemaMismatch, Unavailable
+from tablestore.core.errors import Corrupt, SchemaMismatch, SnapshotExpired, Unavailable
 from tablestore.core.options.table_options import ChangelogProducer, TableOptions
 from tablestore.format import rowkind
 from tablestore.format.commit_message import CommitMessage
@@ -42,7 +42,6 @@ from tablestore.lsm.writing.postpone_writer import PostponeWriter, postponed_opt
 from tablestore.lsm.writing.workers import Workers
 from tablestore.lsm.writing.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
-from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.store import Store
 from tablestore.write import full_compaction

@@ -4,6 +4,7 @@ with a kill in it.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import subprocess
@@ -105,6 +106,22 @@ def test_a_reading_that_is_wrong_is_seen(seeds: tuple[int, ...]):
         assert beside.account_problem("ods.accounts", accounts) == ""
         other = changed(accounts, "cents", place % ACCOUNTS, CENTS - 1)
         assert "expected" in beside.account_problem("ods.accounts", other)
+
+
+def test_a_snapshot_that_expires_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    lake = ts.connect(tmp_path)
+    beside.create_events(lake)
+    begun = iter([True])
+    monkeypatch.setattr(beside, "event_problem", lambda rows: expire() if next(begun, False) else "")
+
+    def expire() -> str:
+        raise ts.SnapshotExpired("snapshot 1 expired while it was read; read again")
+
+    beside.read(str(tmp_path), tmp_path, iter([None, None]))
+    (line,) = (tmp_path / beside.READ).read_text().splitlines()
+    assert json.loads(line)["wrong"] == []
 
 
 class ToLake:

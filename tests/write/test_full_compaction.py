@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import NotFound
+from tablestore.core.errors import NotFound, SnapshotExpired
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.manifests import ManifestStore
 from tablestore.write import full_compaction
 from tests.lsm.trees import data_file

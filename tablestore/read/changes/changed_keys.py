@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import NotFound
+from tablestore.core.errors import NotFound, SnapshotExpired
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
@@ -24,7 +24,6 @@ from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta import expired
 from tablestore.meta.entries import EMPTY, Entries
-from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file
 

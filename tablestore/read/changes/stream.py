@@ -16,13 +16,12 @@ from functools import partial
 
 import pyarrow as pa
 
-from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.errors import InvalidRequest, NotFound, SnapshotExpired
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import OVERWRITE, Snapshot
 from tablestore.meta import changelogs, consumers
-from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Change, Read, StreamLost, with_remedy
 from tablestore.read.changes.cursor import Cursor, mark_of, was_rolled_back

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from tablestore.core.errors import Corrupt, FileMissing, NotFound
+from tablestore.core.errors import Corrupt, FileMissing, NotFound, SnapshotExpired
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import data_checksum
 from tablestore.format.manifests.index_manifest import IndexEntry
@@ -27,7 +27,6 @@ from tablestore.io.paths import inside
 from tablestore.meta import changelogs, refs
 from tablestore.meta.deltas import Deltas
 from tablestore.meta.entries import EMPTY, Entries
-from tablestore.meta.expired import SnapshotExpired
 from tablestore.meta.store import Store
 
 log = logging.getLogger(__name__)
