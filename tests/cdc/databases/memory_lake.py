@@ -115,7 +115,10 @@ class LastRowsLake:
         for name in captured:
             columns, rows = source.table(name)
             assert self.columns[name] == columns
-            assert self.rows[name] == {tuple(row[k] for k in self.keys[name]): row for row in rows}, name
+            expected = {tuple(row[k] for k in self.keys[name]): row for row in rows}
+            actual = self.rows[name]
+            keys = [key for key in actual | expected if actual.get(key) != expected.get(key)]
+            assert not keys, (name, [(actual.get(key), expected.get(key)) for key in keys[:5]])
 
     def progress(self, *states: str) -> set[str]:
         """The names of tables in one of these states."""
