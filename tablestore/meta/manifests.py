@@ -368,8 +368,9 @@ class ManifestStore:
             most = _MANY_SKIPPED if manifest_columns.started() else _MOST_SKIPPED
             paths = [self._paths.manifest(m.file_name) for m in manifests]
             if sum(m.num_added + m.num_deleted for m in manifests) > most or not self._cache.are_new(paths):
-                whole = partition is None
-                parts = self._read(manifests) if whole else self.read_partitions(manifests, (partition,))
+                if partition is None:
+                    return self.read_manifests(manifests).live()
+                parts = self.read_partitions(manifests, (partition,))
                 return concatenated(part.table for part in parts).live()
             read = (manifest_format.decode_entries(d, p, chosen) for p, d in self._with_bytes(paths))
             return Entries.of(e for entries in read for e in entries).live()
