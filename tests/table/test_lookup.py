@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
+import re
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,8 @@ import pytest
 import tablestore as ts
 from tablestore import col
 from tablestore.core.errors import Corrupt, NotFound, SchemaMismatch
+from tablestore.format import checksums
+from tablestore.format.manifests import manifest
 from tablestore.format.parquet.pages import PageLayout
 from tablestore.lsm.lookup.cache import LOCAL
 from tablestore.meta import manifest_cache, manifests
@@ -493,3 +497,20 @@ def test_first_lookups_in_manifests_of_all_buckets(
             fresh = ts.open(table.location)
             assert fresh.get({"k": row["k"], "p": row["p"]}) == row
             assert fresh.get({"k": row["k"], "p": 7}) is None
+
+
+def test_a_first_lookup_names_the_manifest_with_a_damaged_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, types = ts.connect(str(tmp_path)), {"k": ts.INT, "v": ts.INT}
+    table = lake.create_table("shop.t", schema=types, primary_key=["k"], options={"bucket": 2})
+    table.write([{"k": k, "v": k} for k in range(9)])
+    (listed,) = table.store.manifests.manifests(table.store.snapshots.get(1))
+    path = Path(table.location) / "manifest" / listed.file_name
+    entries = manifest.decode_entries(path.read_bytes(), str(path))
+    damaged = [replace(e, file=replace(e.file, min_key=e.file.min_key[:5])) for e in entries]
+    path.write_bytes(manifest.encode_entries(damaged, "zstd"))
+    monkeypatch.setattr(checksums, "require_named", lambda _, data: data)  # as of a writer without checksums
+    manifest_cache.LOCAL.clear()
+    with pytest.raises(Corrupt, match=re.escape(str(path))):
+        ts.open(table.location).get({"k": 3})
