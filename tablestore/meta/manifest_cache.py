@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -169,10 +169,20 @@ class ManifestCache:
         """Note that some partitions of a manifest of so many entries are looked for; whether that happened so
         often that decoding all of them, once, costs less."""
         with self._lock:
-            if len(self._searches) >= _MOST_KNOWN:
-                self._searches.clear()  # manifests that are searched now come to their count again
-            self._searches[path] += 1
+            self._count((path,))
             return self._searches[path] > _MANY_SEARCHES and entries <= MAX_ENTRIES // 2
+
+    def are_new(self, paths: Sequence[str]) -> bool:
+        """Note that some entries of these manifests are looked for; whether nothing was so far."""
+        with self._lock:
+            new = not any(p in self._searches or (p, None) in self._cached_entries for p in paths)
+            self._count(paths)
+            return new
+
+    def _count(self, searched: Sequence[str]) -> None:
+        if len(self._searches) >= _MOST_KNOWN:
+            self._searches.clear()  # manifests that are searched now come to their count again
+        self._searches.update(searched)
 
     def get_list(self, path: str) -> tuple[ManifestFileMeta, ...] | None:
         """The manifests of the list at `path`, None if they are not cached."""

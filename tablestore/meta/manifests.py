@@ -47,6 +47,7 @@ _MANY_ENTRIES, _MANY_FILES = (
     100,
 )  # from this size on decoding by columns pays although Polars must be loaded
 _FEW_ENTRIES = 64  # ... and from this size on once it is loaded
+_MANY_SKIPPED, _MOST_SKIPPED = 500, 10_000  # the same two where few of them are made
 _LARGE_BYTES = 32 << 10  # size of a manifest of which only the blocks of some partitions are decoded
 _FEW_PARTITIONS = 16  # up to which searching for them costs less than decoding a manifest
 _DECODED_AT_ONCE = 20_000  # entries of manifests that are decoded together
@@ -321,14 +322,12 @@ class ManifestStore:
         partition: PartitionFilter | None = None,
         partitions: Collection[bytes] | None = None,
         bucket: BucketFilter | None = None,
-        manifest: Callable[[ManifestFileMeta], bool] | None = None,
     ) -> Entries:
         """ADD entries of `snapshot` that no DELETE has cancelled, in manifest order.
 
-        `partition(bytes)`, `bucket(bucket, total_buckets)` keep or drop whole identities; `manifest` may
-        skip a manifest only if all its entries would be dropped by the other two. `partitions` names the
-        serialized partitions instead, so that other parts of large manifests are not decoded; their entries
-        come partition by partition.
+        `partition(bytes)`, `bucket(bucket, total_buckets)` keep or drop whole identities. `partitions` names
+        the serialized partitions instead, so that other parts of large manifests are not decoded; their
+        entries come partition by partition.
         """
         if snapshot is None:
             return EMPTY
@@ -340,16 +339,46 @@ class ManifestStore:
 
         def read() -> Entries:
             with self.expiring(snapshot):
-                manifests = [m for m in self.manifests(snapshot) if manifest is None or manifest(m)]
+                manifests = self.manifests(snapshot)
                 if partitions is not None:
                     parts = (Entries(m.table) for m in self.read_partitions(manifests, partitions))
                     return concatenated(chosen(part).table for part in parts).live()
                 return self.read_manifests(manifests, chosen if partition or bucket else None).live()
 
-        if any(choice is not None for choice in (partition, partitions, bucket, manifest)):
+        if any(choice is not None for choice in (partition, partitions, bucket)):
             return read()
         base, delta = snapshot.base_manifest_list, snapshot.delta_manifest_list
         return self._cache.live((self._paths.manifest(base), self._paths.manifest(delta)), read)
+
+    def live_in_bucket(self, snapshot: Snapshot, partition: bytes | None, bucket: int) -> Entries:
+        """The live entries of a bucket, in one partition or (None) in all, perhaps with others.
+
+        Of manifests that nobody asked for before, only the bucket's entries are made, unless there are so
+        many that decoding all of them by columns is faster; nothing is cached then.
+        """
+
+        def chosen(there: bytes, number: int) -> bool:
+            return number == bucket and partition in (None, there)
+
+        with self.expiring(snapshot):
+            manifests = [m for m in self.manifests(snapshot) if _may_hold(m, bucket)]
+            if partition is not None:
+                bounds = PartitionBounds.of((partition,), self._partition_types)
+                manifests = [m for m in manifests if bounds.meets(m.partition_stats)]
+            most = _MANY_SKIPPED if manifest_columns.started() else _MOST_SKIPPED
+            paths = [self._paths.manifest(m.file_name) for m in manifests]
+            if sum(m.num_added + m.num_deleted for m in manifests) > most or not self._cache.are_new(paths):
+                if partition is None:
+                    return self.read_manifests(manifests).live()
+                parts = self.read_partitions(manifests, (partition,))
+                return concatenated(part.table for part in parts).live()
+            read = (manifest_format.decode_entries(d, p, chosen) for p, d in self._with_bytes(paths))
+            return Entries.of(e for entries in read for e in entries).live()
+
+
+def _may_hold(m: ManifestFileMeta, bucket: int) -> bool:
+    """Whether a manifest may have entries of a bucket, by its statistics."""
+    return m.min_bucket is None or m.max_bucket is None or m.min_bucket <= bucket <= m.max_bucket
 
 
 class ManifestWriter:

@@ -257,24 +257,28 @@ def encode_entries(
     return avro.encode(schema_of(some) if schema is None else schema, records, codec)
 
 
-def decode_entries(data: bytes, path: str) -> list[ManifestEntry]:
-    """The entries of a manifest, in order; raises Corrupt naming `path` and the entry."""
+def decode_entries(
+    data: bytes, path: str, chosen: Callable[[bytes, int], bool] | None = None
+) -> list[ManifestEntry]:
+    """The entries of a manifest, in order, of those places for whose (partition, bucket) `chosen` is true;
+    others cost a sixth. Raises Corrupt naming `path` and the entry."""
     entries: list[ManifestEntry] = []
     records, schema = avro.decode_with_schema(data, path)
-    for r in records:
+    for number, r in enumerate(records):
         try:
+            partition, bucket = r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"]
+            if chosen is not None and not chosen(partition, bucket):
+                continue
             if r["_VERSION"] != ENTRY_VERSION or r["_KIND"] not in (ADD, DELETE):
-                problem = (
-                    f"entry {len(entries)}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
-                )
+                problem = f"entry {number}: version {r['_VERSION']}, kind {r['_KIND']}; expected 2 and 0 or 1"
                 raise Corrupt(path, problem)
-            file = _sound(file_of(r["_FILE"]), r["_BUCKET"], f"entry {len(entries)}", path)
+            file = _sound(file_of(r["_FILE"]), bucket, f"entry {number}", path)
             if later := fields_of(r["_FILE"], schema, FILE_FIELDS, within="_FILE"):
                 file = replace(file, carried=later)
-            place = r["_KIND"], r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], r["_TOTAL_BUCKETS"]
+            place = r["_KIND"], partition, bucket, r["_TOTAL_BUCKETS"]
             entries.append(ManifestEntry(*place, file, fields_of(r, schema, ENTRY_FIELDS)))
         except (KeyError, TypeError, AttributeError) as e:
-            raise Corrupt(path, f"entry {len(entries)} is not a manifest entry: {brief(e)}") from e
+            raise Corrupt(path, f"entry {number} is not a manifest entry: {brief(e)}") from e
     return entries
 
 

@@ -36,6 +36,7 @@ T = TypeVar("T")
 _FEW_ROWS = 16_384  # of a smaller file all keys are read at once
 _FEW = 64  # keys that are searched one by one where not all can be at once
 _COLUMN_BYTES = 256  # of a row in memory, beside its value
+_SMALL_BYTES = 64 << 10  # of a file with few rows that is read at once, as its layout costs more
 _MAX_SINGLE = 8  # keys of a row group that are searched page by page, in all
 _NONE = np.zeros(0, dtype=np.int64)
 # a footer's bounds omit NaN, and its times may have another unit than the table's
@@ -225,8 +226,10 @@ class KeyedFile:
 
     def rows(self, positions: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
         """kv rows at one or more ascending positions; text may be dictionary-encoded."""
-        opened = self._opened()
         through = self._projection(tuple(columns))
+        if self._small is not None and self.file.file_size <= _SMALL_BYTES:
+            return evolution.evolve(take(self._all_rows(through.file_columns), positions), through)
+        opened = self._opened()
         group_of = np.searchsorted(opened.file.starts, positions, side="right") - 1
         batches: list[pa.RecordBatch] = []
         for group in np.unique(group_of).tolist():
@@ -352,17 +355,26 @@ class KeyedFile:
         return self._load((*self._name, group), read, lambda keys: keys.nbytes)
 
     def _all_keys(self) -> SortedKeys:
-        through, size = self._key_columns, self.file.file_size
-        keys = FileRequest(through.file_columns, system=False)
-        batches = list(
-            datafile.read(
-                self._io, self.path, self._own, keys, file_size=size, checksums_dir=self._checksums_dir
-            )
+        through = self._key_columns
+        return self._sorted(self._whole(FileRequest(through.file_columns, system=False)), through)
+
+    def _all_rows(self, columns: tuple[str, ...]) -> pa.RecordBatch:
+        def read() -> pa.RecordBatch:
+            return joined(self._whole(FileRequest(columns, dictionary=True)))
+
+        return self._load((*self._name, 0, columns), read, lambda rows: rows.nbytes, rows=True)
+
+    def _whole(self, request: FileRequest) -> list[pa.RecordBatch]:
+        """All batches of the file, whose rows are counted."""
+        size, checksums_dir = self.file.file_size, self._checksums_dir
+        read = datafile.read(
+            self._io, self.path, self._own, request, file_size=size, checksums_dir=checksums_dir
         )
+        batches = list(read)
         count = sum(b.num_rows for b in batches)
         if count != self.file.row_count:
             raise Corrupt(self.path, f"holds {count:,} rows, its manifest says {self.file.row_count:,}")
-        return self._sorted(batches, through)
+        return batches
 
     @property
     def _key_columns(self) -> Projection:
@@ -372,8 +384,10 @@ class KeyedFile:
         evolved = [evolution.evolve(b, through) for b in batches]
         return SortedKeys.of(key_columns.of_columns(evolved, self._schema.key_fields))
 
-    def _load(self, name: Hashable, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
-        return self._cache.load(name, make, weigh=weigh, bounds=self._bounds)
+    def _load(
+        self, name: Hashable, make: Callable[[], T], weigh: Callable[[T], int], *, rows: bool = False
+    ) -> T:
+        return self._cache.load(name, make, weigh=weigh, bounds=self._bounds, rows=rows)
 
 
 def _components(values: list[object], field: DataField) -> list[Component]:

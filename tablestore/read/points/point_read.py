@@ -13,14 +13,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore.format import deletion_vector, evolution
+from tablestore.format.binary_row import DamagedRow
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate, all_of, col
@@ -181,7 +180,11 @@ class PointReader:
         with self._splits_lock:
             splits = self._splits.get((partition, bucket))
         if splits is None:
-            splits = tuple(self._made(s) for s in self._planned(partition, bucket))
+            try:
+                splits = tuple(self._made(s) for s in self._planned(partition, bucket))
+            except DamagedRow:  # the error names the manifest, one of those that are cached
+                self._store.manifests.stored_entries(self._snapshot)
+                raise
             with self._splits_lock:
                 self._splits[partition, bucket] = splits
         return splits
@@ -208,12 +211,11 @@ class PointReader:
         only what may be in it, so that one lookup opens no manifest of others."""
         last = self._last
         if last is None or last[0] != partition:
-            live = self._store.manifests.live_entries
-            chosen = None if partition is None else (partition,)
+            manifests = self._store.manifests
             if bucket is not None and not self._splits:
-                may_hold = partial(_may_hold, bucket=bucket)
-                return live(self._snapshot, partitions=chosen, manifest=may_hold)
-            last = self._last = partition, live(self._snapshot, partitions=chosen)
+                return manifests.live_in_bucket(self._snapshot, partition, bucket)
+            chosen = None if partition is None else (partition,)
+            last = self._last = partition, manifests.live_entries(self._snapshot, partitions=chosen)
         return last[1]
 
     def _made(self, split: DataSplit) -> _Split:
@@ -238,11 +240,6 @@ def _one_of(keys: pa.RecordBatch, schema: TableSchema) -> Predicate:
     """The condition that each key column has one of these values."""
     conditions = [col(f.name).is_in(keys.column(f.name).to_pylist()) for f in schema.key_fields]
     return predicate.bind(all_of(*conditions), schema)
-
-
-def _may_hold(m: ManifestFileMeta, *, bucket: int) -> bool:
-    """Whether a manifest may have entries of a bucket, by its statistics."""
-    return m.min_bucket is None or m.max_bucket is None or m.min_bucket <= bucket <= m.max_bucket
 
 
 def _old_to_new(split: DataSplit, store: Store) -> list[int]:

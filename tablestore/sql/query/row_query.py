@@ -73,11 +73,14 @@ class RowQuery:
         columns = [exp.column(n, quoted=True) for n in rows.schema.names]
         query.replace(exp.select(*columns).from_(view(name, name)))
 
-    def over(self, sql: str, batch: pa.RecordBatch) -> pa.Table:
-        """The rows of a SELECT over the batch."""
+    def load(self, batch: pa.RecordBatch) -> None:
+        """Make a batch of the target the one that SELECTs are over."""
         positions = pa.array(np.arange(batch.num_rows, dtype=np.int64))
         target = batch.select(self._columns).append_column(POSITION, positions)
         self._duck.register("__target", pa.Table.from_batches([target]))
+
+    def over(self, sql: str) -> pa.Table:
+        """The rows of a SELECT over the batch and copies."""
         return self._connection.run(lambda: self._connection.relation(sql).to_arrow_table())
 
     def rows(self, sql: str) -> pa.RecordBatchReader:
@@ -86,11 +89,10 @@ class RowQuery:
         batches = iter(lambda: self._connection.run(lambda: next(reader, None)), None)
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
-    def add(self, rows: pa.Table, name: str) -> None:
-        """Add rows to a copy."""
-        self._duck.register("__coming", rows)
-        self.execute(f"INSERT INTO {name} SELECT * FROM __coming")
-        self._duck.unregister("__coming")
+    def add(self, sql: str, name: str) -> None:
+        """Add the rows of a SELECT over the batch to a copy."""
+        self._connection.know(sql)
+        self.execute(f"INSERT INTO {name} {sql}")
 
     def execute(self, sql: str) -> None:
         """Run a statement of our own."""

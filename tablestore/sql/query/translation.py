@@ -12,9 +12,9 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.format.predicates import like
-from tablestore.sql.problems import placing, start_of
+from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.duck_arithmetic import DuckArithmetic
 from tablestore.sql.query.duck_casts import cast_sql
 from tablestore.sql.query.functions import FUNCTIONS
@@ -64,8 +64,11 @@ def require_allowed(tree: exp.Expression, text: str) -> None:
     """Raise, at its place, for what a query may not have: Unsupported by name, NotFound for a function."""
     nodes: Any = tree.walk()
     for node in nodes:
-        with placing(text, start_of(node, start_of(node.parent))):
+        try:
             _require(node)
+        except TablestoreError as e:
+            placed(e, text, start_of(node, start_of(node.parent)))
+            raise
 
 
 def _require(node: exp.Expr) -> None:

@@ -90,7 +90,8 @@ class Update:
             sql = query.prepared(select)
 
             def change(batch: pa.RecordBatch) -> RowChanges:
-                changed = query.over(sql, batch).sort_by(POSITION)
+                query.load(batch)
+                changed = query.over(sql).sort_by(POSITION)
                 rows = with_columns(batch, changed, names, table)
                 return RowChanges(updated=changed[POSITION].to_numpy(), rows=rows)
 
@@ -126,7 +127,8 @@ class Delete:
             sql = query.prepared(select)
 
             def change(batch: pa.RecordBatch) -> RowChanges:
-                return RowChanges(deleted=np.sort(query.over(sql, batch)[POSITION].to_numpy()))
+                query.load(batch)
+                return RowChanges(deleted=np.sort(query.over(sql)[POSITION].to_numpy()))
 
             return changed(table.change_rows(change, where=where.predicate), f"of {table.name}")
 

@@ -88,10 +88,8 @@ class Clause:
 
     def select(self, first: exp.Expression) -> exp.Select:
         """SELECT first, the values."""
-        selected = exp.select(first)
-        for i, (_, value) in enumerate(self.values or ()):
-            selected = selected.select(exp.alias_(value.copy(), f"__value_{i}"))
-        return selected
+        values = (exp.alias_(value, f"__value_{i}") for i, (_, value) in enumerate(self.values or ()))
+        return exp.Select(expressions=[first.copy(), *values])
 
 
 def _inserted(then: exp.Insert, text: str) -> tuple[tuple[str, exp.Expression], ...] | None:
@@ -205,44 +203,23 @@ class _MergeSteps:
         absent = [c for c in clauses if c.kind == BY_SOURCE]
         new = [c for c in clauses if c.kind == BY_TARGET]
 
+        def joined(select: exp.Select) -> exp.Select:
+            selected = select.from_(query.target.copy(), copy=False)
+            return selected.join(source.copy(), on=on.copy(), copy=False)
+
+        def unjoined(select: exp.Select) -> exp.Select:
+            exists = exp.Exists(this=exp.select("1").from_(source).where(on))
+            return select.from_(query.target.copy(), copy=False).where(exp.not_(exists), copy=False)
+
         position = exp.column(POSITION, table=exp.to_identifier(merge.target.alias, quoted=True))
-        exists = exp.Exists(this=exp.select("1").from_(source.copy()).where(on.copy()))
-        self._changes = [
-            (
-                c,
-                query.prepared(
-                    _first_of(
-                        matched,
-                        c,
-                        c.select(position.copy())
-                        .from_(query.target.copy())
-                        .join(source.copy(), on=on.copy()),
-                    )
-                ),
-            )
-            for c in matched
-        ] + [
-            (
-                c,
-                query.prepared(
-                    _first_of(
-                        absent,
-                        c,
-                        c.select(position.copy()).from_(query.target.copy()).where(exp.not_(exists.copy())),
-                    )
-                ),
-            )
-            for c in absent
-        ]
+        changes = [_first_of(matched, c, joined(c.select(position))) for c in matched]
+        changes += [_first_of(absent, c, unjoined(c.select(position))) for c in absent]
+        self._changes = [(c, query.prepared(s)) for c, s in zip([*matched, *absent], changes, strict=True)]
         row = exp.column("__row", table=exp.to_identifier(merge.alias, quoted=True))
-        self._matching = None
-        if new:
-            pairs = exp.select(exp.alias_(row.copy(), "__row")).distinct().from_(query.target.copy())
-            self._matching = query.prepared(pairs.join(source.copy(), on=on.copy()))
-        self._inserts = [
-            (c, query.prepared(_first_of(new, c, c.select(row.copy()).from_(source.copy())))) for c in new
-        ]
-        self.restart()
+        pairs = joined(exp.select(exp.alias_(row, "__row")).distinct(copy=False)) if new else None
+        self._matching = None if pairs is None else query.prepared(pairs)
+        rows = [_first_of(new, c, c.select(row).from_(source)) for c in new]
+        self._inserts = [(c, query.prepared(s)) for c, s in zip(new, rows, strict=True)]
 
     def restart(self) -> None:
         """Forget which rows of the source matched."""
@@ -250,12 +227,12 @@ class _MergeSteps:
 
     def change(self, batch: pa.RecordBatch) -> RowChanges:
         """What the clauses do to a batch of the target."""
+        self._query.load(batch)
         if self._matching is not None:
-            matched = self._query.over(self._matching, batch)
-            self._query.add(matched, _MATCHED_ROWS)
+            self._query.add(self._matching, _MATCHED_ROWS)
         deleted, updated, rows = [], [], []
         for clause, sql in self._changes:
-            matched = self._query.over(sql, batch)
+            matched = self._query.over(sql)
             positions = matched[POSITION].to_numpy()
             if clause.action == "DELETE":
                 deleted.append(positions)
@@ -291,8 +268,8 @@ def _first_of(clauses: list[Clause], clause: Clause, select: exp.Select) -> exp.
         if clause_before is clause:
             break
         condition = clause_before.condition.copy() if clause_before.condition is not None else exp.true()
-        select = select.where(exp.not_(exp.Coalesce(this=condition, expressions=[exp.false()])))
-    return select if clause.condition is None else select.where(clause.condition.copy())
+        select = select.where(exp.not_(exp.Coalesce(this=condition, expressions=[exp.false()])), copy=False)
+    return select if clause.condition is None else select.where(clause.condition.copy(), copy=False)
 
 
 FORMS = of_family(
