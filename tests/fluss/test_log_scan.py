@@ -58,23 +58,24 @@ class Leader(ScriptedServer):
                 **{"table_id": 7, "schema_id": 1, "table_json": b"", "created_ms": 0, "modified_ms": 0},
                 buckets=buckets,
             )
-            found = pb.MetadataResponse(coordinator=here, tablet_servers=[here], tables=[table])
-            return response_frame(request.request_id, found.SerializeToString())
+            reply = pb.MetadataResponse(coordinator=here, tablet_servers=[here], tables=[table])
+            return response_frame(request.request_id, reply.SerializeToString())
         asked = pb.FetchLogRequest.FromString(request.body)
         buckets = [
-            pb.FetchedBucket(bucket_id=one.bucket_id, **self.fetch(one)) for one in asked.tables[0].buckets
+            pb.FetchedBucket(bucket_id=wanted.bucket_id, **self.fetch(wanted))
+            for wanted in asked.tables[0].buckets
         ]
-        found = pb.FetchLogResponse(tables=[pb.FetchedTable(table_id=7, buckets=buckets)])
-        return response_frame(request.request_id, found.SerializeToString())
+        reply = pb.FetchLogResponse(tables=[pb.FetchedTable(table_id=7, buckets=buckets)])
+        return response_frame(request.request_id, reply.SerializeToString())
 
 
 class Refusing(Leader):
-    """Refuses each request that asks for bucket 1, as a server that cannot read one of its files."""
+    """Refuses each request that asks for bucket 1, as a server that cannot read wanted of its files."""
 
     def _answer(self, request: Request) -> bytes:
         if request.api_key == apis.FETCH_LOG.key:
             asked = pb.FetchLogRequest.FromString(request.body)
-            if any(one.bucket_id == 1 for one in asked.tables[0].buckets):
+            if any(wanted.bucket_id == 1 for wanted in asked.tables[0].buckets):
                 return error_frame(request.request_id, -1, "a.b.CorruptIndexException: x\n\tat Index.java")
         return super()._answer(request)
 
@@ -110,8 +111,8 @@ def scan_of() -> Iterator[object]:
         return scan
 
     yield make
-    for one in opened:
-        one.close()
+    for resource in opened:
+        resource.close()
 
 
 def log_of(end: int, *, answers: int = 10**9) -> Fetch:
@@ -129,10 +130,10 @@ def ids(scan: LogScan) -> dict[TableBucket, list[int]]:
     """The rows of each bucket; those of a batch are where the one before ended."""
     rows = defaultdict[TableBucket, list[int]](list)
     for read in scan:
-        ids = read.rows["id"].to_pylist()
-        assert (read.base, read.end) == (ids[0], ids[-1] + 1)
+        values = read.rows["id"].to_pylist()
+        assert (read.base, read.end) == (values[0], values[-1] + 1)
         assert scan.offsets[read.bucket] == read.end
-        rows[read.bucket] += ids
+        rows[read.bucket] += values
     return rows
 
 
@@ -167,8 +168,8 @@ class Restarted:
         after = 30 in self.asked
         rows = pa.record_batch({"id": range(first, first + 10)})
         time = 5 if after and self.lost else 0
-        found = encode(rows, schema_id=1, base=first, timestamp_ms=time)
-        return {"high_watermark": 50, "records": found if first < 50 else b""}
+        rewritten = encode(rows, schema_id=1, base=first, timestamp_ms=time)
+        return {"high_watermark": 50, "records": rewritten if first < 50 else b""}
 
 
 def test_after_trouble_the_batch_behind_which_a_scan_goes_on_is_compared(scan_of) -> None:
@@ -218,7 +219,7 @@ def test_offsets_are_those_behind_what_was_returned(scan_of) -> None:
 def test_batches_without_rows_are_passed(scan_of) -> None:
     data = batch(0) + empty(10, 13, 0, schema_id=1) + batch(13)
     scan = scan_of(lambda _: {"high_watermark": 23, "records": data}, {ZERO: 0}, {ZERO: 23})
-    assert [(one.base, one.end, one.rows.num_rows) for one in scan] == [
+    assert [(read.base, read.end, read.rows.num_rows) for read in scan] == [
         (0, 10, 10),
         (10, 13, 0),
         (13, 23, 10),
@@ -245,7 +246,7 @@ def test_a_bucket_that_nobody_knows_for_long_is_a_stall_and_one_that_is_late_is_
     def fetch(asked: pb.FetchBucket) -> dict:
         return late.pop() if late else log_of(10)(asked)
 
-    assert [one.end for one in scan_of(fetch, {ZERO: 0}, {ZERO: 10})] == [10]
+    assert [read.end for read in scan_of(fetch, {ZERO: 0}, {ZERO: 10})] == [10]
     scan = scan_of(
         lambda _: {"error_code": 21, "error_message": "?"}, {ZERO: 0}, {ZERO: 10}, stall_seconds=0.3
     )
@@ -336,18 +337,18 @@ def test_a_segment_file_that_is_gone_is_asked_for_again(scan_of, tmp_path: Path)
         asked_before.append(asked)
         return {"high_watermark": 30, "remote_log": one_segment(str(folder_of(tmp_path, ZERO)))}
 
-    assert [one.end for one in scan_of(fetch, {ZERO: 0}, {ZERO: 30})] == [10, 20, 30]
+    assert [read.end for read in scan_of(fetch, {ZERO: 0}, {ZERO: 30})] == [10, 20, 30]
 
 
 def test_buckets_come_and_go_while_a_scan_follows(scan_of) -> None:
     scan = scan_of(log_of(20), {ZERO: 10}, None)
-    assert [one.base for one in scan.poll(5)] == [10]
+    assert [read.base for read in scan.poll(5)] == [10]
     scan.add(ONE, 0)
     scan.drop(ZERO)
-    found = []
-    while len(found) < 2:
-        found += [(one.bucket, one.base) for one in scan.poll(5)]
-    assert found == [(ONE, 0), (ONE, 10)]
+    batches = []
+    while len(batches) < 2:
+        batches += [(read.bucket, read.base) for read in scan.poll(5)]
+    assert batches == [(ONE, 0), (ONE, 10)]
     assert scan.offsets == {ONE: 20}
 
 
@@ -376,7 +377,7 @@ def test_an_answer_that_leaves_a_bucket_out_or_names_it_twice_ends_the_scan_or_g
     monkeypatch.setattr(Leader, "_answer", answered)
     scan = scan_of(log_of(10), {ONE: 0}, {ONE: 10}, stall_seconds=0.3)
     if answer == "twice":
-        assert [one.end for one in scan] == [10]
+        assert [read.end for read in scan] == [10]
     else:
         with pytest.raises(LogStalled, match=r"bucket 1 gave nothing .* says nothing of it"):
             list(scan)

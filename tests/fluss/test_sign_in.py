@@ -51,15 +51,17 @@ def test_a_user_who_is_refused_is_named_and_the_password_is_not() -> None:
             databases(connection)
         assert PASSWORD_VARIABLE in str(e.value)
         assert SECRET not in str(e.value)
-    with connected(KEYS, server((51, "not yet")), sign_in=READER) as (_, connection):
-        with pytest.raises(Unavailable, match="does not sign in 'reader' now: not yet"):
-            databases(connection, again=False)
+    with (
+        connected(KEYS, server((51, "not yet")), sign_in=READER) as (_, connection),
+        pytest.raises(Unavailable, match="does not sign in 'reader' now: not yet"),
+    ):
+        databases(connection, again=False)
 
 
 def test_a_server_before_0_7_takes_no_user() -> None:
-    with connected((1000, 1003), server(), sign_in=READER) as (_, connection):
-        with pytest.raises(Unsupported, match="leave out the user"):
-            databases(connection)
+    refused = pytest.raises(Unsupported, match="leave out the user")
+    with connected((1000, 1003), server(), sign_in=READER) as (_, connection), refused:
+        databases(connection)
 
 
 def test_the_user_is_in_the_address_and_the_password_in_the_environment(monkeypatch) -> None:
