@@ -220,40 +220,6 @@ def test_a_round_holds_every_value_of_every_axis() -> None:
     assert replace(sample(3)[0]) == sample(3)[0]
 
 
-# What it refuses of ours: schema, key, options, what it says. (It also writes into tables with
-# `bucket-function.type` = mod or hive by the default function, and at level 0 of primary-key tables with
-# deletion vectors, where nobody sees it: the two tests below.)
-REFUSED: dict[str, tuple[dict[str, Any], list[str], dict[str, str], str]] = {
-    "64-bit deletion vectors": (
-        {"k": ts.INT, "v": ts.INT},
-        [],
-        {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": "true"},
-        "Invalid magic number",
-    ),
-    "multisets": ({"k": ts.INT, "v": ts.MULTISET(ts.STRING)}, [], {}, "Unsupported data type: MULTISET"),
-    "sequence groups": (
-        {"k": ts.INT, "v": ts.INT, "g": ts.INT},
-        ["k"],
-        {"bucket": "1", "merge-engine": "partial-update", "fields.g.sequence-group": "v"},
-        "NotImplementedError",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_pypaimon_still_refuses_what_it_is_known_to_refuse(tmp_path: Path, name: str) -> None:
-    schema, keys, options, said = REFUSED[name]
-    table = ts.connect(str(tmp_path)).create_table("d.t", schema=schema, primary_key=keys, options=options)
-    rng = random.Random(1)
-    for _ in range(2):
-        table.write(values.table(rng, {f.name: f.type for f in table.store.schema.fields}, 9))
-    if "deletion" in name:
-        table.delete(ts.col("v").is_not_null())
-    with pytest.raises(PeerError, match=said):
-        PyPaimon(tmp_path).read("d.t")
-    assert table.check() == []
-
-
 def test_pypaimon_ignores_the_bucket_function_and_check_says_so(tmp_path: Path) -> None:
     options = {"bucket": "4", "bucket-function.type": "mod"}
     table = ts.connect(str(tmp_path)).create_table(

@@ -38,8 +38,6 @@ from tests.peers.merge_space import (
     functions_of,
 )
 
-pytestmark = pytest.mark.large
-
 STEPS = 5
 ERROR = "error"
 UNMERGEABLE = ("overflow", "Overflow", "/ by zero", "Non-terminating decimal")

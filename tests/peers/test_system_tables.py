@@ -133,6 +133,9 @@ def test_our_tables_look_to_java_as_to_us(java: JavaPaimon, tmp_path: Path) -> N
     t.analyze()
     assert compare(java, t.location, NAMES) == len(NAMES)
     assert java.statistics(t.location)["mergedRecordCount"] == 3
+    t.truncate()
+    assert java.rows(t.location) == []
+    assert compare(java, t.location, ("snapshots",)) == 1
 
 
 def test_a_branch_has_system_tables_of_its_own(java: JavaPaimon, tmp_path: Path) -> None:
