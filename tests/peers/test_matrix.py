@@ -1,8 +1,8 @@
 """A matrix of tables with pypaimon: ours written, pypaimon reads equal; pypaimon writes on, we read equal.
 
 Kind of table × layout × file format × types × evolution × deletes × commits × compaction × tag or branch. A
-round is a seed and takes a sample of the product; `--rounds 40` and more come near to all of it. What pypaimon
-2.1.0 is known to get wrong is data here (DEFECTS), each with its reason.
+round is a seed and takes a sample of the product; `--rounds 40` and more come near to all of it. What
+pypaimon 2.1.0 is known to get wrong is data here (DEFECTS), each with its reason.
 """
 
 from __future__ import annotations
@@ -108,7 +108,14 @@ class Play:
     def __init__(self, case: Case, where: Path, seed: int) -> None:
         self.case, self.rng, self.peer = case, random.Random(f"{seed} {case}"), PyPaimon(where)
         keys, partitions, options = KINDS[case.kind]
-        schema = {"p": ts.STRING, "k": ts.INT, "w": ts.INT, "x": ts.FLOAT, **TYPES[case.types], "e": ts.STRING}
+        schema = {
+            "p": ts.STRING,
+            "k": ts.INT,
+            "w": ts.INT,
+            "x": ts.FLOAT,
+            **TYPES[case.types],
+            "e": ts.STRING,
+        }
         self.table = ts.connect(str(where)).create_table(
             "d.t",
             schema=schema,
