@@ -30,9 +30,10 @@ from tablestore.format.predicates.predicate import (
     col,
     conjuncts,
 )
-from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types import arrow_types as t
+from tests.tables import schema_of
 
 COLUMNS = {
     "i": t.INT,
@@ -53,12 +54,7 @@ COLUMNS = {
 }
 
 
-def schema() -> TableSchema:
-    fields = tuple(t.DataField(n, name, kind) for n, (name, kind) in enumerate(COLUMNS.items()))
-    return create_schema(fields, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
-
-
-SCHEMA = schema()
+SCHEMA = schema_of(COLUMNS)
 
 
 def table(**columns: list[Any]) -> pa.Table:

@@ -94,6 +94,11 @@ DEFECTS: list[tuple[Choice, str, str]] = [
         "write",
         "it has no Avro form for maps: Unsupported pyarrow type for Avro conversion",
     ),
+    (
+        lambda c: c.layout == "uncompressed" and (c.form == "avro" or "postponed" in c.kind),
+        "write",
+        "it knows no compression 'none' of Avro files, which Paimon writes",
+    ),
 ]
 
 

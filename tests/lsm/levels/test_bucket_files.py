@@ -16,8 +16,7 @@ from tablestore.core.env import Env
 from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest, TablestoreError, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import COMPACT_SOURCE
-from tablestore.format.schema import create_schema
-from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
+from tablestore.format.types.arrow_types import BIGINT, STRING
 from tablestore.io import external_paths
 from tablestore.io.confined import ConfinedFileIO, named_roots
 from tablestore.io.external_paths import ExternalPaths, roots_of
@@ -25,6 +24,7 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import AppendRows, BucketFiles, FileNames, RollingWriter, write_all
 from tests.faults import FaultyIO
+from tests.tables import schema_of
 
 FORMS = ("parquet", "orc", "avro")
 
@@ -32,10 +32,8 @@ FORMS = ("parquet", "orc", "avro")
 def bucket(
     folder: Path, options: dict[str, str], *, io: Any = None, partitions: tuple[str, ...] = ()
 ) -> BucketFiles:
-    fields = (DataField(0, "k", BIGINT), DataField(1, "s", STRING), DataField(2, "p", STRING))
-    schema = create_schema(
-        fields, primary_key=(), partition_by=partitions, options=options, comment=None, time_millis=0
-    )
+    columns = {"k": BIGINT, "s": STRING, "p": STRING}
+    schema = schema_of(columns, partition_by=partitions, options=options)
     parts = [options["data-file.path-directory"]] if "data-file.path-directory" in options else []
     parts += [f"{p}=a%2Fb" for p in partitions]
     table, chosen = str(folder / "t"), TableOptions.parse(options)
