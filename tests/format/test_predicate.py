@@ -92,31 +92,24 @@ def test_every_comparison_its_negation_and_its_pruning(op: str) -> None:
             holds = [HOLDS[op](x, value) is wanted for x in SMALL]
             assert selected(q, i=[*SMALL, None]) == [*holds, False]
             for low, high in combinations_with_replacement(SMALL, 2):
-                known = {"i": ColumnStats(low, high, None, 9)}
-                assert may_match(q, known) or not any(holds[low - 1 : high])
+                statistics = {"i": ColumnStats(low, high, None, 9)}
+                assert may_match(q, statistics) or not any(holds[low - 1 : high])
                 assert (
-                    any(holds[low - 1 : high]) or not may_match(q, known) or op not in ("<", "<=", ">", ">=")
+                    any(holds[low - 1 : high])
+                    or not may_match(q, statistics)
+                    or op not in ("<", "<=", ">", ">=")
                 )
 
 
-def test_null_beside_a_true_term_of_or_is_selected() -> None:
+def test_nulls_prefixes_and_ranges() -> None:
     assert selected((col("i") > 1) | (col("s") == "a"), i=[None, None], s=["a", None]) == [True, False]
-
-
-def test_null_tests_and_their_negation() -> None:
     assert selected(col("i").is_null(), i=[1, None]) == [False, True]
     assert selected(~col("i").is_null(), i=[1, None]) == [True, False]
     assert selected(col("i").is_not_null(), i=[1, None]) == [True, False]
-
-
-def test_prefixes_of_text_and_bytes() -> None:
     assert selected(col("s").startswith("ab"), s=["abc", "ab", "a", None]) == [True, True, False, False]
     assert selected(~col("s").startswith("ab"), s=["abc", "ab", "a", None]) == [False, False, True, False]
     assert selected(col("raw").startswith(b"\xff"), raw=[b"\xff\x00", b"", None]) == [True, False, False]
-
-
-def test_between_includes_both_ends() -> None:
-    assert selected(col("i").between(2, 4), i=[1, 2, 4, 5]) == [False, True, True, False]
+    assert selected(col("i").between(2, 4), i=[1, 2, 4, 5]) == [False, True, True, False], "with both ends"
 
 
 @pytest.mark.parametrize(
@@ -256,20 +249,20 @@ def test_nan_is_above_every_number_and_equal_to_itself() -> None:
 
 
 def test_statistics_that_do_not_know_of_nan_never_hide_it() -> None:
-    known = {"f": ColumnStats(1.0, 2.0, 0, 9)}
+    statistics = {"f": ColumnStats(1.0, 2.0, 0, 9)}
     for p in (col("f") > 5, col("f") >= 5, col("f") != 1, col("f") == float("nan")):
-        assert may_match(bind(p, SCHEMA), known)
-    assert not may_match(bind(col("f") < 1, SCHEMA), known)
-    assert not may_match(bind(col("f") == 5, SCHEMA), known)
+        assert may_match(bind(p, SCHEMA), statistics)
+    assert not may_match(bind(col("f") < 1, SCHEMA), statistics)
+    assert not may_match(bind(col("f") == 5, SCHEMA), statistics)
 
 
 def test_bounds_that_were_cut_still_hold_their_values() -> None:
-    known = {"s": ColumnStats("abc", "abd", 0, 3)}  # cut from "abcdef" and "abczzz"
-    assert may_match(bind(col("s") == "abcdef", SCHEMA), known)
-    assert may_match(bind(col("s").startswith("abcz"), SCHEMA), known)
-    assert may_match(bind(col("s").startswith("ab"), SCHEMA), known)
-    assert not may_match(bind(col("s").startswith("abe"), SCHEMA), known)
-    assert not may_match(bind(~col("s").startswith("ab"), SCHEMA), known)
+    statistics = {"s": ColumnStats("abc", "abd", 0, 3)}  # cut from "abcdef" and "abczzz"
+    assert may_match(bind(col("s") == "abcdef", SCHEMA), statistics)
+    assert may_match(bind(col("s").startswith("abcz"), SCHEMA), statistics)
+    assert may_match(bind(col("s").startswith("ab"), SCHEMA), statistics)
+    assert not may_match(bind(col("s").startswith("abe"), SCHEMA), statistics)
+    assert not may_match(bind(~col("s").startswith("ab"), SCHEMA), statistics)
 
 
 @pytest.mark.parametrize(
@@ -295,16 +288,18 @@ def test_bounds_that_were_cut_still_hold_their_values() -> None:
     ],
 )
 def test_statistics_rule_out_what_no_row_can_meet(p: Predicate) -> None:
-    known = {
+    statistics = {
         "i": ColumnStats(2, 5, 0, 9),
         "j": ColumnStats(7, 7, 0, 9),
         "n": ColumnStats(None, None, 9, 9),
         "s": ColumnStats("abc", "abd", 0, 9),
     }
-    fields = tuple(t.DataField(n, name, t.STRING if name == "s" else t.INT) for n, name in enumerate(known))
+    fields = tuple(
+        t.DataField(n, name, t.STRING if name == "s" else t.INT) for n, name in enumerate(statistics)
+    )
     bound = bind(p, TableSchema(0, fields, 3))
-    assert not may_match(bound, known)
-    assert may_match(~bound, known) or p.columns == {"n"}
+    assert not may_match(bound, statistics)
+    assert may_match(~bound, statistics) or p.columns == {"n"}
 
 
 def test_without_statistics_anything_may_match_but_an_empty_list() -> None:
