@@ -250,6 +250,8 @@ def text_for(target: str) -> str:
 def test_a_column_altered_to_any_type_reads_alike(java: JavaPaimon, tmp_path: Path, source: str) -> None:
     kind = NESTED.get(source, source)
     before, scalars = parse_type(kind), [t for t in VALUES if t not in (*NESTED, source)]
+    if before.children:
+        scalars = ["STRING"]  # of a shorter text Java keeps all
     targets = [t for t in scalars if casts.allowed(before, parse_type(t), explicit=True)]
     rows = [[value] * len(targets) for value in VALUES[source]]
     if before.is_string:  # a text that is a value of the target, where it fits
