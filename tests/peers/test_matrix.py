@@ -97,7 +97,7 @@ DEFECTS: list[tuple[Choice, str, str]] = [
     (
         lambda c: c.layout == "uncompressed" and (c.form != "parquet" or "postponed" in c.kind),
         "write",
-        "it knows the compression 'none' of Parquet files alone: of Avro and ORC it is 'null' and other words",
+        "it knows the compression 'none' of Parquet files alone",
     ),
 ]
 
