@@ -81,15 +81,15 @@ def test_all_types_come_back_as_they_were(
         given = keyed(rows) if layout == "keyed" else rows
         path = tmp_path / f"{seed}.{form}"
         written = write(path, schema, given, chunk=33, **{"file.format": form})
-        found = read(path, schema, file_size=written.size, batch_rows=71)
-        found.validate(full=True)
-        assert found.schema.names == given.schema.names
-        assert [f.type for f in found.schema if f.name in types] == [f.arrow.type for f in schema.fields]
+        back = read(path, schema, file_size=written.size, batch_rows=71)
+        back.validate(full=True)
+        assert back.schema.names == given.schema.names
+        assert [f.type for f in back.schema if f.name in types] == [f.arrow.type for f in schema.fields]
         for name in given.column_names:
-            assert found.column(name).combine_chunks().equals(given.column(name).combine_chunks()), name
+            assert back.column(name).combine_chunks().equals(given.column(name).combine_chunks()), name
         assert written.rows == 200
         some = tuple(np.random.default_rng(seed).permutation(list(types))[:4].tolist())
-        assert read(path, schema, some, batch_rows=71).select(list(some)).equals(found.select(list(some)))
+        assert read(path, schema, some, batch_rows=71).select(list(some)).equals(back.select(list(some)))
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -125,10 +125,10 @@ def test_parquet_ids_of_nested_columns_are_those_of_java(tmp_path: Path) -> None
     schema = schema_of(types)
     rows = pa.Table.from_arrays([pa.nulls(1, f.arrow.type) for f in schema.fields], names=list(types))
     write(tmp_path / "x.parquet", schema, rows)
-    found = re.findall(r"field_id=(-?\d+) (\w+)", str(pq.ParquetFile(tmp_path / "x.parquet").schema))
+    numbered = re.findall(r"field_id=(-?\d+) (\w+)", str(pq.ParquetFile(tmp_path / "x.parquet").schema))
     ids = {f.name: f.id for f in schema.fields} | {f.name: f.id for f in schema.by_name["r"].type.children}
     base = 536870911
-    assert [(int(n), name) for n, name in found if int(n) >= 0] == [
+    assert [(int(n), name) for n, name in numbered if int(n) >= 0] == [
         (ids["r"], "r"),
         (ids["x"], "x"),
         (ids["y"], "y"),

@@ -31,27 +31,27 @@ JAVA = Path(__file__).parents[1] / "golden" / "paimon-java" / "warehouse" / "j.d
 
 def every_index(types: dict[str, DataType]) -> dict[str, str]:
     """Options that give each column all kinds that take its type."""
-    found = {}
+    options = {}
     for kind, module in KINDS.items():
         names = [n for n, t in types.items() if module.takes(t)]
         names = [n for n in names if (kind, n) != (bsi.KIND, "f_i64")]  # the smallest BIGINT has no magnitude
         if names:
-            found[f"file-index.{kind}.columns"] = ",".join(names)
-    return found
+            options[f"file-index.{kind}.columns"] = ",".join(names)
+    return options
 
 
 def indexed(schema: TableSchema, rows: pa.Table) -> bytes:
-    made = FileIndexes(index_specs(schema))
+    indexes = FileIndexes(index_specs(schema))
     for batch in rows.to_batches(max_chunksize=37):
-        made.update(batch)
-    return made.finish()
+        indexes.update(batch)
+    return indexes.finish()
 
 
 def test_hashes_are_those_of_their_definitions() -> None:
     texts = pa.array([b"", b"a", b"abc", b"Nobody inspects the spammish repetition"])
-    known = [0xEF46DB3751D8E999, 0xD24EC4F1A98C6E5B, 0x44BC2CF5AD770999, 0xFBCEA83C8A378BF1]
-    assert bloom.xxh64(texts).view(np.uint64).tolist() == known
-    assert bloom.xxh64(texts.slice(2)).view(np.uint64).tolist() == known[2:]
+    hashes = [0xEF46DB3751D8E999, 0xD24EC4F1A98C6E5B, 0x44BC2CF5AD770999, 0xFBCEA83C8A378BF1]
+    assert bloom.xxh64(texts).view(np.uint64).tolist() == hashes
+    assert bloom.xxh64(texts.slice(2)).view(np.uint64).tolist() == hashes[2:]
     assert bloom.wang(np.array([1, -1, 42])).tolist() == [
         6614235796240398542,
         6614246905173314819,
@@ -102,8 +102,8 @@ def test_no_row_that_a_filter_selects_is_left_out(seeds: tuple[int, ...]) -> Non
             for condition in rng.sample(conditions(name, rows.column(name), rng), 5):
                 where = predicate.bind(condition, schema)
                 wanted = evaluate.mask(where, rows.combine_chunks()).to_numpy(zero_copy_only=False)
-                found = reading.select(data, "x", where, schema, 120)
-                mask = np.full(120, found) if isinstance(found, bool) else found
+                chosen = reading.select(data, "x", where, schema, 120)
+                mask = np.full(120, chosen) if isinstance(chosen, bool) else chosen
                 assert not (wanted & ~mask).any(), (condition, seed)
                 if name not in ("f_bytes", "f_bin", "f_ts9", "f_ltz9"):  # exact but where only blooms are
                     assert (wanted == mask).all(), (condition, seed)
@@ -113,9 +113,15 @@ def conditions(name: str, column: pa.ChunkedArray, rng: random.Random) -> list[A
     valid = [v for v in column if v.is_valid]
     a, b = rng.choice(valid), rng.choice(valid)
     c = col(name)
-    made = [c == a, c != a, c < a, c <= a, c > a, c >= a, c.is_in([a, b]), ~c.is_in([a, b])]
-    made += [c.is_null(), c.is_not_null(), (c == a) | (c == b), (c > a) & (c < b), (c > a) | c.is_null()]
-    return made
+    predicates = [c == a, c != a, c < a, c <= a, c > a, c >= a, c.is_in([a, b]), ~c.is_in([a, b])]
+    predicates += [
+        c.is_null(),
+        c.is_not_null(),
+        (c == a) | (c == b),
+        (c > a) & (c < b),
+        (c > a) | c.is_null(),
+    ]
+    return predicates
 
 
 def test_timestamps_above_microseconds_are_only_ever_let_through(seeds: tuple[int, ...]) -> None:
@@ -140,10 +146,10 @@ def test_values_of_map_keys_are_indexed_for_other_engines() -> None:
             )
         }
     )
-    found = container.decode(indexed(schema, rows), "x").indexes
-    reader = bitmap.BitmapReader(found["m[a]"]["bitmap"], types["m"].children[1].type, 5)
+    indexes = container.decode(indexed(schema, rows), "x").indexes
+    reader = bitmap.BitmapReader(indexes["m[a]"]["bitmap"], types["m"].children[1].type, 5)
     assert [reader.rows_of(v).tolist() for v in (1, 3, 2, None)] == [[0], [2], [], [1, 3, 4]]
-    assert bitmap.BitmapReader(found["m[zz]"]["bitmap"], types["m"].children[1].type, 5).rows_of(
+    assert bitmap.BitmapReader(indexes["m[zz]"]["bitmap"], types["m"].children[1].type, 5).rows_of(
         None
     ).tolist() == [
         0,

@@ -386,17 +386,19 @@ def test_any_predicate_selects_what_sql_selects(p: Predicate, rows: list[dict[st
 def test_statistics_never_hide_a_selected_row(
     p: Predicate, rows: list[dict[str, Any]], counted: bool
 ) -> None:
-    known = {}
+    statistics = {}
     for name in VALUES:
         values = [r[name] for r in rows]
         bounded = [v for v in values if v is not None and v == v]
         nulls = sum(v is None for v in values) if counted else None
-        known[name] = ColumnStats(min(bounded, default=None), max(bounded, default=None), nulls, len(values))
+        statistics[name] = ColumnStats(
+            min(bounded, default=None), max(bounded, default=None), nulls, len(values)
+        )
         if counted and any(v is not None and v != v for v in values) and not bounded:
-            known[name] = ColumnStats(None, None, nulls, len(values))
+            statistics[name] = ColumnStats(None, None, nulls, len(values))
     bound = bind(p, SCHEMA)
     if any(truth(bound, r) is True for r in rows):
-        assert may_match(bound, known)
+        assert may_match(bound, statistics)
 
 
 TEXTS = st.text(alphabet="ab%_\\\n.é日*(", max_size=6)
@@ -424,7 +426,7 @@ def test_like_is_what_sql_says(pattern: str, values: list[str | None], escape: s
     assert selected(p, s=values) == expected
     assert selected(~p, s=values) == [v is not None and not e for v, e in zip(values, expected, strict=True)]
     there = [v for v in values if v is not None]
-    known = {
+    statistics = {
         "s": ColumnStats(
             min(there, default=None), max(there, default=None), len(values) - len(there), len(values)
         )
@@ -433,16 +435,17 @@ def test_like_is_what_sql_says(pattern: str, values: list[str | None], escape: s
         (p, expected),
         (~p, [v is not None and not e for v, e in zip(values, expected, strict=True)]),
     ):
-        assert may_match(bind(asked, SCHEMA), known) or not any(hits)
+        assert may_match(bind(asked, SCHEMA), statistics) or not any(hits)
 
 
 def test_like_prunes_by_how_it_begins() -> None:
-    known = {"s": ColumnStats("ba", "bz", 0, 9)}
+    statistics = {"s": ColumnStats("ba", "bz", 0, 9)}
     kept = {
-        p: may_match(bind(col("s").like(p), SCHEMA), known) for p in ("a_%", "b_", "bc%d", "c%x", "%a", "ca_")
+        p: may_match(bind(col("s").like(p), SCHEMA), statistics)
+        for p in ("a_%", "b_", "bc%d", "c%x", "%a", "ca_")
     }
     assert kept == {"a_%": False, "b_": True, "bc%d": True, "c%x": False, "%a": True, "ca_": False}
-    assert may_match(bind(~col("s").like("b%x"), SCHEMA), known)
+    assert may_match(bind(~col("s").like("b%x"), SCHEMA), statistics)
     with pytest.raises(SchemaMismatch, match="LIKE needs a string column"):
         bind(col("i").like("%1"), SCHEMA)
     with pytest.raises(InvalidRequest, match="takes a text"):

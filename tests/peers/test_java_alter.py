@@ -183,7 +183,7 @@ def test_options_that_name_a_column_follow_its_rename_as_in_java(java: JavaPaimo
         "fields.a.ignore-retract": "true",
     }
     renames = [("a", "total"), ("s", "version"), ("k", "id")]
-    made = []
+    schemas = []
     for engine in ("java", "ours"):
         path = str(tmp_path / "d.db" / engine)
         java.create(path, columns, primary_keys=["k"], options=options)
@@ -191,8 +191,8 @@ def test_options_that_name_a_column_follow_its_rename_as_in_java(java: JavaPaimo
             java.alter(path, [{"change": "rename", "name": old, "to": new} for old, new in renames])
         else:
             ts.open(path).alter(*(ts.rename(old, new) for old, new in renames))
-        made.append(stored(path, 1))
-    assert made[0] == made[1]
+        schemas.append(stored(path, 1))
+    assert schemas[0] == schemas[1]
 
 
 def test_a_branch_has_schemas_of_its_own(java: JavaPaimon, path: str) -> None:
@@ -283,14 +283,14 @@ def test_a_new_table_has_the_schema_that_java_gives_it(java: JavaPaimon, tmp_pat
     }
     path = str(tmp_path / "d.db" / "theirs")
     java.create(path, columns, primary_keys=["k"], options={"bucket": "3"}, comment="both")
-    made = ts.connect(str(tmp_path)).create_table(
+    table = ts.connect(str(tmp_path)).create_table(
         "d.ours",
         schema={name: parse_type(t) for name, t in columns.items()},
         primary_key=["k"],
         options={"bucket": 3},
         comment="both",
     )
-    ours, theirs = stored(made.location, 0), stored(path, 0)
+    ours, theirs = stored(table.location, 0), stored(path, 0)
     del ours["options"]["tablestore.uuid"]
     assert ours == theirs
 
@@ -299,7 +299,7 @@ def test_a_new_table_has_the_schema_that_java_gives_it(java: JavaPaimon, tmp_pat
 def test_a_null_is_the_default_of_its_column_as_in_java(
     java: JavaPaimon, tmp_path: Path, engine: str
 ) -> None:
-    rows, found = [(1, None, "x"), (1, 3, None), (2, None, None)], []
+    rows, read = [(1, None, "x"), (1, 3, None), (2, None, None)], []
     for writer in ("java", "ours"):
         path = str(tmp_path / writer / "d.db" / "t")
         columns = {"k": "INT NOT NULL", "v": "INT", "s": "STRING"}
@@ -313,7 +313,7 @@ def test_a_null_is_the_default_of_its_column_as_in_java(
                 java.write(path, [row])
             else:
                 ts.open(path).write([dict(zip("kvs", row, strict=True))])
-        found.append(in_order(ts.open(path).scan().to_arrow().to_pylist()))
+        read.append(in_order(ts.open(path).scan().to_arrow().to_pylist()))
         assert len(java.rows(path)) == 2
-    assert found[0] == found[1]
-    assert {row["s"] for row in found[0]} == {"none"}
+    assert read[0] == read[1]
+    assert {row["s"] for row in read[0]} == {"none"}

@@ -77,9 +77,9 @@ def step(
         with pytest.raises(InvalidRequest):
             ts.open(table.location).write(rows.append_column("kind", [kinds]), row_kind_column="kind")
     java.write(table.location, rows, kinds=kinds, identifier=number, write_only=True)
-    found = theirs(java, table)
-    assert found == ours(table), case.name
-    assert (found == "error") == (last and not ends.isdisjoint(("error", "refused"))), case.name
+    read = theirs(java, table)
+    assert read == ours(table), case.name
+    assert (read == "error") == (last and not ends.isdisjoint(("error", "refused"))), case.name
 
 
 def aggregated(path: Path, function: str) -> ts.Table:

@@ -168,10 +168,10 @@ def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> s
 def test_an_append_commit_survives_any_failure(tmp_path: Path) -> None:
     t = APPEND.create(tmp_path / "start", {"bucket": 1, "bucket-key": "k", "compaction.min.file-num": 2})
     t.write(rows(1, 2))
-    found = survive(
+    counts = survive(
         tmp_path / "start", tmp_path, lambda t: t.write(rows(3, p="a"), user="loader", identifier=1)
     )
-    assert found == {2, 3}
+    assert counts == {2, 3}
 
 
 @pytest.mark.large
@@ -189,10 +189,10 @@ def test_a_dynamic_bucket_commit_survives_any_failure(tmp_path: Path) -> None:
         "d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": -1}
     )
     t.write([{"k": 1}])
-    found = survive(
+    counts = survive(
         tmp_path / "start", tmp_path, lambda t: t.write([{"k": 1}, {"k": 5}], user="loader", identifier=1)
     )
-    assert found == {1, 2}
+    assert counts == {1, 2}
 
 
 @pytest.mark.parametrize("keyed", [True, False])

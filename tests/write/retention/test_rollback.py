@@ -58,8 +58,8 @@ def test_later_snapshots_tags_and_files_go(tmp_path: Path) -> None:
     t.write(row(3))
     t.compact(full=True)
     t.tags.create("late")
-    found = t.rollback(snapshot=3)
-    assert (found.snapshot, found.snapshots, found.tags) == (3, (4, 5), ("late",))
+    rolled = t.rollback(snapshot=3)
+    assert (rolled.snapshot, rolled.snapshots, rolled.tags) == (3, (4, 5), ("late",))
     assert keys(t) == [0, 1, 2]
     assert data_files(t) == before
     assert t.tags.names() == ["early"]
@@ -118,13 +118,13 @@ def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> N
     path = Path(paths.get(what, t.store.paths.manifest(third.delta_manifest_list)))
     path.unlink() if what == "missing" else path.write_bytes(b"")
     manifest_cache.LOCAL.clear()
-    found = ts.open(t.location).rollback(snapshot=2)
-    assert (found.snapshot, found.snapshots) == (2, (3, 4))
+    rolled = ts.open(t.location).rollback(snapshot=2)
+    assert (rolled.snapshot, rolled.snapshots) == (2, (3, 4))
     assert keys(t) == [0, 1]
     assert t.check() == []
     if what != "missing":
-        assert path.name in found.problems[0]
-        assert "remove_orphans" in repr(found)
+        assert path.name in rolled.problems[0]
+        assert "remove_orphans" in repr(rolled)
     t.write(row(8))
     t.remove_orphans("1 ms", force=True, dry_run=False)
     assert keys(t) == [0, 1, 8]
@@ -146,9 +146,9 @@ def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Pa
     t = written(tmp_path, range(4))
     Path(t.store.paths.snapshot(1)).write_bytes(b"{")
     before = data_files(t)
-    found = ts.open(t.location).rollback(snapshot=3)
-    assert (found.files, data_files(t)) == ((), before)
-    assert "snapshot-1 is damaged" in found.problems[0]
+    rolled = ts.open(t.location).rollback(snapshot=3)
+    assert (rolled.files, data_files(t)) == ((), before)
+    assert "snapshot-1 is damaged" in rolled.problems[0]
     assert keys(t) == [0, 1, 2]
 
 
