@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+import tablestore as ts
 from tablestore.core.env import Env
-from tablestore.core.errors import Unavailable
+from tablestore.core.errors import TablestoreError, Unavailable
 from tablestore.io.fileio import FileStatus, LocalFileIO
 from tablestore.io.syncing import Sync
 
@@ -127,6 +131,61 @@ def failures(log: Sequence[str]) -> list[tuple[int, str]]:
     changes = [n for n in places if not log[n].startswith(READS)]
     errors = [(n, "error before") for n in places] + [(n, "error after") for n in changes]
     return sorted(errors + [(n, "kill before") for n in changes] + [(n, "kill after") for n in changes[-1:]])
+
+
+@dataclass(frozen=True)
+class FailedCall:
+    """A copy of a lake on which a call failed at one operation. `lake` is as who comes next opens it; `error`
+    is what the call raised, None where it ended well."""
+
+    lake: ts.Lake
+    root: Path
+    mode: str
+    operation: str
+    error: BaseException | None
+
+    @property
+    def table(self) -> ts.Table:
+        """`d.t` as it is now."""
+        return self.lake.table("d.t")
+
+    @property
+    def place(self) -> str:
+        """Where it failed, and how."""
+        return f"{self.mode} {self.operation}, {self.error!r}"
+
+
+Cases = list[tuple[int, str]]
+
+
+def failed_calls(
+    start: Path,
+    scratch: Path,
+    act: Callable[[ts.Lake], object],
+    choose: Callable[[Cases], Cases] = lambda cases: cases,
+) -> Iterator[FailedCall]:
+    """`act` on copies of the lake `start`: at once one that does not fail, in `scratch`/whole; then one for
+    each failure that leaves something else behind and is chosen. No file stays open."""
+    shutil.copytree(start, scratch / "whole")
+    counting = FaultyIO()
+    act(ts.connect(scratch / "whole", io=counting))
+    return _failed_calls(start, scratch / "try", act, counting.log, choose(failures(counting.log)))
+
+
+def _failed_calls(
+    start: Path, root: Path, act: Callable[[ts.Lake], object], log: Sequence[str], cases: Cases
+) -> Iterator[FailedCall]:
+    for number, mode in cases:
+        shutil.copytree(start, root)
+        io, error = FaultyIO(number, mode), None
+        try:
+            act(ts.connect(root, io=io))
+        except (TablestoreError, Killed) as e:
+            error = e
+        call = FailedCall(ts.connect(root), root, mode, f"operation {number}: {log[number]}", error)
+        assert io.open_outputs == [], call.place
+        yield call
+        shutil.rmtree(root)
 
 
 class _FaultyOutput:

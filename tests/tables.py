@@ -12,6 +12,8 @@ from typing import Any
 
 import tablestore as ts
 from tablestore.core.env import SYSTEM, Env
+from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.types.arrow_types import DataField, DataType, parse_type
 from tablestore.io.fileio import FileIO
 
 WRITE_ONLY = {"write-only": True}
@@ -60,6 +62,29 @@ PARTITIONED = TableSpec(
 """One bucket in each partition."""
 APPEND = replace(PARTITIONED, primary_key=())
 """Without a key."""
+
+
+def schema_of(
+    columns: Mapping[str, Any],
+    *,
+    primary_key: tuple[str, ...] = (),
+    partition_by: tuple[str, ...] = (),
+    options: Mapping[str, str] | None = None,
+    comment: str | None = None,
+) -> TableSchema:
+    """The first schema of a table; its columns are types, texts of types, or whole fields."""
+    fields = []
+    for name, column in columns.items():
+        kind = column if isinstance(column, DataType | DataField) else parse_type(column)
+        fields.append(kind if isinstance(kind, DataField) else DataField(0, name, kind))
+    return create_schema(
+        tuple(fields),
+        primary_key=primary_key,
+        partition_by=partition_by,
+        options=options or {},
+        comment=comment,
+        time_millis=0,
+    )
 
 
 def keys(table: ts.Table) -> list[int]:

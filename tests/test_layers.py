@@ -300,21 +300,13 @@ def test_modules_of_sql_are_in_no_circle():
     assert circles(edges_within("tablestore/sql")) == []
 
 
-def test_chance_and_clock_are_imported_by_env():
+def test_chance_clock_and_files_are_imported_by_env_and_file_io():
+    of_engine = [(layer, i, i.module.split(".")[0]) for layer, i in engine_imports()]
     wrong = [
-        imported
-        for layer, imported in engine_imports()
-        if layer not in OF_PEOPLE and imported.path != ENV and imported.module.split(".")[0] in ONLY_ENV
+        i for layer, i, first in of_engine if layer not in OF_PEOPLE and i.path != ENV and first in ONLY_ENV
     ]
     assert not wrong, show(wrong, why="time, uuid and random come from Env:")
-
-
-def test_modules_of_files_are_imported_by_file_io():
-    wrong = [
-        imported
-        for layer, imported in engine_imports()
-        if layer in ENGINE and not imported.only_types and imported.module.split(".")[0] in ONLY_IO
-    ]
+    wrong = [i for layer, i, first in of_engine if layer in ENGINE and not i.only_types and first in ONLY_IO]
     assert not wrong, show(wrong, why="below the table, files are FileIO's business:")
 
 

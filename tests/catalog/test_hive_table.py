@@ -6,14 +6,8 @@ import pytest
 
 from tablestore.catalog import hive_table
 from tablestore.core.errors import Unsupported
-from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import DataField, parse_type
-
-
-def schema_of(columns: dict[str, str], **more: object) -> TableSchema:
-    fields = tuple(DataField(i, name, parse_type(t)) for i, (name, t) in enumerate(columns.items()))
-    given = {"primary_key": (), "partition_by": (), "options": {}, "comment": None, "time_millis": 0, **more}
-    return create_schema(fields, **given)
+from tests.tables import schema_of
 
 
 @pytest.mark.parametrize(
@@ -64,8 +58,7 @@ def test_parameters_hold_options_keys_and_what_marks_the_format() -> None:
 
 def test_long_comments_are_cut_to_what_the_metastore_stores() -> None:
     field = DataField(0, "c", parse_type("INT"), "line\n" + "x" * 5000)
-    schema = create_schema((field,), primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
-    comment = hive_table.columns(schema)[0].comment
+    comment = hive_table.columns(schema_of({"c": field}))[0].comment
     assert comment is not None
     assert (len(comment), comment[:6], comment[-4:]) == (4000, "line x", "x...")
 

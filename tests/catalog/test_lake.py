@@ -128,7 +128,10 @@ def test_a_table_gets_another_name(lake: ts.Lake, connect: Connect) -> None:
         lake.rename_table("shop.orders", "nowhere.orders")
 
 
-@pytest.mark.parametrize("name", ["../t", "a/b.t", "shop..t", "shop.", "", "shop.t$snapshots", "shop.t\x00"])
+@pytest.mark.parametrize("name", [
+    "../t", "a/b.t", "a.b.c", "shop..t", "shop.../t", "shop.", "", "..", "shop.t$snapshots", "shop.t$a$b",
+    "shop.t\x00", "shop.`../../t`",
+])  # fmt: skip
 def test_names_cannot_leave_their_place(lake: ts.Lake, name: str) -> None:
     with pytest.raises(InvalidRequest):
         create(lake, name)

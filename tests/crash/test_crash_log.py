@@ -3,9 +3,8 @@ and log hold the same rows; a replay adds nothing, and what was said of a commit
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import CommitUnknown, TablestoreError
-from tests.faults import FaultyIO, Killed, failures
+from tablestore.core.errors import CommitUnknown
+from tests.faults import FailedCall, Killed, failed_calls
 from tests.log import held
 from tests.tables import TableSpec
 
@@ -31,19 +30,6 @@ NEW = [{"k": k, "v": 10} for k in range(2, 8)]
 LAST = [{"k": 3, "v": 100}]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A table after a commit that failed at some operation. `said`: what it raised."""
-
-    lake: ts.Lake
-    place: str
-    said: BaseException | None
-
-    @property
-    def table(self) -> ts.Table:
-        return self.lake.table("d.t")
-
-
 def outcomes(
     spec: TableSpec,
     tmp_path: Path,
@@ -52,35 +38,26 @@ def outcomes(
     every: int = EVERY,
     *,
     before: list[dict[str, int]] = BEFORE,
-) -> Iterator[Outcome]:
-    """The table after each failure of `act`; it has the rows `before`."""
-    start = tmp_path / "start"
-    spec.create(str(start)).write(before)
-    counting = FaultyIO()
-    shutil.copytree(start, tmp_path / "count")
-    act(ts.connect(str(tmp_path / "count"), io=counting).table("d.t"))
-    for fail_at, mode in failures(counting.log)[seed % every :: every]:
-        root, said = tmp_path / "try", None
-        shutil.copytree(start, root)
-        table = ts.connect(str(root), io=(io := FaultyIO(mode=mode))).table("d.t")
-        io.count, io.fail_at = io.count, fail_at
-        try:
-            act(table)
-        except (TablestoreError, Killed, OSError) as e:
-            said = e
-        yield Outcome(ts.connect(str(root)), f"{mode} operation {fail_at}: {counting.log[fail_at]}", said)
-        shutil.rmtree(root)
+) -> Iterator[FailedCall]:
+    """The table after some failures of `act`; it has the rows `before`."""
+    spec.create(str(tmp_path / "start")).write(before)
+    return failed_calls(
+        tmp_path / "start",
+        tmp_path,
+        lambda lake: act(lake.table("d.t")),
+        lambda cases: cases[seed % every :: every],
+    )
 
 
 def wanted(spec: TableSpec, *writes: list[dict[str, int]]) -> list[str]:
     """The rows of a table of that kind after these writes."""
-    found: dict[int, list[int]] = {}
+    written: dict[int, list[int]] = {}
     for row in (row for rows in writes for row in rows):
-        found.setdefault(row["k"], []).append(row["v"])
+        written.setdefault(row["k"], []).append(row["v"])
     if spec is APPEND:
-        values = [(k, v) for k, vs in found.items() for v in vs]
+        values = [(k, v) for k, vs in written.items() for v in vs]
     else:
-        values = [(k, sum(vs) if spec is SUMS else vs[-1]) for k, vs in found.items()]
+        values = [(k, sum(vs) if spec is SUMS else vs[-1]) for k, vs in written.items()]
     return sorted(str({"k": k, "v": v}) for k, v in values)
 
 
@@ -88,18 +65,18 @@ def wanted(spec: TableSpec, *writes: list[dict[str, int]]) -> list[str]:
 @pytest.mark.sample(1)
 def test_a_batch_write_is_there_or_not(name: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     spec = SPECS[name]
-    for found in outcomes(spec, tmp_path, lambda t: t.write(NEW), seeds[0]):
-        held.require_prefix(found.lake, found.table)
-        found.table.write(LAST)
-        held.require_prefix(found.lake, found.table)
-        assert held.position(found.table) == held.end(found.table), found.place
-        now, both = held.rows(found.table), wanted(spec, BEFORE, NEW, LAST)
-        if found.said is None:
-            assert now == both, found.place
-        elif spec is EVENTUAL or isinstance(found.said, (CommitUnknown, Killed)):
-            assert now in (both, wanted(spec, BEFORE, LAST)), found.place
+    for call in outcomes(spec, tmp_path, lambda t: t.write(NEW), seeds[0]):
+        held.require_prefix(call.lake, call.table)
+        call.table.write(LAST)
+        held.require_prefix(call.lake, call.table)
+        assert held.position(call.table) == held.end(call.table), call.place
+        now, both = held.rows(call.table), wanted(spec, BEFORE, NEW, LAST)
+        if call.error is None:
+            assert now == both, call.place
+        elif spec is EVENTUAL or isinstance(call.error, (CommitUnknown, Killed)):
+            assert now in (both, wanted(spec, BEFORE, LAST)), call.place
         else:
-            assert now == wanted(spec, BEFORE, LAST), (found.place, found.said)
+            assert now == wanted(spec, BEFORE, LAST), (call.place, call.error)
 
 
 @pytest.mark.large
@@ -111,18 +88,18 @@ def test_a_replay_adds_nothing(name: str, tmp_path: Path, seeds: tuple[int, ...]
     def act(t: ts.Table) -> ts.Committed:
         return t.write(NEW, user="stream", identifier=1, position="here")
 
-    for found in outcomes(spec, tmp_path, act, seeds[0]):
-        act(found.table)
-        held.require_prefix(found.lake, found.table)
-        assert held.rows(found.table) == wanted(spec, BEFORE, NEW), found.place
-        assert act(found.table).replayed
-        assert held.position(found.table) == held.end(found.table), found.place
-        assert found.table.position("stream") == (1, "here")
-        found.table.write(LAST)
-        assert held.rows(found.table) == wanted(spec, BEFORE, NEW, LAST), found.place
-        rows = sum(len(batch.kinds) for batch in held.logged(found.table))
+    for call in outcomes(spec, tmp_path, act, seeds[0]):
+        act(call.table)
+        held.require_prefix(call.lake, call.table)
+        assert held.rows(call.table) == wanted(spec, BEFORE, NEW), call.place
+        assert act(call.table).replayed
+        assert held.position(call.table) == held.end(call.table), call.place
+        assert call.table.position("stream") == (1, "here")
+        call.table.write(LAST)
+        assert held.rows(call.table) == wanted(spec, BEFORE, NEW, LAST), call.place
+        rows = sum(len(batch.kinds) for batch in held.logged(call.table))
         once = len(BEFORE) + len(NEW) + len(LAST)
-        assert rows >= once if spec is EVENTUAL else rows == once, found.place
+        assert rows >= once if spec is EVENTUAL else rows == once, call.place
 
 
 @pytest.mark.parametrize("name", ["deduplicate", "aggregation"])
@@ -133,26 +110,25 @@ def test_messages_of_an_engine_are_committed_once(name: str, tmp_path: Path, see
     def act(t: ts.Table) -> ts.Committed:
         messages = []
         for part in (NEW[:3], NEW[3:]):
-            w = t.open_writer(user="engine", sequence_base=1000)
-            w.write(pa.Table.from_pylist(part, schema=t.schema))
-            messages += w.prepare()
-            w.close()
+            with contextlib.closing(t.open_writer(user="engine", sequence_base=1000)) as w:
+                w.write(pa.Table.from_pylist(part, schema=t.schema))
+                messages += w.prepare()
         return t.commit(messages, user="engine", identifier=1)
 
-    for found in outcomes(spec, tmp_path, act, seeds[0], every=2 * EVERY):
-        act(found.table)
-        held.require_prefix(found.lake, found.table)
-        assert held.rows(found.table) == wanted(spec, BEFORE, NEW), found.place
+    for call in outcomes(spec, tmp_path, act, seeds[0], every=2 * EVERY):
+        act(call.table)
+        held.require_prefix(call.lake, call.table)
+        assert held.rows(call.table) == wanted(spec, BEFORE, NEW), call.place
 
 
 @pytest.mark.parametrize("name", ["deduplicate", "append"])
 @pytest.mark.sample(1)
 def test_a_kill_heals_at_a_compaction(name: str, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     spec = SPECS[name]
-    for found in outcomes(spec, tmp_path, lambda t: t.write(NEW), seeds[0] + 1, every=3 * EVERY):
-        found.table.compact(full=True)
-        held.require_prefix(found.lake, found.table)
-        assert held.position(found.table) == held.end(found.table), found.place
+    for call in outcomes(spec, tmp_path, lambda t: t.write(NEW), seeds[0] + 1, every=3 * EVERY):
+        call.table.compact(full=True)
+        held.require_prefix(call.lake, call.table)
+        assert held.position(call.table) == held.end(call.table), call.place
 
 
 @pytest.mark.parametrize("what", ["delete", "update"])
@@ -168,16 +144,16 @@ def test_a_change_of_rows_without_a_key_is_there_or_not(
         return t.delete("k >= 2") if what == "delete" else t.update({"v": 5}, where="k >= 2")
 
     after = [dict(row, v=5) if row["k"] >= 2 else row for row in before if what == "update" or row["k"] < 2]
-    for found in outcomes(spec, tmp_path, act, seeds[0], every=2 * EVERY, before=before):
-        held.require_prefix(found.lake, found.table)
-        found.table.write(LAST)
-        held.require_prefix(found.lake, found.table)
-        assert held.position(found.table) == held.end(found.table), found.place
-        now = held.rows(found.table)
+    for call in outcomes(spec, tmp_path, act, seeds[0], every=2 * EVERY, before=before):
+        held.require_prefix(call.lake, call.table)
+        call.table.write(LAST)
+        held.require_prefix(call.lake, call.table)
+        assert held.position(call.table) == held.end(call.table), call.place
+        now = held.rows(call.table)
         both = [sorted(map(str, [*rows, *LAST])) for rows in (after, before)]
-        if found.said is None:
-            assert now == both[0], found.place
-        elif isinstance(found.said, (CommitUnknown, Killed)):
-            assert now in both, found.place
+        if call.error is None:
+            assert now == both[0], call.place
+        elif isinstance(call.error, (CommitUnknown, Killed)):
+            assert now in both, call.place
         else:
-            assert now == both[1], (found.place, found.said)
+            assert now == both[1], (call.place, call.error)

@@ -6,16 +6,13 @@ rolled back is no position any more.
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import TablestoreError
-from tests.faults import FaultyIO, Killed, failures
+from tests.faults import Cases, failed_calls
 from tests.write.commit.test_positions import foreign_commits, foreign_expiry, row
 
 EVERY = 3
@@ -30,24 +27,9 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def table(root: Path, io: FaultyIO | None = None) -> ts.Table:
-    return ts.connect(str(root), io=io).table("d.t")
-
-
-def tries(
-    start: Path, tmp_path: Path, act: Callable[[ts.Table], None], seed: int
-) -> Iterator[tuple[ts.Table, str]]:
-    """(a fresh table after each failure of `act`, where that was)."""
-    counting = FaultyIO()
-    shutil.copytree(start, tmp_path / "count")
-    act(table(tmp_path / "count", counting))
-    for fail_at, mode in failures(counting.log)[seed % EVERY :: EVERY]:
-        root = tmp_path / "try"
-        shutil.copytree(start, root)
-        with contextlib.suppress(TablestoreError, Killed):
-            act(table(root, FaultyIO(fail_at, mode)))
-        yield table(root), f"{mode} operation {fail_at}: {counting.log[fail_at]}"
-        shutil.rmtree(root)
+def share(seeds: tuple[int, ...]) -> Callable[[Cases], Cases]:
+    """One failure in some, others with each seed."""
+    return lambda cases: cases[seeds[0] % EVERY :: EVERY]
 
 
 def test_a_replay_is_known_whatever_failed_and_expired(
@@ -56,23 +38,23 @@ def test_a_replay_is_known_whatever_failed_and_expired(
     def commit(t: ts.Table) -> None:
         t.write(row(3), user="stream", identifier=3)
 
-    for t, place in tries(start, tmp_path, commit, seeds[0]):
-        commit(t)
+    for call in failed_calls(start, tmp_path, lambda lake: commit(lake.table("d.t")), share(seeds)):
+        commit(t := call.table)
         foreign_commits(t, 2)
         foreign_expiry(t)
-        assert t.position("stream") == (3, None), place
-        assert t.write(row(3), user="stream", identifier=3).replayed, place
-        assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [1, 2, 3], place
+        assert t.position("stream") == (3, None), call.place
+        assert t.write(row(3), user="stream", identifier=3).replayed, call.place
+        assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [1, 2, 3], call.place
 
 
 def test_what_was_rolled_back_is_no_position(start: Path, tmp_path: Path, seeds: tuple[int, ...]) -> None:
     def back(t: ts.Table) -> None:
         t.rollback(snapshot=1)
 
-    for t, place in tries(start, tmp_path, back, seeds[0]):
-        back(t)
+    for call in failed_calls(start, tmp_path, lambda lake: back(lake.table("d.t")), share(seeds)):
+        back(t := call.table)
         foreign_commits(t, 2)
         foreign_expiry(t)
-        assert t.position("stream") == (1, None), place
-        assert not t.write(row(2), user="stream", identifier=2).replayed, place
-        assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [1, 2], place
+        assert t.position("stream") == (1, None), call.place
+        assert not t.write(row(2), user="stream", identifier=2).replayed, call.place
+        assert sorted(t.scan().to_arrow()["k"].to_pylist()) == [1, 2], call.place

@@ -58,22 +58,18 @@ def test_what_a_killed_generator_left_is_removed_and_made_again(tmp_path: Path) 
     assert everything_under(home) == {"orders.1.parquet"}
 
 
-def test_failing_generator_is_quoted_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("generator", "said"),
+    [
+        ("echo disk is full >&2; exit 3", "exit status 3: disk is full"),
+        ("exit 0", "made 0 of 2 parts of lineitem"),
+    ],
+)
+def test_a_generator_that_fails_or_makes_too_little_is_quoted_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, generator: str, said: str
 ) -> None:
-    monkeypatch.setattr(
-        base_tables, "_executable", lambda: script(tmp_path / "gen", "echo disk is full >&2; exit 3")
-    )
-    with pytest.raises(DatasetError, match="exit status 3: disk is full"):
-        tpch.base("0.001", cache=tmp_path / "cache", progress=False)
-    assert everything_under(tmp_path / "cache") == set()
-
-
-def test_generator_that_makes_too_few_parts_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(base_tables, "_executable", lambda: script(tmp_path / "gen", "exit 0"))
-    with pytest.raises(DatasetError, match="made 0 of 2 parts of lineitem"):
+    monkeypatch.setattr(base_tables, "_executable", lambda: script(tmp_path / "gen", generator))
+    with pytest.raises(DatasetError, match=said):
         tpch.base("0.001", parts=2, cache=tmp_path / "cache", progress=False)
     assert everything_under(tmp_path / "cache") == set()
 

@@ -6,8 +6,11 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
+from tablestore.fluss import apis
 from tablestore.fluss.apis import API_VERSIONS
+from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.frames import LENGTH, Request, read_request, response_frame
 from tablestore.fluss.messages import pb
 
@@ -17,8 +20,8 @@ Answer = Callable[[Request], bytes | None]
 
 def versions(keys: Iterable[int]) -> bytes:
     """The answer to ApiVersions."""
-    found = [pb.ApiVersion(api_key=key, min_version=0, max_version=0) for key in keys]
-    return pb.ApiVersionsResponse(api_versions=found).SerializeToString()
+    served = [pb.ApiVersion(api_key=key, min_version=0, max_version=0) for key in keys]
+    return pb.ApiVersionsResponse(api_versions=served).SerializeToString()
 
 
 class ScriptedServer:
@@ -42,14 +45,10 @@ class ScriptedServer:
 
     def drop(self) -> None:
         """Lose all connections."""
-        for one in self._open:
+        for client in self._open:
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                client.shutdown(socket.SHUT_RDWR)
         self._open.clear()
-
-    def hello(self) -> bytes:
-        """The answer to ApiVersions."""
-        return versions(self.keys)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -64,11 +63,27 @@ class ScriptedServer:
             while head := stream.read(4):
                 request = read_request(memoryview(stream.read(*LENGTH.unpack(head))))
                 if request.api_key == API_VERSIONS.key:
-                    client.sendall(response_frame(request.request_id, self.hello()))
+                    client.sendall(response_frame(request.request_id, versions(self.keys)))
                     continue
                 self.requests.append(request)
                 if (answer := self.answer(request)) is not None:
                     client.sendall(answer)
+
+
+@contextlib.contextmanager
+def connected(
+    keys: Iterable[int], answer: Answer, **options: Any
+) -> Iterator[tuple[ScriptedServer, FlussConnection]]:
+    """A scripted server and a connection to it, with its options."""
+    with scripted(keys, answer) as server:
+        connection = FlussConnection("127.0.0.1", server.port, **options)
+        with contextlib.closing(connection):
+            yield server, connection
+
+
+def databases(connection: FlussConnection, **options: Any) -> list[str]:
+    """What the server lists."""
+    return list(connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), **options).database_names)
 
 
 @contextlib.contextmanager

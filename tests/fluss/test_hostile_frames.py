@@ -17,7 +17,7 @@ from tablestore.fluss.connection import FlussConnection
 from tablestore.fluss.frames import Request, response_frame
 from tablestore.fluss.messages import pb
 from tablestore.fluss.sign_in import Credentials
-from tests.fluss.scripted_server import scripted
+from tests.fluss.scripted_server import connected, databases, scripted, versions
 
 KEYS = (1000, 1003, 1010, 1015, 1038)
 ENDLESS = 120.0
@@ -44,12 +44,9 @@ def raw(serve: Callable[[socket.socket], None]) -> Iterator[int]:
             listening.shutdown(socket.SHUT_RDWR)
 
 
-def databases(connection: FlussConnection, timeout: float = ENDLESS) -> list[str]:
+def last_call(connection: FlussConnection, timeout: float = ENDLESS) -> list[str]:
     with contextlib.closing(connection):
-        request = pb.ListDatabasesRequest()
-        return list(
-            connection.call(apis.LIST_DATABASES, request, timeout=timeout, again=False).database_names
-        )
+        return databases(connection, timeout=timeout, again=False)
 
 
 def peak_bytes(call: Callable[[], object], error: type[TablestoreError], match: str) -> int:
@@ -67,7 +64,7 @@ def peak_bytes(call: Callable[[], object], error: type[TablestoreError], match: 
 def test_a_length_before_sign_in_takes_no_memory(kind: int, size: int) -> None:
     with raw(lambda client: client.sendall(struct.pack(">ibi", size, kind, 0)) or client.recv(1000)) as port:
         connection = FlussConnection("127.0.0.1", port, timeout=ENDLESS)
-        assert peak_bytes(lambda: databases(connection), Corrupt, "are the most|that allows 65536") < 1 << 20
+        assert peak_bytes(lambda: last_call(connection), Corrupt, "are the most|that allows 65536") < 1 << 20
 
 
 @pytest.mark.parametrize("signs_in", [True, False])
@@ -80,8 +77,8 @@ def test_a_length_is_bounded_by_what_its_call_allows(signs_in: bool) -> None:
     with scripted(KEYS, answer) as server:
         connection = FlussConnection("127.0.0.1", server.port, sign_in=Credentials("reader", "secret"))
         allowed = apis.SMALL if signs_in else apis.LISTS
-        found = peak_bytes(lambda: databases(connection), Corrupt, f"to a call that allows {allowed}")
-        assert found < 1 << 20
+        peak = peak_bytes(lambda: last_call(connection), Corrupt, f"to a call that allows {allowed}")
+        assert peak < 1 << 20
 
 
 def test_a_fetch_gets_what_it_asks_for_and_a_batch_more() -> None:
@@ -100,15 +97,14 @@ def drip(client: socket.socket, data: bytes) -> None:
 def test_an_answer_before_sign_in_that_drips_ends_with_the_time_out() -> None:
     frame = struct.pack(">ibi", 60_000, 0, 0) + bytes(60_000)
     with raw(lambda client: drip(client, frame)) as port, pytest.raises(Unavailable, match="timed out"):
-        databases(FlussConnection("127.0.0.1", port, timeout=0.3), 0.3)
+        last_call(FlussConnection("127.0.0.1", port, timeout=0.3), 0.3)
 
 
 def test_an_answer_that_drips_ends_with_the_time_out_and_the_connection() -> None:
     def serve(client: socket.socket) -> None:
         hello = client.recv(1000)
         assert hello
-        keys = [pb.ApiVersion(api_key=key, min_version=0, max_version=0) for key in KEYS]
-        client.sendall(response_frame(0, pb.ApiVersionsResponse(api_versions=keys).SerializeToString()))
+        client.sendall(response_frame(0, versions(KEYS)))
         client.recv(1000)
         drip(client, struct.pack(">ibi", 60_000, 0, 1) + bytes(60_000))
         ended.set()
@@ -118,7 +114,7 @@ def test_an_answer_that_drips_ends_with_the_time_out_and_the_connection() -> Non
         connection = FlussConnection("127.0.0.1", port, timeout=ENDLESS)
         assert connection.keys() == set(KEYS)  # it is open before the answer is timed
         with pytest.raises(Unavailable, match="did not answer ListDatabases in time"):
-            databases(connection, 0.5)
+            last_call(connection, 0.5)
     assert not ended.is_set()
 
 
@@ -126,8 +122,7 @@ def test_a_server_that_does_not_read_a_request_ends_with_the_time_out() -> None:
     def serve(client: socket.socket) -> None:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.recv(1000)
-        keys = [pb.ApiVersion(api_key=1016, min_version=0, max_version=0)]
-        client.sendall(response_frame(0, pb.ApiVersionsResponse(api_versions=keys).SerializeToString()))
+        client.sendall(response_frame(0, versions([1016])))
         over.wait(ENDLESS)
 
     over = threading.Event()
@@ -162,20 +157,16 @@ def test_an_answer_that_cannot_be_read_is_one_error_and_the_next_call_goes_on(wh
     def answer(request: Request) -> bytes:
         return left.pop() if left else response_frame(request.request_id, sound)
 
-    with scripted(KEYS, answer) as server:
-        connection = FlussConnection("127.0.0.1", server.port, timeout=ENDLESS)
-        with contextlib.closing(connection):
-            with pytest.raises(Corrupt, match=rf"127.0.0.1:{server.port}: "):
-                connection.call(apis.LIST_DATABASES, pb.ListDatabasesRequest(), again=False)
-            request = pb.ListDatabasesRequest()
-            assert list(connection.call(apis.LIST_DATABASES, request).database_names) == ["shop"]
+    with connected(KEYS, answer, timeout=ENDLESS) as (server, connection):
+        with pytest.raises(Corrupt, match=rf"127.0.0.1:{server.port}: "):
+            databases(connection, again=False)
+        assert databases(connection) == ["shop"]
 
 
 def test_an_answer_without_a_field_that_it_must_have_is_named() -> None:
-    with scripted(KEYS, lambda r: response_frame(r.request_id, b"")) as server:
-        connection = FlussConnection("127.0.0.1", server.port)
+    with connected(KEYS, lambda r: response_frame(r.request_id, b"")) as (_, connection):
         path = pb.TablePath(database_name="shop", table_name="t")
-        with contextlib.closing(connection), pytest.raises(Corrupt, match="to TableExists lacks exists"):
+        with pytest.raises(Corrupt, match="to TableExists lacks exists"):
             connection.call(apis.TABLE_EXISTS, pb.TableExistsRequest(table_path=path))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -57,23 +58,24 @@ class Leader(ScriptedServer):
                 **{"table_id": 7, "schema_id": 1, "table_json": b"", "created_ms": 0, "modified_ms": 0},
                 buckets=buckets,
             )
-            found = pb.MetadataResponse(coordinator=here, tablet_servers=[here], tables=[table])
-            return response_frame(request.request_id, found.SerializeToString())
+            reply = pb.MetadataResponse(coordinator=here, tablet_servers=[here], tables=[table])
+            return response_frame(request.request_id, reply.SerializeToString())
         asked = pb.FetchLogRequest.FromString(request.body)
         buckets = [
-            pb.FetchedBucket(bucket_id=one.bucket_id, **self.fetch(one)) for one in asked.tables[0].buckets
+            pb.FetchedBucket(bucket_id=wanted.bucket_id, **self.fetch(wanted))
+            for wanted in asked.tables[0].buckets
         ]
-        found = pb.FetchLogResponse(tables=[pb.FetchedTable(table_id=7, buckets=buckets)])
-        return response_frame(request.request_id, found.SerializeToString())
+        reply = pb.FetchLogResponse(tables=[pb.FetchedTable(table_id=7, buckets=buckets)])
+        return response_frame(request.request_id, reply.SerializeToString())
 
 
 class Refusing(Leader):
-    """Refuses each request that asks for bucket 1, as a server that cannot read one of its files."""
+    """Refuses each request that asks for bucket 1, as a server that cannot read wanted of its files."""
 
     def _answer(self, request: Request) -> bytes:
         if request.api_key == apis.FETCH_LOG.key:
             asked = pb.FetchLogRequest.FromString(request.body)
-            if any(one.bucket_id == 1 for one in asked.tables[0].buckets):
+            if any(wanted.bucket_id == 1 for wanted in asked.tables[0].buckets):
                 return error_frame(request.request_id, -1, "a.b.CorruptIndexException: x\n\tat Index.java")
         return super()._answer(request)
 
@@ -109,8 +111,8 @@ def scan_of() -> Iterator[object]:
         return scan
 
     yield make
-    for one in opened:
-        one.close()
+    for resource in opened:
+        resource.close()
 
 
 def log_of(end: int, *, answers: int = 10**9) -> Fetch:
@@ -124,9 +126,26 @@ def log_of(end: int, *, answers: int = 10**9) -> Fetch:
     return fetch
 
 
+def ids(scan: LogScan) -> dict[TableBucket, list[int]]:
+    """The rows of each bucket; those of a batch are where the one before ended."""
+    rows = defaultdict[TableBucket, list[int]](list)
+    for read in scan:
+        values = read.rows["id"].to_pylist()
+        assert (read.base, read.end) == (values[0], values[-1] + 1)
+        assert scan.offsets[read.bucket] == read.end
+        rows[read.bucket] += values
+    return rows
+
+
 def folder_of(remote: Path, bucket: TableBucket) -> Path:
     """Where Fluss has segment files of a bucket."""
     return remote / "log" / "d" / "t-7" / str(bucket.bucket)
+
+
+def one_segment(folder: str) -> pb.RemoteLog:
+    """Rows 0 to 30 are in a file."""
+    segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
+    return pb.RemoteLog(tablet_dir=folder, segments=[segment], first_start_pos=0)
 
 
 def put_segment(remote: Path, bucket: TableBucket, name: str, base: int, data: bytes) -> None:
@@ -149,14 +168,13 @@ class Restarted:
         after = 30 in self.asked
         rows = pa.record_batch({"id": range(first, first + 10)})
         time = 5 if after and self.lost else 0
-        found = encode(rows, schema_id=1, base=first, timestamp_ms=time)
-        return {"high_watermark": 50, "records": found if first < 50 else b""}
+        rewritten = encode(rows, schema_id=1, base=first, timestamp_ms=time)
+        return {"high_watermark": 50, "records": rewritten if first < 50 else b""}
 
 
 def test_after_trouble_the_batch_behind_which_a_scan_goes_on_is_compared(scan_of) -> None:
     log = Restarted(lost=False)
-    scan = scan_of(log, {ZERO: 0}, {ZERO: 50})
-    assert [i for one in scan for i in one.rows["id"].to_pylist()] == list(range(50))
+    assert ids(scan_of(log, {ZERO: 0}, {ZERO: 50})) == {ZERO: list(range(50))}
     assert log.asked == [0, 10, 20, 30, 29, 30, 40]
     scan = scan_of(Restarted(lost=True), {ZERO: 0}, {ZERO: 50})
     with pytest.raises(
@@ -177,7 +195,7 @@ def test_a_batch_that_retention_took_meanwhile_is_not_compared(scan_of) -> None:
 
     offsets: list[int] = []
     scan = scan_of(fetch, {ZERO: 30}, {ZERO: 40}, last={ZERO: BatchMark(20, 0, 1)})
-    assert [i for one in scan for i in one.rows["id"].to_pylist()] == list(range(30, 40))
+    assert ids(scan) == {ZERO: list(range(30, 40))}
     assert offsets == [30, 29, 30]
 
 
@@ -185,12 +203,7 @@ def test_a_batch_that_retention_took_meanwhile_is_not_compared(scan_of) -> None:
 def test_every_bucket_moves_on_by_offset(scan_of, answers: int) -> None:
     stop = {ZERO: 95, ONE: 30, TWO: 0}
     scan = scan_of(log_of(100, answers=answers), {ZERO: 5, ONE: 0, TWO: 0}, stop)
-    found: dict[TableBucket, list[int]] = {ZERO: [], ONE: [], TWO: []}
-    for one in scan:
-        assert one.base == len(found[one.bucket]) + (5 if one.bucket == ZERO else 0)
-        found[one.bucket] += one.rows["id"].to_pylist()
-        assert scan.offsets[one.bucket] == one.end
-    assert found == {ZERO: list(range(5, 95)), ONE: list(range(30)), TWO: []}
+    assert ids(scan) == {ZERO: list(range(5, 95)), ONE: list(range(30))}
     assert scan.offsets == stop
     assert scan.done
 
@@ -206,7 +219,7 @@ def test_offsets_are_those_behind_what_was_returned(scan_of) -> None:
 def test_batches_without_rows_are_passed(scan_of) -> None:
     data = batch(0) + empty(10, 13, 0, schema_id=1) + batch(13)
     scan = scan_of(lambda _: {"high_watermark": 23, "records": data}, {ZERO: 0}, {ZERO: 23})
-    assert [(one.base, one.end, one.rows.num_rows) for one in scan] == [
+    assert [(read.base, read.end, read.rows.num_rows) for read in scan] == [
         (0, 10, 10),
         (10, 13, 0),
         (13, 23, 10),
@@ -233,7 +246,7 @@ def test_a_bucket_that_nobody_knows_for_long_is_a_stall_and_one_that_is_late_is_
     def fetch(asked: pb.FetchBucket) -> dict:
         return late.pop() if late else log_of(10)(asked)
 
-    assert [one.end for one in scan_of(fetch, {ZERO: 0}, {ZERO: 10})] == [10]
+    assert [read.end for read in scan_of(fetch, {ZERO: 0}, {ZERO: 10})] == [10]
     scan = scan_of(
         lambda _: {"error_code": 21, "error_message": "?"}, {ZERO: 0}, {ZERO: 10}, stall_seconds=0.3
     )
@@ -242,33 +255,28 @@ def test_a_bucket_that_nobody_knows_for_long_is_a_stall_and_one_that_is_late_is_
 
 
 def test_a_bucket_in_trouble_holds_up_no_other(scan_of) -> None:
-    def fetch(asked: pb.FetchBucket) -> dict:
+    def troubled(asked: pb.FetchBucket) -> dict:
         return {"error_code": 12, "error_message": "moved"} if asked.bucket_id == 0 else log_of(30)(asked)
 
-    scan = scan_of(fetch, {ZERO: 0, ONE: 0}, {ZERO: 10, ONE: 30}, stall_seconds=0.5)
-    found = []
-    with pytest.raises(LogStalled, match="bucket 0"):
-        found.extend(one.end for one in scan)
-    assert scan.offsets == {ZERO: 0, ONE: 30}
+    starts, stops = {ZERO: 0, ONE: 0}, {ZERO: 10, ONE: 30}
+    for fetch, leaderless, said in (
+        (troubled, None, "bucket 0"),
+        (log_of(30), 0, r"bucket 0 gave nothing .* it has no leader now"),
+    ):
+        scan = scan_of(fetch, starts, stops, leaderless=leaderless, stall_seconds=0.5)
+        with pytest.raises(LogStalled, match=said):
+            list(scan)
+        assert scan.offsets == {ZERO: 0, ONE: 30}
 
 
-def test_a_bucket_that_nobody_leads_holds_up_no_other(scan_of) -> None:
-    scan = scan_of(log_of(30), {ZERO: 0, ONE: 0}, {ZERO: 10, ONE: 30}, leaderless=0, stall_seconds=0.5)
-    with pytest.raises(LogStalled, match=r"bucket 0 gave nothing .* it has no leader now"):
-        list(scan)
-    assert scan.offsets == {ZERO: 0, ONE: 30}
-
-
-def test_rows_that_are_gone_end_the_scan_at_once(scan_of) -> None:
+def test_rows_that_are_gone_and_another_refusal_end_the_scan_at_once(scan_of) -> None:
+    refused = {"error_code": 48, "error_message": "no"}
+    with pytest.raises(FlussError, match=r"d\.t: table 7 bucket 1: Fluss error 48 AUTHORIZATION: no"):
+        list(scan_of(lambda _: refused, {ONE: 4}, {ONE: 9}))
     gone = {"error_code": 19, "error_message": "out of range", "log_start_offset": 50}
     with pytest.raises(LogOffsetExpired, match="rows from offset 4 on are gone") as raised:
         list(scan_of(lambda _: gone, {ONE: 4}, {ONE: 9}))
     assert (raised.value.bucket, raised.value.offset, raised.value.start) == (ONE, 4, 50)
-
-
-def test_another_refusal_ends_the_scan_at_once(scan_of) -> None:
-    with pytest.raises(FlussError, match=r"d\.t: table 7 bucket 1: Fluss error 48 AUTHORIZATION: no"):
-        list(scan_of(lambda _: {"error_code": 48, "error_message": "no"}, {ONE: 4}, {ONE: 9}))
 
 
 def test_a_damaged_batch_is_named(scan_of) -> None:
@@ -308,18 +316,14 @@ def test_segment_files_come_before_the_log(
         return {"high_watermark": 120, "remote_log": remote}
 
     scan = scan_of(fetch, {ZERO: 25, ONE: 30}, {ZERO: 120, ONE: 75})
-    found: dict[TableBucket, list[int]] = {ZERO: [], ONE: []}
-    for one in scan:
-        found[one.bucket] += one.rows["id"].to_pylist()
-    assert found == {ZERO: list(range(25, 120)), ONE: list(range(30, 75))}
+    assert ids(scan) == {ZERO: list(range(25, 120)), ONE: list(range(30, 75))}
 
 
 @pytest.mark.parametrize("kept", [0.5, 1.0], ids=["cut", "short"])
 def test_a_segment_file_that_ends_too_early_is_damage(scan_of, tmp_path: Path, kept: float) -> None:
     data = batch(0) + batch(10)
     put_segment(tmp_path, ZERO, "a", 0, data[: int(kept * len(data)) - (0 if kept == 1 else 3)])
-    segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
-    remote = pb.RemoteLog(tablet_dir=str(folder_of(tmp_path, ZERO)), segments=[segment], first_start_pos=0)
+    remote = one_segment(str(folder_of(tmp_path, ZERO)))
     with pytest.raises(Corrupt, match=r"00\.log: it"):
         list(scan_of(lambda _: {"high_watermark": 30, "remote_log": remote}, {ZERO: 0}, {ZERO: 30}))
 
@@ -331,31 +335,26 @@ def test_a_segment_file_that_is_gone_is_asked_for_again(scan_of, tmp_path: Path)
         if asked_before:
             return log_of(30)(asked)
         asked_before.append(asked)
-        segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
-        remote = pb.RemoteLog(
-            tablet_dir=str(folder_of(tmp_path, ZERO)), segments=[segment], first_start_pos=0
-        )
-        return {"high_watermark": 30, "remote_log": remote}
+        return {"high_watermark": 30, "remote_log": one_segment(str(folder_of(tmp_path, ZERO)))}
 
-    assert [one.end for one in scan_of(fetch, {ZERO: 0}, {ZERO: 30})] == [10, 20, 30]
+    assert [read.end for read in scan_of(fetch, {ZERO: 0}, {ZERO: 30})] == [10, 20, 30]
 
 
 def test_buckets_come_and_go_while_a_scan_follows(scan_of) -> None:
     scan = scan_of(log_of(20), {ZERO: 10}, None)
-    assert [one.base for one in scan.poll(5)] == [10]
+    assert [read.base for read in scan.poll(5)] == [10]
     scan.add(ONE, 0)
     scan.drop(ZERO)
-    found = []
-    while len(found) < 2:
-        found += [(one.bucket, one.base) for one in scan.poll(5)]
-    assert found == [(ONE, 0), (ONE, 10)]
+    batches = []
+    while len(batches) < 2:
+        batches += [(read.bucket, read.base) for read in scan.poll(5)]
+    assert batches == [(ONE, 0), (ONE, 10)]
     assert scan.offsets == {ONE: 20}
 
 
 @pytest.mark.parametrize("scheme", ["oss", "hdfs", "gs"])
 def test_segments_in_a_store_that_is_not_read_are_refused_by_name(scan_of, scheme: str) -> None:
-    segment = pb.RemoteLogSegment(segment_id="a", start_offset=0, end_offset=30, size_in_bytes=1)
-    remote = pb.RemoteLog(tablet_dir=f"{scheme}://b/remote", segments=[segment], first_start_pos=0)
+    remote = one_segment(f"{scheme}://b/remote")
     scan = scan_of(lambda _: {"high_watermark": 30, "remote_log": remote}, {ZERO: 0}, {ZERO: 30})
     with pytest.raises(Unsupported, match=rf"files of Fluss at {scheme}:// \(d\.t: table 7 bucket 0: remote"):
         list(scan)
@@ -378,7 +377,7 @@ def test_an_answer_that_leaves_a_bucket_out_or_names_it_twice_ends_the_scan_or_g
     monkeypatch.setattr(Leader, "_answer", answered)
     scan = scan_of(log_of(10), {ONE: 0}, {ONE: 10}, stall_seconds=0.3)
     if answer == "twice":
-        assert [one.end for one in scan] == [10]
+        assert [read.end for read in scan] == [10]
     else:
         with pytest.raises(LogStalled, match=r"bucket 1 gave nothing .* says nothing of it"):
             list(scan)

@@ -19,10 +19,11 @@ from tablestore.format.datafile import DataFileWriter, WrittenFile
 from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.parquet.schema import KIND, ROW_ID, ROW_TRACKING, SEQUENCE
 from tablestore.format.predicates.predicate import bind, col
-from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataField, DataType, parse_type
+from tablestore.format.schema import TableSchema
+from tablestore.format.types.arrow_types import BIGINT, INT, STRING, parse_type
 from tablestore.io.fileio import LocalFileIO
 from tests.format import samples
+from tests.tables import schema_of
 
 IO = LocalFileIO()
 FORMATS = ("parquet", "orc", "avro")
@@ -33,16 +34,9 @@ WIDE = {
 }
 
 
-def schema_of(types: dict[str, DataType], *, key: tuple[str, ...] = (), **options: str) -> TableSchema:
-    fields = tuple(DataField(i, name, t) for i, (name, t) in enumerate(types.items()))
-    return create_schema(
-        fields, primary_key=key, partition_by=(), options=options, comment=None, time_millis=0
-    )
-
-
 def keyed(rows: pa.Table) -> pa.Table:
     n = rows.num_rows
-    system = [pa.array(range(n), pa.int64()), pa.array(np.zeros(n, dtype=np.int8))]
+    system = [pa.array(range(n), pa.int64()), pa.array(np.arange(n, dtype=np.int8) % 4)]
     return pa.table([*system, *rows.columns], names=[SEQUENCE, KIND, *rows.column_names])
 
 
@@ -81,21 +75,21 @@ def test_all_types_come_back_as_they_were(
     tmp_path: Path, seeds: tuple[int, ...], form: str, layout: str
 ) -> None:
     types = {"k": BIGINT.not_null(), **samples.types_of(*WIDE[form])}
-    schema = schema_of(types, key=("k",) if layout == "keyed" else ())
+    schema = schema_of(types, primary_key=("k",) if layout == "keyed" else ())
     for seed in seeds:
         rows = samples.table(samples.types_of(*WIDE[form]), 200, seed)
         given = keyed(rows) if layout == "keyed" else rows
         path = tmp_path / f"{seed}.{form}"
         written = write(path, schema, given, chunk=33, **{"file.format": form})
-        found = read(path, schema, file_size=written.size, batch_rows=71)
-        found.validate(full=True)
-        assert found.schema.names == given.schema.names
-        assert [f.type for f in found.schema if f.name in types] == [f.arrow.type for f in schema.fields]
+        back = read(path, schema, file_size=written.size, batch_rows=71)
+        back.validate(full=True)
+        assert back.schema.names == given.schema.names
+        assert [f.type for f in back.schema if f.name in types] == [f.arrow.type for f in schema.fields]
         for name in given.column_names:
-            assert found.column(name).combine_chunks().equals(given.column(name).combine_chunks()), name
+            assert back.column(name).combine_chunks().equals(given.column(name).combine_chunks()), name
         assert written.rows == 200
         some = tuple(np.random.default_rng(seed).permutation(list(types))[:4].tolist())
-        assert read(path, schema, some, batch_rows=71).select(list(some)).equals(found.select(list(some)))
+        assert read(path, schema, some, batch_rows=71).select(list(some)).equals(back.select(list(some)))
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -131,10 +125,10 @@ def test_parquet_ids_of_nested_columns_are_those_of_java(tmp_path: Path) -> None
     schema = schema_of(types)
     rows = pa.Table.from_arrays([pa.nulls(1, f.arrow.type) for f in schema.fields], names=list(types))
     write(tmp_path / "x.parquet", schema, rows)
-    found = re.findall(r"field_id=(-?\d+) (\w+)", str(pq.ParquetFile(tmp_path / "x.parquet").schema))
+    numbered = re.findall(r"field_id=(-?\d+) (\w+)", str(pq.ParquetFile(tmp_path / "x.parquet").schema))
     ids = {f.name: f.id for f in schema.fields} | {f.name: f.id for f in schema.by_name["r"].type.children}
     base = 536870911
-    assert [(int(n), name) for n, name in found if int(n) >= 0] == [
+    assert [(int(n), name) for n, name in numbered if int(n) >= 0] == [
         (ids["r"], "r"),
         (ids["x"], "x"),
         (ids["y"], "y"),
@@ -162,12 +156,11 @@ def test_parquet_ids_of_nested_columns_are_those_of_java(tmp_path: Path) -> None
 )
 def test_what_a_format_does_not_hold_is_refused_by_name(form: str, kind: Any) -> None:
     for option in ("file.format", "changelog-file.format"):
-        schema = schema_of({"k": INT, "c": parse_type(kind)}, key=("k",), **{option: form})
+        schema = schema_of({"k": INT, "c": parse_type(kind)}, primary_key=("k",), options={option: form})
         with pytest.raises(Unsupported, match=rf"(?i)columns in {form} files"):
             datafile.require_storable(schema, TableOptions.parse(schema.options))
-    schema = schema_of(
-        {"k": INT, "c": parse_type(kind)}, key=("k",), **{"file.format.per.level": f"4:{form}"}
-    )
+    options = {"file.format.per.level": f"4:{form}"}
+    schema = schema_of({"k": INT, "c": parse_type(kind)}, primary_key=("k",), options=options)
     with pytest.raises(Unsupported, match="columns in"):
         datafile.require_storable(schema, TableOptions.parse(schema.options))
 

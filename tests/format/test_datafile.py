@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.core.errors import Corrupt, InvalidOption, SchemaMismatch, Unavailable
+from tablestore.core.errors import Corrupt, InvalidOption, Unavailable
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row, datafile, stats
 from tablestore.format.data_format import FileRequest
@@ -22,46 +22,19 @@ from tablestore.format.manifests import manifest
 from tablestore.format.parquet.schema import KIND, SEQUENCE, kv_schema
 from tablestore.format.predicates import literal
 from tablestore.format.predicates.predicate import bind, col
-from tablestore.format.schema import TableSchema, create_schema, from_json
+from tablestore.format.schema import TableSchema, from_json
 from tablestore.format.types import arrow_types as t
-from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import LocalFileIO
+from tests.tables import schema_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 JAVA = GOLDEN / "paimon-java" / "warehouse" / "j.db"
 PYPAIMON = GOLDEN / "paimon" / "warehouse" / "g.db"
 IO = LocalFileIO()
-ALL_TYPES = {
-    "k": t.BIGINT,
-    "yes": t.BOOLEAN,
-    "i8": t.TINYINT,
-    "i16": t.SMALLINT,
-    "i32": t.INT,
-    "f32": t.FLOAT,
-    "f64": t.DOUBLE,
-    "c": t.CHAR(3),
-    "s": t.STRING,
-    "raw": t.BYTES,
-    "dec9": t.DECIMAL(9, 2),
-    "dec18": t.DECIMAL(18, 0),
-    "dec38": t.DECIMAL(38, 10),
-    "d": t.DATE,
-    "clock": t.TIME(3),
-    "ts3": t.TIMESTAMP(3),
-    "ts6": t.TIMESTAMP(6),
-    "ts9": t.TIMESTAMP(9),
-    "ltz6": t.TIMESTAMP_LTZ(6),
-    "ltz9": t.TIMESTAMP_LTZ(9),
-}
 
 
-def schema_of(
-    columns: dict[str, t.DataType], *, key: tuple[str, ...] = ("k",), **options: str
-) -> TableSchema:
-    fields = tuple(DataField(i, name, kind) for i, (name, kind) in enumerate(columns.items()))
-    return create_schema(
-        fields, primary_key=key, partition_by=(), options=options, comment=None, time_millis=0
-    )
+def keyed(columns: dict[str, t.DataType], **options: str) -> TableSchema:
+    return schema_of(columns, primary_key=("k",), options=options)
 
 
 def kv(
@@ -95,48 +68,8 @@ def rows(
     )
 
 
-def random_rows(schema: TableSchema, n: int, seed: int) -> pa.RecordBatch:
-    """Rows of every type with nulls, keys increasing."""
-    rng = np.random.default_rng(seed)
-    limits = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "DATE": 20, "TIME": 26}
-    raw: dict[str, list[Any]] = {}
-    for f in schema.fields:
-        if f.name in schema.primary_keys:
-            raw[f.name] = sorted(rng.choice(10 * n, n, replace=False).tolist())
-            continue
-        if f.type.root == "BOOLEAN":
-            values = rng.integers(0, 2, n).astype(bool).tolist()
-        elif f.type.root in ("FLOAT", "DOUBLE"):
-            values = rng.standard_normal(n).astype(np.float32).tolist()
-        elif f.type.is_string:
-            values = ["".join(rng.choice(list("aé中\U0001f600"), rng.integers(0, 4))) for _ in range(n)]
-        elif f.type.is_binary:
-            values = [rng.bytes(int(rng.integers(0, 5))) for _ in range(n)]
-        elif f.type.root == "DECIMAL":
-            bound = 10 ** min(f.type.precision, 18)
-            factor = 10 ** (f.type.precision - 18) if f.type.precision > 18 else 1
-            values = [int(v) * factor for v in rng.integers(-bound + 1, bound, n)]
-        else:
-            bits = limits.get(f.type.root, 50)
-            low = 0 if f.type.root == "TIME" else -(1 << bits)
-            values = rng.integers(low, 1 << bits, n).tolist()
-        raw[f.name] = [None if rng.random() < 0.2 else v for v in values]
-    return kv(schema, 5, rng.integers(0, 4, n).tolist(), **raw)
-
-
-def test_rows_of_every_type_come_back_as_they_were(tmp_path: Path, seeds: tuple[int, ...]) -> None:
-    schema = schema_of(ALL_TYPES)
-    for seed in seeds:
-        batch = random_rows(schema, 500, seed)
-        written = write(tmp_path / f"{seed}.parquet", schema, batch)
-        back = rows(written.path, schema, file_size=written.size)
-        assert back.schema == kv_schema(schema)
-        assert back.equals(pa.Table.from_batches([batch]))
-        assert written.rows == 500
-
-
 def test_a_file_knows_its_keys_sequences_deletes_and_size(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING})
+    schema = keyed({"k": t.INT, "s": t.STRING})
     first = kv(schema, 10, [0, 3], k=[1, 2], s=["b", None])
     second = kv(schema, 3, [1, 2, 3], k=[5, 7, 9], s=["a", "c", "b"])
     written = write(tmp_path / "x.parquet", schema, first, second)
@@ -167,8 +100,8 @@ def test_the_physical_columns_are_those_java_writes(tmp_path: Path) -> None:
 
 
 def golden_schemas(table: str, root: Path = JAVA) -> dict[int, TableSchema]:
-    found = (from_json(p.read_bytes(), str(p)) for p in (root / table / "schema").glob("schema-*"))
-    return {s.id: s for s in found}
+    schemas = (from_json(p.read_bytes(), str(p)) for p in (root / table / "schema").glob("schema-*"))
+    return {s.id: s for s in schemas}
 
 
 def golden_files(table: str) -> Iterator[tuple[Path, manifest.DataFileMeta]]:
@@ -223,9 +156,9 @@ def test_files_of_other_writers_read_with_the_exact_types_of_the_schema() -> Non
     for path in pk_parquet_files():
         table = next(p for p in path.parents if (p / "schema").is_dir())
         schema = golden_schemas(table.name, table.parent)[0]
-        found = rows(path, schema)
-        assert found.schema == kv_schema(schema)
-        assert found.num_rows == pq.ParquetFile(path).metadata.num_rows
+        read = rows(path, schema)
+        assert read.schema == kv_schema(schema)
+        assert read.num_rows == pq.ParquetFile(path).metadata.num_rows
         kinds |= {
             c.physical_type for c in map(pq.ParquetFile(path).metadata.row_group(0).column, range(4, 5))
         }
@@ -237,13 +170,13 @@ def test_values_of_every_type_in_other_writers_files_equal_a_plain_parquet_read(
     schema = golden_schemas("pk_all_types_parquet", root)[0]
     for path in (root / "pk_all_types_parquet").rglob("*.parquet"):
         plain = pq.ParquetFile(path).read(columns=list(schema.names))
-        found = rows(path, schema).select(list(schema.names))
+        read = rows(path, schema).select(list(schema.names))
         for name in schema.names:
-            assert found[name].cast(plain.schema.field(name).type).equals(plain[name]), name
+            assert read[name].cast(plain.schema.field(name).type).equals(plain[name]), name
 
 
 def test_thin_files_have_no_key_columns_and_read_the_same(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING})
+    schema = keyed({"k": t.INT, "s": t.STRING})
     batch = kv(schema, k=[1, 2], s=["a", "b"])
     written = write(tmp_path / "x.parquet", schema, batch, **{"data-file.thin-mode": "true"})
     assert datafile.row_groups(IO, written.path).columns == (SEQUENCE, KIND, "k", "s")
@@ -251,7 +184,7 @@ def test_thin_files_have_no_key_columns_and_read_the_same(tmp_path: Path) -> Non
 
 
 def test_a_projection_reads_only_what_is_asked_in_that_order(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING, "v": t.DOUBLE})
+    schema = keyed({"k": t.INT, "s": t.STRING, "v": t.DOUBLE})
     written = write(tmp_path / "x.parquet", schema, kv(schema, k=[1], s=["a"], v=[0.5]))
     assert rows(written.path, schema, ("v", "k")).column_names == [SEQUENCE, KIND, "v", "k"]
     batch = next(datafile.read(IO, written.path, schema, FileRequest(("v", "k"), system=False)))
@@ -259,7 +192,7 @@ def test_a_projection_reads_only_what_is_asked_in_that_order(tmp_path: Path) -> 
 
 
 def test_memory_is_bounded_by_row_groups_and_the_size_is_known_before_the_end(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING})
+    schema = keyed({"k": t.INT, "s": t.STRING})
     options = TableOptions.parse({"file.block-size": "64 kb"})
     writer = DataFileWriter(IO, str(tmp_path / "x.parquet"), schema, options)
     text = ["x" * 20 + str(i) for i in range(10_000)]
@@ -276,7 +209,7 @@ def test_memory_is_bounded_by_row_groups_and_the_size_is_known_before_the_end(tm
 
 
 def test_one_large_batch_is_cut_into_row_groups(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT})
+    schema = keyed({"k": t.INT})
     written = write(
         tmp_path / "x.parquet", schema, kv(schema, k=list(range(5000))), **{"file.block-size": "16 kb"}
     )
@@ -285,20 +218,20 @@ def test_one_large_batch_is_cut_into_row_groups(tmp_path: Path) -> None:
 
 
 def test_row_groups_in_which_nothing_matches_are_skipped(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING})
+    schema = keyed({"k": t.INT, "s": t.STRING})
     parts = [kv(schema, k=[i, i + 1], s=[None, f"s{i}"]) for i in range(0, 40, 2)]
     written = write(tmp_path / "x.parquet", schema, *parts, **{"file.block-size": "1 b"})
     whole = rows(written.path, schema, predicate=bind(col("k") >= 0, schema))
-    one = rows(written.path, schema, predicate=bind((col("k") == 7) & col("s").startswith("s"), schema))
+    chosen = rows(written.path, schema, predicate=bind((col("k") == 7) & col("s").startswith("s"), schema))
     none = rows(written.path, schema, ("s",), predicate=bind(col("k") > 100, schema))
     assert whole.num_rows == 40
-    assert 7 in one["k"].to_pylist()
-    assert one.num_rows < 5
+    assert 7 in chosen["k"].to_pylist()
+    assert chosen.num_rows < 5
     assert none.num_rows == 0
 
 
 def test_dictionary_reads_keep_codes_for_rewriting_and_mix_with_plain_text(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "few": t.STRING, "many": t.STRING})
+    schema = keyed({"k": t.INT, "few": t.STRING, "many": t.STRING})
     n = 4000
     batches = []
     for part in range(2):
@@ -340,13 +273,13 @@ def test_dictionary_reads_keep_codes_for_rewriting_and_mix_with_plain_text(tmp_p
 def test_statistics_follow_the_stats_mode(
     tmp_path: Path, options: dict[str, str], columns: tuple[str, ...] | None, bounds: Any
 ) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING}, **options)
+    schema = keyed({"k": t.INT, "s": t.STRING}, **options)
     texts = ["a" * 20, "c" * 20, None]
     written = write(tmp_path / "x.parquet", schema, kv(schema, k=[1, 2, 3], s=texts))
     assert written.value_stats_cols == columns
     kept = schema.columns(schema.names if columns is None else columns)
-    found = stats.decode(written.value_stats, [f.type for f in kept], 3)
-    by_name = {f.name: s for f, s in zip(kept, found, strict=True)}
+    decoded = stats.decode(written.value_stats, [f.type for f in kept], 3)
+    by_name = {f.name: s for f, s in zip(kept, decoded, strict=True)}
     if bounds is not None:
         counted = (
             1 if options.get("metadata.stats-mode") != "none" or "fields.s.stats-mode" in options else None
@@ -357,21 +290,21 @@ def test_statistics_follow_the_stats_mode(
 
 def test_nan_is_above_all_numbers_and_bounds_are_null_where_all_is_null(tmp_path: Path) -> None:
     nan = float("nan")
-    schema = schema_of({"k": t.INT, "f": t.DOUBLE, "g": t.FLOAT, "n": t.DOUBLE, "z": t.DOUBLE})
+    schema = keyed({"k": t.INT, "f": t.DOUBLE, "g": t.FLOAT, "n": t.DOUBLE, "z": t.DOUBLE})
     batch = kv(schema, k=[1, 2], f=[nan, 1.0], g=[1.0, 2.0], n=[None, None], z=[0.0, -0.0])
     written = write(tmp_path / "x.parquet", schema, batch)
-    _, *found = stats.decode(written.value_stats, [x.type for x in schema.fields], 2)
-    assert [repr((s.min, s.max)) for s in found] == [
+    _, *decoded = stats.decode(written.value_stats, [x.type for x in schema.fields], 2)
+    assert [repr((s.min, s.max)) for s in decoded] == [
         "(1.0, nan)",
         "(1.0, 2.0)",
         "(None, None)",
         "(-0.0, 0.0)",
     ]
-    assert [s.null_count for s in found] == [0, 0, 2, 0]
+    assert [s.null_count for s in decoded] == [0, 0, 2, 0]
 
 
 def test_text_too_long_for_the_footer_leaves_bounds_unknown_and_keys_exact(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.STRING})
+    schema = keyed({"k": t.STRING})
     keys = ["a" * 9000, "b" * 9000]
     written = write(tmp_path / "x.parquet", schema, kv(schema, k=keys))
     types = [f.type for f in schema.key_fields]
@@ -381,7 +314,7 @@ def test_text_too_long_for_the_footer_leaves_bounds_unknown_and_keys_exact(tmp_p
 
 
 def test_a_missing_file_a_damaged_one_and_a_wrong_size_are_named(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING})
+    schema = keyed({"k": t.INT, "s": t.STRING})
     path = tmp_path / "x.parquet"
     written = write(path, schema, kv(schema, k=list(range(1000)), s=[f"row {i}" for i in range(1000)]))
     whole = path.read_bytes()
@@ -408,7 +341,7 @@ def test_a_missing_file_a_damaged_one_and_a_wrong_size_are_named(tmp_path: Path)
         assert e.value.path == str(path)
         assert problem in e.value.problem
     path.write_bytes(whole)
-    wider = schema_of({"k": t.INT, "s": t.STRING, "v": t.INT})
+    wider = keyed({"k": t.INT, "s": t.STRING, "v": t.INT})
     with pytest.raises(Corrupt, match="no column 'v'"):
         list(datafile.read(IO, str(path), wider, FileRequest(wider.names)))
     with pytest.raises(Corrupt, match="missing"):
@@ -446,7 +379,7 @@ class SmallDisk(LocalFileIO):
 
 @pytest.mark.parametrize("room", [0, 100, 2000])
 def test_a_full_disk_says_so_and_abort_leaves_nothing(tmp_path: Path, room: int) -> None:
-    schema = schema_of({"k": t.INT, "s": t.STRING})
+    schema = keyed({"k": t.INT, "s": t.STRING})
     path = tmp_path / "x.parquet"
     writer = DataFileWriter(SmallDisk(room), str(path), schema, TableOptions())
     rng = np.random.default_rng(1)
@@ -459,7 +392,7 @@ def test_a_full_disk_says_so_and_abort_leaves_nothing(tmp_path: Path, room: int)
 
 
 def test_abort_before_during_and_after_writing_leaves_no_file(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT})
+    schema = keyed({"k": t.INT})
     for steps in range(3):
         path = tmp_path / f"{steps}.parquet"
         writer = DataFileWriter(IO, str(path), schema, TableOptions.parse({"file.block-size": "1 b"}))
@@ -469,17 +402,8 @@ def test_abort_before_during_and_after_writing_leaves_no_file(tmp_path: Path) ->
         assert not path.exists()
 
 
-def test_a_null_in_a_not_null_column_is_refused(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT, "v": t.INT.not_null()})
-    writer = DataFileWriter(IO, str(tmp_path / "x.parquet"), schema, TableOptions())
-    writer.write(kv(schema, k=[1, 2], v=[7, None]))
-    with pytest.raises(SchemaMismatch, match="'v'"):
-        writer.close()
-    writer.abort()
-
-
 def test_formats_and_codecs_that_cannot_be_written_are_refused_by_name(tmp_path: Path) -> None:
-    schema = schema_of({"k": t.INT})
+    schema = keyed({"k": t.INT})
     with pytest.raises(InvalidOption, match=r"file\.format.*'csv'"):
         write(tmp_path / "x.csv", schema, **{"file.format": "csv"})
     with pytest.raises(InvalidOption, match=r"file\.compression.*'best'"):

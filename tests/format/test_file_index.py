@@ -20,43 +20,38 @@ from tablestore.format.file_index.container import Container
 from tablestore.format.file_index.writing import KINDS, FileIndexes, index_specs
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import col
-from tablestore.format.schema import TableSchema, create_schema, from_json
-from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.format.schema import TableSchema, from_json
+from tablestore.format.types.arrow_types import DataType
 from tablestore.io.fileio import LocalFileIO
 from tests.format import samples
+from tests.tables import schema_of
 
 JAVA = Path(__file__).parents[1] / "golden" / "paimon-java" / "warehouse" / "j.db"
 
 
-def schema_of(types: dict[str, DataType], **options: str) -> TableSchema:
-    fields = tuple(DataField(i, name, t) for i, (name, t) in enumerate(types.items()))
-    named = {k.replace("__", ".").replace("_", "-"): v for k, v in options.items()}
-    return create_schema(fields, primary_key=(), partition_by=(), options=named, comment=None, time_millis=0)
-
-
 def every_index(types: dict[str, DataType]) -> dict[str, str]:
     """Options that give each column all kinds that take its type."""
-    found = {}
+    options = {}
     for kind, module in KINDS.items():
         names = [n for n, t in types.items() if module.takes(t)]
         names = [n for n in names if (kind, n) != (bsi.KIND, "f_i64")]  # the smallest BIGINT has no magnitude
         if names:
-            found[f"file-index.{kind}.columns"] = ",".join(names)
-    return found
+            options[f"file-index.{kind}.columns"] = ",".join(names)
+    return options
 
 
 def indexed(schema: TableSchema, rows: pa.Table) -> bytes:
-    made = FileIndexes(index_specs(schema))
+    indexes = FileIndexes(index_specs(schema))
     for batch in rows.to_batches(max_chunksize=37):
-        made.update(batch)
-    return made.finish()
+        indexes.update(batch)
+    return indexes.finish()
 
 
 def test_hashes_are_those_of_their_definitions() -> None:
     texts = pa.array([b"", b"a", b"abc", b"Nobody inspects the spammish repetition"])
-    known = [0xEF46DB3751D8E999, 0xD24EC4F1A98C6E5B, 0x44BC2CF5AD770999, 0xFBCEA83C8A378BF1]
-    assert bloom.xxh64(texts).view(np.uint64).tolist() == known
-    assert bloom.xxh64(texts.slice(2)).view(np.uint64).tolist() == known[2:]
+    hashes = [0xEF46DB3751D8E999, 0xD24EC4F1A98C6E5B, 0x44BC2CF5AD770999, 0xFBCEA83C8A378BF1]
+    assert bloom.xxh64(texts).view(np.uint64).tolist() == hashes
+    assert bloom.xxh64(texts.slice(2)).view(np.uint64).tolist() == hashes[2:]
     assert bloom.wang(np.array([1, -1, 42])).tolist() == [
         6614235796240398542,
         6614246905173314819,
@@ -93,7 +88,7 @@ def test_no_row_that_a_filter_selects_is_left_out(seeds: tuple[int, ...]) -> Non
         n: t for n, t in samples.types_of(samples.PRIMITIVES, samples.NANOS).items() if t.root != "DECIMAL"
     }
     types |= {"dec": DataType("DECIMAL", precision=12, scale=3), "zero": DataType("DOUBLE")}
-    schema = schema_of({"k": DataType("BIGINT"), **types}, **every_index({**types}))
+    schema = schema_of({"k": DataType("BIGINT"), **types}, options=every_index({**types}))
     for seed in seeds:
         rng = random.Random(seed)
         rows = samples.table(types, 120, seed)
@@ -107,8 +102,8 @@ def test_no_row_that_a_filter_selects_is_left_out(seeds: tuple[int, ...]) -> Non
             for condition in rng.sample(conditions(name, rows.column(name), rng), 5):
                 where = predicate.bind(condition, schema)
                 wanted = evaluate.mask(where, rows.combine_chunks()).to_numpy(zero_copy_only=False)
-                found = reading.select(data, "x", where, schema, 120)
-                mask = np.full(120, found) if isinstance(found, bool) else found
+                chosen = reading.select(data, "x", where, schema, 120)
+                mask = np.full(120, chosen) if isinstance(chosen, bool) else chosen
                 assert not (wanted & ~mask).any(), (condition, seed)
                 if name not in ("f_bytes", "f_bin", "f_ts9", "f_ltz9"):  # exact but where only blooms are
                     assert (wanted == mask).all(), (condition, seed)
@@ -118,14 +113,20 @@ def conditions(name: str, column: pa.ChunkedArray, rng: random.Random) -> list[A
     valid = [v for v in column if v.is_valid]
     a, b = rng.choice(valid), rng.choice(valid)
     c = col(name)
-    made = [c == a, c != a, c < a, c <= a, c > a, c >= a, c.is_in([a, b]), ~c.is_in([a, b])]
-    made += [c.is_null(), c.is_not_null(), (c == a) | (c == b), (c > a) & (c < b), (c > a) | c.is_null()]
-    return made
+    predicates = [c == a, c != a, c < a, c <= a, c > a, c >= a, c.is_in([a, b]), ~c.is_in([a, b])]
+    predicates += [
+        c.is_null(),
+        c.is_not_null(),
+        (c == a) | (c == b),
+        (c > a) & (c < b),
+        (c > a) | c.is_null(),
+    ]
+    return predicates
 
 
 def test_timestamps_above_microseconds_are_only_ever_let_through(seeds: tuple[int, ...]) -> None:
     types = {"t": DataType("TIMESTAMP", precision=9)}
-    schema = schema_of(types, **every_index(types))
+    schema = schema_of(types, options=every_index(types))
     rows = pa.table({"t": pa.array([1_000_001, 1_000_002, None], pa.int64()).cast(pa.timestamp("ns"))})
     data = indexed(schema, rows)
     value = rows.column("t")[0]
@@ -137,7 +138,7 @@ def test_timestamps_above_microseconds_are_only_ever_let_through(seeds: tuple[in
 
 def test_values_of_map_keys_are_indexed_for_other_engines() -> None:
     types = samples.types_of({"m": {"type": "MAP", "key": "STRING", "value": "INT"}})
-    schema = schema_of(types, **{"file-index.bitmap.columns": "m[a], m[zz]"})
+    schema = schema_of(types, options={"file-index.bitmap.columns": "m[a], m[zz]"})
     rows = pa.table(
         {
             "m": pa.array(
@@ -145,10 +146,10 @@ def test_values_of_map_keys_are_indexed_for_other_engines() -> None:
             )
         }
     )
-    found = container.decode(indexed(schema, rows), "x").indexes
-    reader = bitmap.BitmapReader(found["m[a]"]["bitmap"], types["m"].children[1].type, 5)
+    indexes = container.decode(indexed(schema, rows), "x").indexes
+    reader = bitmap.BitmapReader(indexes["m[a]"]["bitmap"], types["m"].children[1].type, 5)
     assert [reader.rows_of(v).tolist() for v in (1, 3, 2, None)] == [[0], [2], [], [1, 3, 4]]
-    assert bitmap.BitmapReader(found["m[zz]"]["bitmap"], types["m"].children[1].type, 5).rows_of(
+    assert bitmap.BitmapReader(indexes["m[zz]"]["bitmap"], types["m"].children[1].type, 5).rows_of(
         None
     ).tolist() == [
         0,
@@ -167,7 +168,7 @@ def test_a_bitmap_of_many_values_is_cut_into_blocks() -> None:
         {"file-index.bitmap.s.index-block-size": "200b"},
         {"file-index.bitmap.s.version": "1"},
     ):
-        schema = schema_of({"s": t}, **{"file-index.bitmap.columns": "s", **options})
+        schema = schema_of({"s": t}, options={"file-index.bitmap.columns": "s", **options})
         data = container.decode(indexed(schema, rows), "x").indexes["s"]["bitmap"]
         reader = bitmap.BitmapReader(data, t, 1500)
         for i in (0, 17, 250, 499):
@@ -194,12 +195,12 @@ def test_options_that_make_no_index_are_reported() -> None:
         ),
     ):
         with pytest.raises(error, match=text):
-            index_specs(schema_of(types, **options))
+            index_specs(schema_of(types, options=options))
 
 
 def test_damaged_indexes_are_reported_with_the_file(seeds: tuple[int, ...]) -> None:
     types = {"i": DataType("INT"), "s": DataType("VARCHAR", precision=9)}
-    schema = schema_of(types, **every_index(types), **{"file-index.bloom-filter.i.items": "50"})
+    schema = schema_of(types, options=every_index(types) | {"file-index.bloom-filter.i.items": "50"})
     rows = pa.table(
         {
             "i": pa.array([i % 7 if i % 5 else None for i in range(90)], pa.int32()),
@@ -243,6 +244,6 @@ def test_huge_promises_of_an_index_are_not_believed() -> None:
 
 
 def test_the_smallest_bigint_is_refused_by_a_bit_sliced_index() -> None:
-    schema = schema_of({"i": DataType("BIGINT")}, **{"file-index.bsi.columns": "i"})
+    schema = schema_of({"i": DataType("BIGINT")}, options={"file-index.bsi.columns": "i"})
     with pytest.raises(SchemaMismatch, match="bsi index of 'i'"):
         indexed(schema, pa.table({"i": [-(2**63)]}))

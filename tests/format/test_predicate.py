@@ -30,9 +30,10 @@ from tablestore.format.predicates.predicate import (
     col,
     conjuncts,
 )
-from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types import arrow_types as t
+from tests.tables import schema_of
 
 COLUMNS = {
     "i": t.INT,
@@ -53,12 +54,7 @@ COLUMNS = {
 }
 
 
-def schema() -> TableSchema:
-    fields = tuple(t.DataField(n, name, kind) for n, (name, kind) in enumerate(COLUMNS.items()))
-    return create_schema(fields, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
-
-
-SCHEMA = schema()
+SCHEMA = schema_of(COLUMNS)
 
 
 def table(**columns: list[Any]) -> pa.Table:
@@ -96,31 +92,24 @@ def test_every_comparison_its_negation_and_its_pruning(op: str) -> None:
             holds = [HOLDS[op](x, value) is wanted for x in SMALL]
             assert selected(q, i=[*SMALL, None]) == [*holds, False]
             for low, high in combinations_with_replacement(SMALL, 2):
-                known = {"i": ColumnStats(low, high, None, 9)}
-                assert may_match(q, known) or not any(holds[low - 1 : high])
+                statistics = {"i": ColumnStats(low, high, None, 9)}
+                assert may_match(q, statistics) or not any(holds[low - 1 : high])
                 assert (
-                    any(holds[low - 1 : high]) or not may_match(q, known) or op not in ("<", "<=", ">", ">=")
+                    any(holds[low - 1 : high])
+                    or not may_match(q, statistics)
+                    or op not in ("<", "<=", ">", ">=")
                 )
 
 
-def test_null_beside_a_true_term_of_or_is_selected() -> None:
+def test_nulls_prefixes_and_ranges() -> None:
     assert selected((col("i") > 1) | (col("s") == "a"), i=[None, None], s=["a", None]) == [True, False]
-
-
-def test_null_tests_and_their_negation() -> None:
     assert selected(col("i").is_null(), i=[1, None]) == [False, True]
     assert selected(~col("i").is_null(), i=[1, None]) == [True, False]
     assert selected(col("i").is_not_null(), i=[1, None]) == [True, False]
-
-
-def test_prefixes_of_text_and_bytes() -> None:
     assert selected(col("s").startswith("ab"), s=["abc", "ab", "a", None]) == [True, True, False, False]
     assert selected(~col("s").startswith("ab"), s=["abc", "ab", "a", None]) == [False, False, True, False]
     assert selected(col("raw").startswith(b"\xff"), raw=[b"\xff\x00", b"", None]) == [True, False, False]
-
-
-def test_between_includes_both_ends() -> None:
-    assert selected(col("i").between(2, 4), i=[1, 2, 4, 5]) == [False, True, True, False]
+    assert selected(col("i").between(2, 4), i=[1, 2, 4, 5]) == [False, True, True, False], "with both ends"
 
 
 @pytest.mark.parametrize(
@@ -260,20 +249,20 @@ def test_nan_is_above_every_number_and_equal_to_itself() -> None:
 
 
 def test_statistics_that_do_not_know_of_nan_never_hide_it() -> None:
-    known = {"f": ColumnStats(1.0, 2.0, 0, 9)}
+    statistics = {"f": ColumnStats(1.0, 2.0, 0, 9)}
     for p in (col("f") > 5, col("f") >= 5, col("f") != 1, col("f") == float("nan")):
-        assert may_match(bind(p, SCHEMA), known)
-    assert not may_match(bind(col("f") < 1, SCHEMA), known)
-    assert not may_match(bind(col("f") == 5, SCHEMA), known)
+        assert may_match(bind(p, SCHEMA), statistics)
+    assert not may_match(bind(col("f") < 1, SCHEMA), statistics)
+    assert not may_match(bind(col("f") == 5, SCHEMA), statistics)
 
 
 def test_bounds_that_were_cut_still_hold_their_values() -> None:
-    known = {"s": ColumnStats("abc", "abd", 0, 3)}  # cut from "abcdef" and "abczzz"
-    assert may_match(bind(col("s") == "abcdef", SCHEMA), known)
-    assert may_match(bind(col("s").startswith("abcz"), SCHEMA), known)
-    assert may_match(bind(col("s").startswith("ab"), SCHEMA), known)
-    assert not may_match(bind(col("s").startswith("abe"), SCHEMA), known)
-    assert not may_match(bind(~col("s").startswith("ab"), SCHEMA), known)
+    statistics = {"s": ColumnStats("abc", "abd", 0, 3)}  # cut from "abcdef" and "abczzz"
+    assert may_match(bind(col("s") == "abcdef", SCHEMA), statistics)
+    assert may_match(bind(col("s").startswith("abcz"), SCHEMA), statistics)
+    assert may_match(bind(col("s").startswith("ab"), SCHEMA), statistics)
+    assert not may_match(bind(col("s").startswith("abe"), SCHEMA), statistics)
+    assert not may_match(bind(~col("s").startswith("ab"), SCHEMA), statistics)
 
 
 @pytest.mark.parametrize(
@@ -299,16 +288,18 @@ def test_bounds_that_were_cut_still_hold_their_values() -> None:
     ],
 )
 def test_statistics_rule_out_what_no_row_can_meet(p: Predicate) -> None:
-    known = {
+    statistics = {
         "i": ColumnStats(2, 5, 0, 9),
         "j": ColumnStats(7, 7, 0, 9),
         "n": ColumnStats(None, None, 9, 9),
         "s": ColumnStats("abc", "abd", 0, 9),
     }
-    fields = tuple(t.DataField(n, name, t.STRING if name == "s" else t.INT) for n, name in enumerate(known))
+    fields = tuple(
+        t.DataField(n, name, t.STRING if name == "s" else t.INT) for n, name in enumerate(statistics)
+    )
     bound = bind(p, TableSchema(0, fields, 3))
-    assert not may_match(bound, known)
-    assert may_match(~bound, known) or p.columns == {"n"}
+    assert not may_match(bound, statistics)
+    assert may_match(~bound, statistics) or p.columns == {"n"}
 
 
 def test_without_statistics_anything_may_match_but_an_empty_list() -> None:
@@ -395,17 +386,19 @@ def test_any_predicate_selects_what_sql_selects(p: Predicate, rows: list[dict[st
 def test_statistics_never_hide_a_selected_row(
     p: Predicate, rows: list[dict[str, Any]], counted: bool
 ) -> None:
-    known = {}
+    statistics = {}
     for name in VALUES:
         values = [r[name] for r in rows]
         bounded = [v for v in values if v is not None and v == v]
         nulls = sum(v is None for v in values) if counted else None
-        known[name] = ColumnStats(min(bounded, default=None), max(bounded, default=None), nulls, len(values))
+        statistics[name] = ColumnStats(
+            min(bounded, default=None), max(bounded, default=None), nulls, len(values)
+        )
         if counted and any(v is not None and v != v for v in values) and not bounded:
-            known[name] = ColumnStats(None, None, nulls, len(values))
+            statistics[name] = ColumnStats(None, None, nulls, len(values))
     bound = bind(p, SCHEMA)
     if any(truth(bound, r) is True for r in rows):
-        assert may_match(bound, known)
+        assert may_match(bound, statistics)
 
 
 TEXTS = st.text(alphabet="ab%_\\\n.é日*(", max_size=6)
@@ -433,7 +426,7 @@ def test_like_is_what_sql_says(pattern: str, values: list[str | None], escape: s
     assert selected(p, s=values) == expected
     assert selected(~p, s=values) == [v is not None and not e for v, e in zip(values, expected, strict=True)]
     there = [v for v in values if v is not None]
-    known = {
+    statistics = {
         "s": ColumnStats(
             min(there, default=None), max(there, default=None), len(values) - len(there), len(values)
         )
@@ -442,16 +435,17 @@ def test_like_is_what_sql_says(pattern: str, values: list[str | None], escape: s
         (p, expected),
         (~p, [v is not None and not e for v, e in zip(values, expected, strict=True)]),
     ):
-        assert may_match(bind(asked, SCHEMA), known) or not any(hits)
+        assert may_match(bind(asked, SCHEMA), statistics) or not any(hits)
 
 
 def test_like_prunes_by_how_it_begins() -> None:
-    known = {"s": ColumnStats("ba", "bz", 0, 9)}
+    statistics = {"s": ColumnStats("ba", "bz", 0, 9)}
     kept = {
-        p: may_match(bind(col("s").like(p), SCHEMA), known) for p in ("a_%", "b_", "bc%d", "c%x", "%a", "ca_")
+        p: may_match(bind(col("s").like(p), SCHEMA), statistics)
+        for p in ("a_%", "b_", "bc%d", "c%x", "%a", "ca_")
     }
     assert kept == {"a_%": False, "b_": True, "bc%d": True, "c%x": False, "%a": True, "ca_": False}
-    assert may_match(bind(~col("s").like("b%x"), SCHEMA), known)
+    assert may_match(bind(~col("s").like("b%x"), SCHEMA), statistics)
     with pytest.raises(SchemaMismatch, match="LIKE needs a string column"):
         bind(col("i").like("%1"), SCHEMA)
     with pytest.raises(InvalidRequest, match="takes a text"):

@@ -10,15 +10,10 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt
 from tablestore.format.checksums import unsealed
-from tablestore.format.schema import TableSchema, create_schema, from_json, to_json
-from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.format.schema import from_json, to_json
+from tests.tables import schema_of
 
 GOLDEN = sorted(Path(__file__).parents[1].glob("golden/paimon-java/**/schema/schema-*"))
-
-
-def made(**columns: DataType) -> TableSchema:
-    fields = tuple(DataField(0, n, t) for n, t in columns.items())
-    return create_schema(fields, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda p: "/".join(p.parts[-4:]))
@@ -29,7 +24,9 @@ def test_schema_files_of_java_are_written_as_they_were_read(path: Path) -> None:
 
 def test_ids_of_nested_fields_follow_their_column_children_first() -> None:
     inner = ts.ROW(x=ts.INT, deep=ts.ROW(y=ts.INT))
-    schema = made(k=ts.INT, r=inner, a=ts.ARRAY(ts.MAP(ts.STRING, ts.ROW(z=ts.DATE))), last=ts.INT)
+    schema = schema_of(
+        {"k": ts.INT, "r": inner, "a": ts.ARRAY(ts.MAP(ts.STRING, ts.ROW(z=ts.DATE))), "last": ts.INT}
+    )
     r = schema.by_name["r"]
     assert [f.id for f in schema.fields] == [0, 1, 5, 7]
     assert [f.id for f in r.type.children] == [2, 4]
@@ -39,13 +36,13 @@ def test_ids_of_nested_fields_follow_their_column_children_first() -> None:
 
 
 def test_highest_id_looks_into_rows_when_the_file_does_not_say() -> None:
-    body = json.loads(to_json(made(k=ts.INT, r=ts.ROW(x=ts.INT))))
+    body = json.loads(to_json(schema_of({"k": ts.INT, "r": ts.ROW(x=ts.INT)})))
     del body["highestFieldId"]
     assert from_json(json.dumps(body).encode(), "f").highest_field_id == 2
 
 
 def test_defaults_of_older_versions() -> None:
-    body = json.loads(to_json(made(k=ts.INT)))
+    body = json.loads(to_json(schema_of({"k": ts.INT})))
     old = {v: from_json(json.dumps(body | {"version": v}).encode(), "f").options for v in (1, 2, 3)}
     assert old[1] == {"bucket": "1", "file.format": "orc"}
     assert old[2] == {"file.format": "orc"}

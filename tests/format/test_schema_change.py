@@ -16,8 +16,9 @@ from tablestore.core.errors import (
     Unsupported,
 )
 from tablestore.format import schema_change as sc
-from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, DataType
+from tests.tables import schema_of
 
 COLUMNS = {
     "k": ts.INT,
@@ -29,16 +30,13 @@ COLUMNS = {
 }
 
 
-def made(columns: dict[str, DataType] = COLUMNS, **options: str) -> TableSchema:
-    fields = tuple(DataField(0, n, t) for n, t in columns.items())
+def table(columns: dict[str, DataType] = COLUMNS, **options: str) -> TableSchema:
     stored = {"bucket": "2", **{k.replace("__", ".").replace("_", "-"): v for k, v in options.items()}}
-    return create_schema(
-        fields, primary_key=("k", "dt"), partition_by=("dt",), options=stored, comment=None, time_millis=0
-    )
+    return schema_of(columns, primary_key=("k", "dt"), partition_by=("dt",), options=stored)
 
 
 def changed(*changes: sc.Change, of: TableSchema | None = None, snapshots: bool = True) -> TableSchema:
-    return sc.apply(of or made(), changes, has_snapshots=snapshots, time_millis=7)
+    return sc.apply(of or table(), changes, has_snapshots=snapshots, time_millis=7)
 
 
 def names(schema: TableSchema, *within: str) -> list[str]:
@@ -49,11 +47,11 @@ def names(schema: TableSchema, *within: str) -> list[str]:
 
 
 def test_a_change_makes_the_next_schema_and_leaves_the_old_one() -> None:
-    before = made()
+    before = table()
     after = changed(ts.add("c", ts.STRING, comment="new", default="x"), of=before)
     assert (after.id, after.time_millis, after.highest_field_id) == (1, 7, before.highest_field_id + 1)
     assert after.by_name["c"] == DataField(before.highest_field_id + 1, "c", ts.STRING, "new", "x")
-    assert before == made()
+    assert before == table()
 
 
 @pytest.mark.parametrize(
@@ -73,12 +71,12 @@ def test_a_new_column_goes_where_the_change_says(place: dict[str, Any], expected
 
 
 def test_a_new_column_may_go_before_the_partition_columns_by_option() -> None:
-    of = made(add_column_before_partition="true")
+    of = table(add_column_before_partition="true")
     assert names(changed(ts.add("c", ts.INT), of=of)) == ["k", "a", "r", "l", "m", "c", "dt"]
 
 
 def test_a_new_nested_column_takes_the_next_id_before_its_fields() -> None:
-    before = made()
+    before = table()
     n = before.highest_field_id
     f = changed(ts.add("c", ts.ARRAY(ts.ROW(u=ts.INT, v=ts.ROW(w=ts.INT)))), of=before).by_name["c"]
     row = f.type.element
@@ -97,7 +95,7 @@ def test_fields_within_rows_arrays_and_maps_change_by_their_path() -> None:
         ts.drop("r.x"),
         ts.comment("r.y", "said"),
         ts.not_null("r.z"),
-        of=made(alter_column_null_to_not_null__disabled="false"),
+        of=table(alter_column_null_to_not_null__disabled="false"),
     )
     assert names(after, "r") == ["z", "y"]
     assert names(after, "l", "element") == ["pp"]
@@ -107,7 +105,7 @@ def test_fields_within_rows_arrays_and_maps_change_by_their_path() -> None:
 
 
 def test_a_row_is_retyped_field_by_field() -> None:
-    before = made()
+    before = table()
     wanted = ts.ROW(y=ts.STRING, z=ts.ROW(w=ts.INT))
     after = changed(ts.retype("r", wanted), ts.retype("l", ts.ARRAY(ts.ROW(p=ts.BIGINT))), of=before)
     y, z = after.by_name["r"].type.children
@@ -119,19 +117,19 @@ def test_a_row_is_retyped_field_by_field() -> None:
 
 
 def test_values_of_a_map_are_retyped_whether_or_not_its_keys_say_not_null() -> None:
-    of = made({"k": ts.INT, "m": ts.MAP(ts.STRING.not_null(), ts.INT), "dt": ts.DATE})
+    of = table({"k": ts.INT, "m": ts.MAP(ts.STRING.not_null(), ts.INT), "dt": ts.DATE})
     after = changed(ts.retype("m", ts.MAP(ts.STRING, ts.BIGINT)), of=of)
     assert after.by_name["m"].type == ts.MAP(ts.STRING.not_null(), ts.BIGINT)
 
 
 def test_a_dropped_name_comes_back_as_another_column() -> None:
-    before = made()
+    before = table()
     after = changed(ts.drop("a"), ts.add("a", ts.INT), of=before)
     assert after.by_name["a"].id == before.highest_field_id + 1 != before.by_name["a"].id
 
 
 def test_two_columns_can_change_names() -> None:
-    of = made({"k": ts.INT, "a": ts.INT, "b": ts.INT, "dt": ts.DATE})
+    of = table({"k": ts.INT, "a": ts.INT, "b": ts.INT, "dt": ts.DATE})
     after = changed(ts.rename("a", "c"), ts.rename("b", "a"), ts.rename("c", "b"), of=of)
     assert [(f.id, f.name) for f in after.fields] == [(0, "k"), (1, "b"), (2, "a"), (3, "dt")]
 
@@ -148,7 +146,7 @@ def test_keys_and_options_follow_a_rename() -> None:
         "record-level.time-field": "a",
         "other": "a",
     }
-    of = made({"k": ts.INT, "a": ts.INT, "b": ts.INT, "s": ts.INT, "dt": ts.DATE}).with_options(options)
+    of = table({"k": ts.INT, "a": ts.INT, "b": ts.INT, "s": ts.INT, "dt": ts.DATE}).with_options(options)
     after = changed(ts.rename("a", "z"), ts.rename("k", "id"), of=of)
     assert after.primary_keys == ("id", "dt")
     assert dict(after.options) == {
@@ -166,7 +164,7 @@ def test_keys_and_options_follow_a_rename() -> None:
 
 
 def test_a_column_that_options_name_goes_only_with_them() -> None:
-    of = made().with_options({"sequence.field": "a"})
+    of = table().with_options({"sequence.field": "a"})
     with pytest.raises(InvalidOption, match=r"'sequence\.field' names 'a'"):
         changed(ts.drop("a"), of=of)
     assert "a" not in changed(ts.drop("a"), ts.reset_options("sequence.field"), of=of).by_name
@@ -219,14 +217,14 @@ def test_what_a_table_cannot_take_is_refused(change: sc.Change, error: type[Exce
 
 
 def test_not_every_cast_is_taken_when_only_wider_types_are_allowed() -> None:
-    of = made(disable_explicit_type_casting="true")
+    of = table(disable_explicit_type_casting="true")
     assert changed(ts.retype("a", ts.BIGINT), of=of).by_name["a"].type == ts.BIGINT
     with pytest.raises(InvalidRequest, match="disable-explicit-type-casting"):
         changed(ts.retype("a", ts.STRING), of=of)
 
 
 def test_null_is_allowed_or_not_whatever_the_new_type_says() -> None:
-    of = made({"k": ts.INT, "a": ts.INT.not_null(), "dt": ts.DATE})
+    of = table({"k": ts.INT, "a": ts.INT.not_null(), "dt": ts.DATE})
     assert changed(ts.retype("a", ts.BIGINT), of=of).by_name["a"].type == ts.BIGINT.not_null()
     assert changed(ts.nullable("a"), of=of).by_name["a"].type == ts.INT
 
@@ -238,7 +236,7 @@ def test_options_of_the_layout_can_change_while_there_are_no_snapshots() -> None
 
 
 def test_what_was_ignored_stays_ignored() -> None:
-    of = made(ignore_delete="true")
+    of = table(ignore_delete="true")
     with pytest.raises(InvalidOption, match="ignore-delete"):
         changed(ts.set_options({"ignore-delete": False}), of=of)
 
@@ -251,11 +249,11 @@ def test_comments_and_defaults_come_and_go() -> None:
         "5",
     )
     gone = changed(ts.comment(None, None), ts.comment("a", None), ts.default("a", None), of=after)
-    assert (gone.comment, gone.by_name["a"]) == (None, made().by_name["a"])
+    assert (gone.comment, gone.by_name["a"]) == (None, table().by_name["a"])
 
 
 def test_a_column_with_a_dot_is_found_by_its_whole_name() -> None:
-    of = made({"k": ts.INT, "r.x": ts.INT, "r": ts.ROW(x=ts.INT, z=ts.INT), "dt": ts.DATE})
+    of = table({"k": ts.INT, "r.x": ts.INT, "r": ts.ROW(x=ts.INT, z=ts.INT), "dt": ts.DATE})
     after = changed(ts.drop("r.x"), of=of)
     assert names(after) == ["k", "r", "dt"]
     assert names(changed(ts.drop(("r", "x")), of=of), "r") == ["z"]

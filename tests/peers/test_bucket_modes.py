@@ -1,9 +1,8 @@
-"""Every bucket mode with Java Paimon 2.0.0 and pypaimon: ours is read and continued, theirs too."""
+"""Overwrites in every bucket mode, rows that wait, row ids and partitions, with Java Paimon and pypaimon."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,90 +14,19 @@ from tablestore.insight.inspect.system import row_tracking
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaPaimon
 from tests.peers.pypaimon import PyPaimon
+from tests.peers.table_kinds import BUCKET_KINDS, TableKind
 
 pytestmark = pytest.mark.peer
 FIELDS = {"p": "STRING", "k": "INT", "v": "STRING"}
-NEVER_EXPIRE = {"snapshot.num-retained.min": "1000"}
-TURNS = 6  # of two engines at a table; `--rounds` gives more tables
 
 
-@dataclass(frozen=True)
-class BucketKind:
-    """A kind of table, and who may compact it."""
-
-    keys: tuple[str, ...] = ()
-    partitions: tuple[str, ...] = ()
-    options: dict[str, str] = field(default_factory=dict)
-    deletes: bool = False
-    names: tuple[str, ...] = ("a", "b/c", "é=")  # of partitions
-
-    def create(self, lake: ts.Lake) -> ts.Table:
-        schema = {"p": ts.STRING, "k": ts.INT, "v": ts.STRING}
-        return lake.create_table(
-            "d.t",
-            schema=schema,
-            primary_key=list(self.keys),
-            partition_by=list(self.partitions),
-            options={**NEVER_EXPIRE, **self.options},
-        )
-
-    def create_in_java(self, java: JavaPaimon, path: str) -> None:
-        types = {n: f"{t} NOT NULL" if n in self.keys else t for n, t in FIELDS.items()}
-        options = {**NEVER_EXPIRE, **self.options}
-        java.create(path, types, primary_keys=self.keys, partition_keys=self.partitions, options=options)
-
-
-DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "7"}
-MODES = {
-    "append": BucketKind(options={"compaction.min.file-num": "3"}),
-    "append, partitioned": BucketKind(partitions=("p",), options={"compaction.min.file-num": "2"}),
-    "append, buckets": BucketKind(options={"bucket": "3", "bucket-key": "k", "compaction.min.file-num": "3"}),
-    "append, buckets, partitioned, hive": BucketKind(
-        partitions=("p",),
-        options={"bucket": "2", "bucket-key": "v,k", "bucket-function.type": "hive"},
-    ),
-    "fixed, hive": BucketKind(("k",), options={"bucket": "3", "bucket-function.type": "hive"}, deletes=True),
-    "fixed, mod": BucketKind(
-        ("p", "k"), ("p",), {"bucket": "3", "bucket-key": "k", "bucket-function.type": "mod"}, deletes=True
-    ),
-    "dynamic": BucketKind(("k",), options=DYNAMIC, deletes=True),
-    "dynamic, partitioned": BucketKind(("p", "k"), ("p",), DYNAMIC, deletes=True),
-    "dynamic, most buckets": BucketKind(("k",), options={**DYNAMIC, "dynamic-bucket.max-buckets": "2"}),
-    "dynamic, initial buckets, deletion vectors": BucketKind(
-        ("p", "k"),
-        ("p",),
-        {**DYNAMIC, "dynamic-bucket.initial-buckets": "3", "deletion-vectors.enabled": "true"},
-        deletes=True,
-        names=("a", "b", "é="),
-    ),
-    "dynamic, avro": BucketKind(("k",), options={**DYNAMIC, "file.format": "avro"}, deletes=True),
-    "append, orc": BucketKind(
-        partitions=("p",), options={"file.format": "orc", "compaction.min.file-num": "2"}
-    ),
-    "cross-partition": BucketKind(("k",), ("p",), DYNAMIC, deletes=True),
-    "cross-partition, partial-update": BucketKind(
-        ("k",), ("p",), {**DYNAMIC, "merge-engine": "partial-update"}
-    ),
-    # Java names its lookup files after the partition, so a slash there is a directory that does not exist
-    "cross-partition, first-row": BucketKind(
-        ("k",), ("p",), {**DYNAMIC, "merge-engine": "first-row"}, names=("a", "b", "é=")
-    ),
-    "cross-partition, aggregation": BucketKind(
-        ("k",), ("p",), {**DYNAMIC, "merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"}
-    ),
-    "unique per partition": BucketKind(("k",), ("p",), {"bucket": "2"}, deletes=True),
-}
-
-
-def made(rng: random.Random, mode: BucketKind) -> tuple[list[list[object]], list[str]]:
+def drawn(rng: random.Random, mode: TableKind) -> tuple[list[list[object]], list[str]]:
     """Rows and their kinds. Keys come again; partitions hold a NULL where they may."""
     count = rng.randrange(1, 30)
-    blank = None if "p" not in mode.keys else ""
-    rows = [
-        [rng.choice([*mode.names, blank]), rng.randrange(40), rng.choice([None, "x", "longer text é"])]
-        for _ in range(count)
-    ]
-    kinds = ["-D" if mode.deletes and rng.random() < 0.2 else "+I" for _ in range(count)]
+    blank = [""] if "p" in mode.keys else []
+    partitions, texts = [*mode.partition_values(), *blank], [None, "x", "longer text é"]
+    rows = [[rng.choice(partitions), rng.randrange(40), rng.choice(texts)] for _ in range(count)]
+    kinds = ["-D" if "D" in mode.kinds and rng.random() < 0.2 else "+I" for _ in range(count)]
     return rows, kinds
 
 
@@ -118,43 +46,7 @@ def ours(location: str, snapshot: int | None = None) -> list[list[object]]:
     return in_order(cells((t if snapshot is None else t.at(snapshot=snapshot)).scan().to_arrow()))
 
 
-@pytest.mark.parametrize("name", MODES)
-@pytest.mark.sample(1, all=9)
-def test_the_two_engines_take_turns_in_every_mode(
-    java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...], name: str
-) -> None:
-    mode = MODES[name]
-    for seed in fewer(seeds):
-        rng = random.Random(seed)
-        if rng.random() < 0.5:
-            location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
-        else:
-            location = str(tmp_path / str(seed) / "d.db" / "t")
-            mode.create_in_java(java, location)
-        for turn in range(TURNS):
-            act = rng.choice(
-                ["java write", "our write", "our write", "java write", "compact", "java compact"]
-            )
-            rows, kinds = made(rng, mode)
-            if act == "java write" or (turn == 0 and act != "our write"):
-                java.write(location, rows, kinds=kinds, identifier=turn)
-            elif act == "our write":
-                ts.open(location).write(as_table(rows, kinds), row_kind_column="kind")
-            elif act == "java compact":
-                java.compact(location, identifier=turn)
-            else:
-                ts.open(location).compact(full=rng.random() < 0.5)
-            place = f"{name} seed {seed} turn {turn} {act}"
-            assert java.rows(location) == ours(location), place
-            assert ts.open(location).check() == [], place
-        if mode.keys and set(mode.partitions) <= set(mode.keys) and "per partition" not in name:
-            keys = [tuple(r[i] for i, n in enumerate(FIELDS) if n in mode.keys) for r in ours(location)]
-            assert len(keys) == len(set(keys)), f"{name} seed {seed}: a key is there twice"
-        for snapshot in ts.open(location).store.snapshots.ids():
-            assert java.rows(location, snapshot) == ours(location, snapshot), f"{name} {seed} at {snapshot}"
-
-
-WAITING = BucketKind(("p", "k"), ("p",), {"bucket": "-2", "postpone.default-bucket-num": "2"}, deletes=True)
+WAITING = TableKind({"bucket": "-2", "postpone.default-bucket-num": "2"}, ("p", "k"), ("p",))
 
 
 @pytest.mark.large
@@ -163,13 +55,13 @@ def test_rows_wait_in_postponed_buckets_until_our_compaction(
 ) -> None:
     for seed in fewer(seeds):
         rng = random.Random(seed)
-        location = WAITING.create(ts.connect(str(tmp_path / str(seed)))).location
+        location = WAITING.create(tmp_path / str(seed), columns=FIELDS)
         state: dict[tuple[object, object], object] = {}
         identifier = 0
         for turn in range(8):
             waiting: list[tuple[list[object], str]] = []
             for _ in range(rng.randrange(1, 3)):
-                rows, kinds = made(rng, WAITING)
+                rows, kinds = drawn(rng, WAITING)
                 if rng.random() < 0.5:
                     identifier += 1
                     java.write(location, rows, kinds=kinds, identifier=identifier)
@@ -191,22 +83,24 @@ def test_rows_wait_in_postponed_buckets_until_our_compaction(
 
 
 def test_java_streams_what_waits_in_our_postponed_files(java: JavaPaimon, tmp_path: Path) -> None:
-    t = WAITING.create(ts.connect(str(tmp_path)))
+    t = ts.open(WAITING.create(tmp_path, columns=FIELDS))
     rows = [["a", 1, "x"], ["b", 2, None], ["a", 1, "y"]]
     t.write(as_table(rows, ["+I", "+I", "-D"]), row_kind_column="kind")
-    found = [c for step in java.stream(t.location) for c in step["changes"]]
-    assert sorted(found, key=str) == sorted([["+I", *rows[0]], ["+I", *rows[1]], ["-D", *rows[2]]], key=str)
+    streamed = [c for step in java.stream(t.location) for c in step["changes"]]
+    assert sorted(streamed, key=str) == sorted(
+        [["+I", *rows[0]], ["+I", *rows[1]], ["-D", *rows[2]]], key=str
+    )
     files = java.files(t.location)
     assert {(f["bucket"], f["total_buckets"], f["level"]) for f in files} == {(-2, -2, 0)}
     assert {(f["min_seq"], f["max_seq"], tuple(f["value_stats_cols"])) for f in files} == {(-1, -1, ())}
     assert all(f["name"].startswith("data--u-") and f["name"].endswith(".avro") for f in files)
 
 
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", BUCKET_KINDS)
 @pytest.mark.sample(1, all=9)
 def test_both_overwrite_in_every_mode(java: JavaPaimon, tmp_path: Path, name: str) -> None:
-    mode = MODES[name]
-    location = mode.create(ts.connect(str(tmp_path))).location
+    mode = BUCKET_KINDS[name]
+    location = mode.create(tmp_path, columns=FIELDS)
     rng = random.Random(name)
     crossing = "cross" in name
 
@@ -225,10 +119,10 @@ def test_both_overwrite_in_every_mode(java: JavaPaimon, tmp_path: Path, name: st
             dynamic = False if crossing else None
             data = as_table(rows, ["+I"] * len(rows)).drop(["kind"])
             ts.open(location).overwrite(data, partition=partition, dynamic=dynamic)
-        found = ours(location)
+        read = ours(location)
         replaced = {r[0] for r in rows} if mode.partitions and not crossing else {"a", "b/c"}
-        assert in_order([r for r in found if r[0] in replaced]) == in_order(rows), f"turn {turn}"
-        assert java.rows(location) == found, f"turn {turn}"
+        assert in_order([r for r in read if r[0] in replaced]) == in_order(rows), f"turn {turn}"
+        assert java.rows(location) == read, f"turn {turn}"
         assert ts.open(location).check() == [], f"turn {turn}"
         more = rows_of(None)
         if turn % 2:
@@ -240,14 +134,14 @@ def test_both_overwrite_in_every_mode(java: JavaPaimon, tmp_path: Path, name: st
 
 
 def test_row_ids_stay_whoever_compacts(java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]) -> None:
-    mode = BucketKind(options={"row-tracking.enabled": "true", "compaction.min.file-num": "2"})
+    mode = TableKind({"row-tracking.enabled": "true", "compaction.min.file-num": "2"}, (), kinds="+")
     for seed in fewer(seeds):
         rng = random.Random(seed)
-        location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
-        known: dict[object, object] = {}
+        location = mode.create(tmp_path / str(seed), columns=FIELDS)
+        before: dict[object, object] = {}
         for turn in range(8):
             act = rng.choice(["java write", "our write", "compact", "java compact"]) if turn else "our write"
-            rows, kinds = made(rng, mode)
+            rows, kinds = drawn(rng, mode)
             if act == "java write":
                 java.write(location, rows, identifier=turn)
             elif act == "our write":
@@ -257,69 +151,16 @@ def test_row_ids_stay_whoever_compacts(java: JavaPaimon, tmp_path: Path, seeds: 
             else:
                 java.compact(location, identifier=turn)
             store = ts.open(location).store
-            found = cells(row_tracking(store, store.snapshots.latest()))
+            read = cells(row_tracking(store, store.snapshots.latest()))
             place = f"seed {seed} turn {turn} {act}"
-            assert in_order(found) == in_order(java.read(location, suffix="row_tracking").rows), place
-            now = {row[3]: row for row in found}
-            assert len(now) == len(found), place
-            assert {i: now[i] for i in known} == known, place
+            assert in_order(read) == in_order(java.read(location, suffix="row_tracking").rows), place
+            now = {row[3]: row for row in read}
+            assert len(now) == len(read), place
+            assert {i: now[i] for i in before} == before, place
             some = ts.open(location).scan(where=ts.col("k") > 20).to_arrow()
             assert in_order(java.read(location, where=[">", "k", 20]).rows) == in_order(cells(some)), place
-            known = now
+            before = now
             assert ts.open(location).check() == [], place
-
-
-def test_compaction_of_append_tables_leaves_out_deleted_rows(
-    java: JavaPaimon, tmp_path: Path, seeds: tuple[int, ...]
-) -> None:
-    small = {"deletion-vectors.enabled": "true", "compaction.min.file-num": "2"}
-    for seed in fewer(seeds):
-        rng = random.Random(seed)
-        mode = rng.choice(
-            [
-                BucketKind(options=small),
-                BucketKind(partitions=("p",), options={**small, "deletion-vectors.bitmap64": "true"}),
-            ]
-        )
-        location = mode.create(ts.connect(str(tmp_path / str(seed)))).location
-        for turn in range(8):
-            rows, _ = made(rng, mode)
-            act = rng.choice(["java delete", "compact", "our write", "java write"]) if turn else "our write"
-            if act == "java delete":
-                java.delete(location, ["<", "k", rng.randrange(15)], identifier=turn)
-            elif act == "compact":
-                before = ours(location)
-                ts.open(location).compact(full=rng.random() < 0.6)
-                assert ours(location) == before, f"seed {seed} turn {turn}"
-            elif act == "our write":
-                ts.open(location).write(as_table(rows, ["+I"] * len(rows)).drop(["kind"]))
-            else:
-                java.write(location, rows, identifier=turn)
-            assert java.rows(location) == ours(location), f"seed {seed} turn {turn} {act}"
-            assert ts.open(location).check() == [], f"seed {seed} turn {turn} {act}"
-
-
-PYTHON = ("append", "append, partitioned", "append, buckets", "dynamic", "dynamic, partitioned")
-
-
-@pytest.mark.parametrize("name", PYTHON)
-@pytest.mark.sample(1)
-def test_pypaimon_takes_turns(tmp_path: Path, name: str) -> None:
-    peer = PyPaimon(tmp_path)
-    mode = MODES[name]
-    location = mode.create(ts.connect(str(tmp_path))).location
-    rng = random.Random(name)
-    for turn in range(6):
-        rows, kinds = made(rng, BucketKind(mode.keys))
-        data = as_table(rows, kinds).drop(["kind"])
-        if turn % 2:
-            peer.write("d.t", data)
-        else:
-            ts.open(location).write(data)
-        if turn == 3:
-            ts.open(location).compact(full=True)
-        assert in_order(cells(peer.read("d.t").select(["p", "k", "v"]))) == ours(location), f"turn {turn}"
-        assert ts.open(location).check() == [], f"turn {turn}"
 
 
 PARTITIONS = {
@@ -343,7 +184,7 @@ def test_partition_directories_are_those_of_java(
 ) -> None:
     text, values = PARTITIONS[name]
     types = {"k": parse_type("INT"), name: parse_type(text)}
-    options = {**NEVER_EXPIRE, "partition.legacy-name": legacy, "partition.default-name": "__none__"}
+    options = {"partition.legacy-name": legacy, "partition.default-name": "__none__"}
     t = ts.connect(str(tmp_path)).create_table("d.t", schema=types, partition_by=[name], options=options)
     theirs = str(tmp_path / "d.db" / "theirs")
     fields = {"k": "INT", name: text}
@@ -364,11 +205,11 @@ def test_partition_directories_are_those_of_java(
 
 def test_what_pypaimon_postpones_is_placed_by_us(tmp_path: Path) -> None:
     peer = PyPaimon(tmp_path)
-    location = WAITING.create(ts.connect(str(tmp_path))).location
+    location = WAITING.create(tmp_path, columns=FIELDS)
     rng = random.Random("pypaimon")
     state: dict[tuple[object, object], object] = {}
     for turn in range(4):
-        rows, kinds = made(rng, BucketKind(WAITING.keys))
+        rows, kinds = drawn(rng, TableKind({}, WAITING.keys, kinds="+"))
         data = as_table(rows, kinds).drop(["kind"])
         if turn % 2:
             ts.open(location).write(data)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,63 +20,11 @@ from tablestore.read.changes.cursor import Cursor
 from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
+from tests.peers.table_kinds import BUCKET_KINDS, KINDS, TableKind
 
 pytestmark = pytest.mark.peer
 TURNS = 8
-COLUMNS = {"p": "STRING", "k": "INT", "v": "INT", "s": "STRING", "d": "DECIMAL(20,2)", "t": "TIMESTAMP(6)"}
-KEEP = {"snapshot.num-retained.min": "1000"}
-DV = {"deletion-vectors.enabled": "true"}
-# without the option our streams tell what an OVERWRITE replaced, Java's do not
-SILENT = {"streaming-read-overwrite": "false"}
-LOOKUP = {"changelog-producer": "lookup", **SILENT}
-AGGREGATES = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
-AGGREGATES |= {"fields.s.aggregate-function": "last_non_null_value", "fields.d.aggregate-function": "max"}
-
-
-@dataclass(frozen=True)
-class TableKind:
-    """A kind of table, and what may be done to it."""
-
-    options: dict[str, str] = field(default_factory=dict)
-    keys: tuple[str, ...] = ("k",)
-    partitions: tuple[str, ...] = ()
-    kinds: str = "+D"  # row kinds written: "+" inserts, "D" deletes too
-    evolves: bool = True
-    overwrites: bool = True
-    formats: tuple[str, ...] = ("parquet", "orc", "avro")
-
-
-KINDS = {
-    "deduplicate": TableKind({"bucket": "2"}),
-    "partitioned": TableKind({"bucket": "2"}, ("p", "k"), ("p",)),
-    "sequence field": TableKind({"bucket": "1", "sequence.field": "t"}, evolves=False),
-    "partial update": TableKind({"bucket": "1", "merge-engine": "partial-update"}, kinds="+", evolves=False),
-    "aggregation": TableKind({"bucket": "1", **AGGREGATES}, kinds="+", evolves=False),
-    "first row": TableKind({"bucket": "1", "merge-engine": "first-row", **LOOKUP}, kinds="+", evolves=False),
-    "lookup changelog": TableKind({"bucket": "2", **LOOKUP}),
-    "full changelog": TableKind({"bucket": "1", "changelog-producer": "full-compaction", **SILENT}),
-    "input changelog": TableKind({"bucket": "1", "changelog-producer": "input", **SILENT}),
-    "deletion vectors": TableKind({"bucket": "2", **DV}),
-    "wide deletion vectors": TableKind({"bucket": "1", **DV, "deletion-vectors.bitmap64": "true", **LOOKUP}),
-    "dynamic buckets": TableKind(
-        {"bucket": "-1", "dynamic-bucket.target-row-num": "9"}, ("p", "k"), ("p",), overwrites=False
-    ),
-    "across partitions": TableKind(
-        {"bucket": "-1", "dynamic-bucket.target-row-num": "9"}, ("k",), ("p",), "+", overwrites=False
-    ),
-    "append": TableKind({"compaction.min.file-num": "3"}, (), kinds="+"),
-    "append, deletes": TableKind({**DV, "compaction.min.file-num": "3"}, (), ("p",), "+D"),
-    "append, buckets": TableKind({"bucket": "2", "bucket-key": "k"}, (), ("p",), kinds="+"),
-    "append, row ids": TableKind(  # Java cannot read an Avro file that stores row ids: index 2 out of bounds
-        {"row-tracking.enabled": "true", "compaction.min.file-num": "2"},
-        (),
-        kinds="+",
-        formats=("parquet", "orc"),
-    ),
-    "file indexes": TableKind(
-        {"bucket": "1", "file-index.bitmap.columns": "v", "file-index.bloom-filter.columns": "s"}
-    ),
-}
+ALL_KINDS = KINDS | {f"buckets: {name}": kind for name, kind in BUCKET_KINDS.items()}
 
 
 class Round:
@@ -86,28 +33,13 @@ class Round:
     def __init__(self, java: JavaPaimon, kind: TableKind, where: Path, seed: int) -> None:
         self.java, self.kind, self.rng = java, kind, random.Random(seed)
         self.turn, self.next_id, self.tags = 0, 0, list[str]()
-        options = {**KEEP, "num-sorted-run.compaction-trigger": str(self.rng.choice([2, 3, 5]))}
+        options = {"num-sorted-run.compaction-trigger": str(self.rng.choice([2, 3, 5]))}
         options |= {"file.format": self.rng.choice(kind.formats)}
         options |= {"manifest.merge-min-count": str(self.rng.choice([3, 30]))}
-        options |= {"bucket": "-1"} if "bucket" not in kind.options else {}
-        self.path = str(where / "d.db" / "t")
-        types = {n: f"{t} NOT NULL" if n in kind.keys else t for n, t in COLUMNS.items()}
         if self.rng.random() < 0.5:
-            java.create(
-                self.path,
-                types,
-                primary_keys=kind.keys,
-                partition_keys=kind.partitions,
-                options={**options, **kind.options},
-            )
+            self.path = kind.create_in_java(java, str(where / "d.db" / "t"), options)
         else:
-            ts.connect(str(where)).create_table(
-                "d.t",
-                schema={n: parse_type(t) for n, t in COLUMNS.items()},
-                primary_key=list(kind.keys),
-                partition_by=list(kind.partitions),
-                options={**options, **kind.options},
-            )
+            self.path = kind.create(where, options)
 
     @property
     def ours(self) -> ts.Table:
@@ -117,17 +49,21 @@ class Round:
         return {f.name: f.type for f in self.ours.store.schema.fields}
 
     def rows(self, count: int) -> pa.Table:
-        made = {}
+        columns = {}
         for name, t in self.types().items():
             if name == "k":
-                made[name] = pa.array([self.rng.randrange(40) for _ in range(count)], pa.int32())
+                columns[name] = pa.array([self.rng.randrange(40) for _ in range(count)], pa.int32())
             elif name == "p":
-                made[name] = pa.array([self.rng.choice(["a", "b/c", "é="]) for _ in range(count)])
+                columns[name] = pa.array(
+                    [self.rng.choice(self.kind.partition_values()) for _ in range(count)]
+                )
             elif name == "v" and t.root == "INT":
-                made[name] = pa.array([self.rng.choice([None, 1, 2, 50]) for _ in range(count)], pa.int32())
+                columns[name] = pa.array(
+                    [self.rng.choice([None, 1, 2, 50]) for _ in range(count)], pa.int32()
+                )
             else:
-                made[name] = values.column(self.rng, t, count)
-        return pa.table(made)
+                columns[name] = values.column(self.rng, t, count)
+        return pa.table(columns)
 
     # what a turn may be
 
@@ -228,7 +164,11 @@ class Round:
 
     def agree(self, place: str) -> None:
         table = self.ours
-        assert in_order(cells(table.scan().to_arrow(), self.types())) == self.java.rows(self.path), place
+        rows = table.scan().to_arrow()
+        assert in_order(cells(rows, self.types())) == self.java.rows(self.path), place
+        if self.kind.keys and set(self.kind.partitions) <= set(self.kind.keys):
+            keys = [tuple(row.values()) for row in rows.select(list(self.kind.keys)).to_pylist()]
+            assert len(keys) == len(set(keys)), f"{place}: a key is there twice"
         columns = ("bucket", "level", "rows", "deletes", "file_name")
         levels = sorted(([f[c] for c in columns] for f in table.inspect.levels().to_pylist()), key=str)
         assert levels == self.java.levels(self.path), place
@@ -248,15 +188,13 @@ class Round:
             (s["next"], in_order(s["changes"])) for s in self.java.stream(self.path, first) if s["changes"]
         ]
         steps = list(self.ours.stream(start=first, follow=False, normalize=False))
-        found = [
-            (Cursor.parse(s.cursor).snapshot, in_order(cells(s.to_arrow(), self.types()))) for s in steps
-        ]
-        assert [f for f in found if f[1]] == expected, place
+        ours = [(Cursor.parse(s.cursor).snapshot, in_order(cells(s.to_arrow(), self.types()))) for s in steps]
+        assert [step for step in ours if step[1]] == expected, place
 
     def _same(self, ours: ts.Table, place: str, options: dict[str, Any]) -> None:
-        found = ours.scan().to_arrow()
+        rows = ours.scan().to_arrow()
         types = {f.name: f.type for f in ours.scan().store.schema.fields}
-        assert in_order(cells(found, types)) == self.java.rows(self.path, options=options), place
+        assert in_order(cells(rows, types)) == self.java.rows(self.path, options=options), place
 
 
 TURN_KINDS: list[tuple[int, Callable[[Round], str]]] = [
@@ -270,12 +208,12 @@ TURN_KINDS: list[tuple[int, Callable[[Round], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.sample(1, all=9)
+@pytest.mark.parametrize("name", ALL_KINDS)
+@pytest.mark.sample(1, all=12)
 def test_two_engines_take_turns(java: JavaPaimon, tmp_path: Path, name: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds[: max(1, len(seeds) // 5)]:
         played: list[str] = []
-        play = Round(java, KINDS[name], tmp_path / str(seed), seed)
+        play = Round(java, ALL_KINDS[name], tmp_path / str(seed), seed)
         for turn in range(TURNS):
             play.turn = turn
             weights, acts = zip(*TURN_KINDS, strict=True)

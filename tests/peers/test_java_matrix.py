@@ -20,7 +20,7 @@ from tablestore.format.types.arrow_types import DataType, parse_type
 from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon
-from tests.peers.test_interleaved import COLUMNS, KINDS, TableKind
+from tests.peers.table_kinds import COLUMNS, KINDS, TableKind
 
 pytestmark = [pytest.mark.peer, pytest.mark.large]
 A_ROUND = 4
@@ -52,30 +52,20 @@ class Twins:
     ) -> None:
         self.java, self.kind, self.rng = java, kind, random.Random(seed)
         self.compacted = False
-        base = {"snapshot.num-retained.min": "1000", "write-only": "true"}
-        base |= {"bucket": "-1"} if "bucket" not in kind.options else {}
-        options = {**base, **kind.options, **extra}
-        self.mine, self.its = str(where / "ours.db" / "t"), str(where / "java.db" / "t")
-        types = {n: f"{t} NOT NULL" if n in kind.keys else t for n, t in COLUMNS.items()}
-        java.create(self.its, types, primary_keys=kind.keys, partition_keys=kind.partitions, options=options)
-        ts.connect(str(where)).create_table(
-            "ours.t",
-            schema={n: parse_type(t) for n, t in COLUMNS.items()},
-            primary_key=list(kind.keys),
-            partition_by=list(kind.partitions),
-            options=options,
-        )
+        options = {"write-only": "true", **extra}
+        self.mine = kind.create(where, options, name="ours.t")
+        self.its = kind.create_in_java(java, str(where / "java.db" / "t"), options)
 
     def write(self, number: int) -> None:
         """The same rows into both. Each key once: what a buffer makes of several is another test's."""
         keys = self.rng.sample(range(40), self.rng.randrange(1, 30))
         types = {n: parse_type(t) for n, t in COLUMNS.items()}
-        made = values.table(self.rng, {n: t for n, t in types.items() if n not in "pkv"}, len(keys))
+        others = values.table(self.rng, {n: t for n, t in types.items() if n not in "pkv"}, len(keys))
         places = pa.array([["a", "b/c", "é="][k % 3] for k in keys])
         rows = pa.table({"p": places, "k": pa.array(keys, pa.int32())})
         rows = rows.append_column("v", pa.array([self.rng.choice([None, 1, 9]) for _ in keys], pa.int32()))
-        for name in made.column_names:
-            rows = rows.append_column(name, made.column(name))
+        for name in others.column_names:
+            rows = rows.append_column(name, others.column(name))
         deletes = self.kind.keys and "D" in self.kind.kinds
         kinds = ["-D" if deletes and self.rng.random() < 0.25 else "+I" for _ in keys]
         self.java.write(self.its, rows, kinds=kinds, identifier=number, user="w", write_only=True)
@@ -127,10 +117,10 @@ class Twins:
     def inspected_alike(self, place: str) -> None:
         table = ts.open(self.mine)
         for name in ("files", "snapshots", "manifests"):
-            found = getattr(table.inspect, name)()
+            ours = getattr(table.inspect, name)()
             read = self.java.read(self.mine, suffix=name)
-            assert found.column_names == [f[0] for f in read.fields], f"{place} ${name}"
-            assert in_order(cells(found)) == in_order(read.rows), f"{place} ${name}"
+            assert ours.column_names == [f[0] for f in read.fields], f"{place} ${name}"
+            assert in_order(cells(ours)) == in_order(read.rows), f"{place} ${name}"
 
 
 def cases(seed: int) -> list[tuple[str, dict[str, str]]]:

@@ -1,4 +1,4 @@
-"""Merge engines against Java Paimon: the small cases record by record, and random records in turns.
+"""Merge engines against Java Paimon: the small cases record by record, bitmaps, sketches, expired records.
 
 Both engines write, read and compact one table; after each step both see the same rows. Lists are compared
 sorted: what maps, distinct and nested aggregates hold has no order.
@@ -6,7 +6,6 @@ sorted: what maps, distinct and nested aggregates hold has no order.
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import CannotMerge, InvalidRequest
 from tablestore.format import roaring, roaring_tree
 from tests.lsm.merge.merge_cases import Case, cases
-from tests.lsm.merge.test_merge_engines import kv_rows, random_records, random_table
 from tests.peers.cells import cells, in_order
-from tests.peers.java_paimon import JavaError, JavaPaimon, Undone
+from tests.peers.java_paimon import JavaError, JavaPaimon
 
 pytestmark = pytest.mark.peer
 KINDS = ("+I", "-U", "+U", "-D")
@@ -79,82 +77,9 @@ def step(
         with pytest.raises(InvalidRequest):
             ts.open(table.location).write(rows.append_column("kind", [kinds]), row_kind_column="kind")
     java.write(table.location, rows, kinds=kinds, identifier=number, write_only=True)
-    found = theirs(java, table)
-    assert found == ours(table), case.name
-    assert (found == "error") == (last and not ends.isdisjoint(("error", "refused"))), case.name
-
-
-def written(
-    rng: random.Random, table: ts.Table, rows: pa.Table, kinds: list[str], java: JavaPaimon, turn: int
-) -> str:
-    """One batch by either engine; "refused" if ours takes no such rows, then Java is spared them too."""
-    location = table.location
-    try:
-        if rng.random() < 0.5:
-            ts.open(location).write(rows.append_column("kind", [kinds]), row_kind_column="kind")
-            return "our write"
-        with ts.open(location).writer() as writer:  # asks whether the rows are acceptable, writes none
-            writer.write(rows.append_column("kind", [kinds]), row_kind_column="kind")
-            raise Undone
-    except Undone:
-        return java_writes(java, location, rows, kinds, turn, write_only=rng.random() < 0.5)
-    except InvalidRequest:
-        return "refused"
-    except CannotMerge:
-        return "error"
-
-
-def java_writes(
-    java: JavaPaimon, location: str, rows: pa.Table, kinds: list[str], turn: int, *, write_only: bool
-) -> str:
-    try:
-        java.write(location, rows, kinds=kinds, identifier=turn, write_only=write_only)
-    except JavaError as e:
-        if "overflow" in str(e) or "/ by zero" in str(e):
-            return "error"
-        raise
-    return "java write"
-
-
-@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
-@pytest.mark.sample(1)
-def test_the_engines_take_turns(
-    java: JavaPaimon, tmp_path: Path, engine: str, seeds: tuple[int, ...]
-) -> None:
-    for seed in seeds[::2]:
-        for number in range(3):
-            take_turns(java, tmp_path / f"{seed}-{number}", engine, seed * 100 + number)
-
-
-def take_turns(java: JavaPaimon, path: Path, engine: str, seed: int) -> None:
-    rng = random.Random(seed)
-    schema, rules, kinds = random_table(rng, engine)
-    while any("count-limit" in key for key in schema.options):  # who is left out depends on Java's HashMap
-        schema, rules, kinds = random_table(rng, engine)
-    options = {
-        **schema.options,
-        "bucket": "2",
-        "num-sorted-run.compaction-trigger": rng.choice(["2", "3", "9"]),
-    }
-    fields = {f.name: f.type for f in schema.fields}
-    table = ts.connect(str(path)).create_table("d.t", schema=fields, primary_key=["k"], options=options)
-    for turn in range(8):
-        act = rng.choice(["write", "write", "write", "our compact", "java compact", "our full", "java full"])
-        place = f"seed {seed} turn {turn} {act} {options}"
-        if act == "write" or turn == 0:
-            records = random_records(rng, rules, kinds, rng.randrange(1, 25))
-            batch = kv_rows(schema, [(rng.randrange(12), r) for r in records])
-            rows = pa.Table.from_batches([batch]).select(list(fields))
-            place += written(rng, table, rows, [KINDS[k] for k in batch.column(1).to_pylist()], java, turn)
-        elif act.startswith("java"):
-            java.compact(table.location, identifier=turn, full="full" in act)
-        else:
-            ts.open(table.location).compact(full="full" in act)
-        found = ours(table)
-        assert theirs(java, table) == found, place
-        if found == "error" or place.endswith("error"):
-            return
-        assert ts.open(table.location).check() == [], place
+    read = theirs(java, table)
+    assert read == ours(table), case.name
+    assert (read == "error") == (last and not ends.isdisjoint(("error", "refused"))), case.name
 
 
 def aggregated(path: Path, function: str) -> ts.Table:

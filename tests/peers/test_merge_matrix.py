@@ -38,8 +38,6 @@ from tests.peers.merge_space import (
     functions_of,
 )
 
-pytestmark = pytest.mark.large
-
 STEPS = 5
 ERROR = "error"
 UNMERGEABLE = ("overflow", "Overflow", "/ by zero", "Non-terminating decimal")
@@ -65,8 +63,8 @@ def test_alterations_in_a_row_fit_the_table(tmp_path: Path, seeds: Sequence[int]
         space, rng = drawn(number), random.Random(number)
         table = ts.open(create(space, tmp_path / str(number), {}))
         for n in range(12):
-            if (found := altered(space, rng, f"n{n}")) is not None:
-                space, change = found
+            if (alteration := altered(space, rng, f"n{n}")) is not None:
+                space, change = alteration
                 table.alter(our_change(change))
         schema = ts.open(table.location).store.schemas.latest()
         assert list(space.types) == [f.name for f in schema.fields]
@@ -79,23 +77,23 @@ def shown(space: MergeSpace, rows: Rows, *, first: int = 0) -> Rows:
 
 
 def _row(space: MergeSpace, row: list[Any], first: int) -> list[Any]:
-    made = list(row)
+    shown = list(row)
     for place, column in enumerate(space.columns, first + len(space.keys)):
-        cell = made[place]
+        cell = shown[place]
         if column.type.root == "FLOAT" and cell is not None:
-            made[place] = float(np.float32(cell))  # Java's text of a float is not always the shortest
+            shown[place] = float(np.float32(cell))  # Java's text of a float is not always the shortest
         if column.function is None or cell is None:
             continue
         if column.function.unordered:
-            made[place] = in_order(cell)
+            shown[place] = in_order(cell)
         elif column.function.name == "theta_sketch":
             data = bytes.fromhex(cell["hex"])
-            made[place] = round(datasketches.compact_theta_sketch.deserialize(data).get_estimate(), 4)
+            shown[place] = round(datasketches.compact_theta_sketch.deserialize(data).get_estimate(), 4)
         elif column.function.name == "hll_sketch":
-            made[place] = round(
+            shown[place] = round(
                 datasketches.hll_sketch.deserialize(bytes.fromhex(cell["hex"])).get_estimate(), 4
             )
-    return made
+    return shown
 
 
 def ours(space: MergeSpace, path: str) -> Rows | str:
@@ -159,14 +157,14 @@ def batch(space: MergeSpace, rng: random.Random, path: str, *, deletes: bool) ->
     ]
     if space.engine == "first-row" and space.options.get("ignore-delete") != "true":
         kinds = ["+I"] * rows.num_rows
-    found = with_kinds(rows, kinds)
+    typed = with_kinds(rows, kinds)
     try:
         with ts.open(path).writer() as writer:  # asks whether the rows are acceptable, writes none
-            data, column = for_ours(found)
+            data, column = for_ours(typed)
             writer.write(data, row_kind_column=column)
             raise Undone
     except Undone:
-        return found
+        return typed
     except InvalidRequest:
         return with_kinds(rows, [k if k[0] == "+" else "+I" for k in kinds])
 
@@ -254,10 +252,10 @@ def our_change(change: Mapping[str, str]) -> Any:
 
 def both_alter(java: JavaPaimon, space: MergeSpace, rng: random.Random, paths: Sequence[str]) -> MergeSpace:
     """The same change of the schema in our table and in Java's."""
-    found = altered(space, rng, f"n{rng.randrange(10**6)}")
-    if found is None:
+    alteration = altered(space, rng, f"n{rng.randrange(10**6)}")
+    if alteration is None:
         return space
-    space, change = found
+    space, change = alteration
     ts.open(paths[0]).alter(our_change(change))
     java.alter(paths[1], [change])
     return space
@@ -278,9 +276,9 @@ def play_apart(java: JavaPaimon, space: MergeSpace, where: Path) -> None:
         results = {we_write(mine, rows, step), java_writes(java, other, rows, step)}
         if step and rng.random() < 0.4:
             results |= {we_compact(mine, full=True), java_compacts(java, other, step, full=True)}
-        found = ours(space, mine)
-        require_same(found, theirs(java, space, other), place)
-        if found == ERROR or ERROR in results:
+        rows_now = ours(space, mine)
+        require_same(rows_now, theirs(java, space, other), place)
+        if rows_now == ERROR or ERROR in results:
             return
         if space.producer != "none":
             changes = our_changes(space, mine, before[0]), java_changes(java, space, other, before[1])
@@ -320,9 +318,9 @@ def play_in_turns(java: JavaPaimon, space: MergeSpace, where: Path) -> None:
             else:
                 act += java_compacts(java, path, step, full=full)
         place = f"table {space.number} in turns, step {step}: {space.options}"
-        found = ours(space, path)
-        require_same(found, theirs(java, space, path), place)
-        if found == ERROR or act:
+        rows_now = ours(space, path)
+        require_same(rows_now, theirs(java, space, path), place)
+        if rows_now == ERROR or act:
             return
     if space.producer != "none":
         require_same(our_changes(space, path, 0), java_changes(java, space, path, 0), f"{place}, changes")

@@ -88,11 +88,11 @@ def compare(java: JavaPaimon, path: str, names: tuple[str, ...], **options: Any)
     compared = 0
     for name in names:
         theirs = java.read(path, suffix=name, options=options or None)
-        found = table.system(name).to_arrow()
-        assert found.schema.names == [f[0] for f in theirs.fields], name
+        ours = table.system(name).to_arrow()
+        assert ours.schema.names == [f[0] for f in theirs.fields], name
         if name not in DATA:
-            assert [type_text(f) for f in found.schema] == [f[1] for f in theirs.fields], name
-        same(found, theirs, name, types if name in ("audit_log", "ro") else {})
+            assert [type_text(f) for f in ours.schema] == [f[1] for f in theirs.fields], name
+        same(ours, theirs, name, types if name in ("audit_log", "ro") else {})
         compared += 1
     return compared
 
@@ -133,6 +133,9 @@ def test_our_tables_look_to_java_as_to_us(java: JavaPaimon, tmp_path: Path) -> N
     t.analyze()
     assert compare(java, t.location, NAMES) == len(NAMES)
     assert java.statistics(t.location)["mergedRecordCount"] == 3
+    t.truncate()
+    assert java.rows(t.location) == []
+    assert compare(java, t.location, ("snapshots",)) == 1
 
 
 def test_a_branch_has_system_tables_of_its_own(java: JavaPaimon, tmp_path: Path) -> None:
@@ -141,8 +144,8 @@ def test_a_branch_has_system_tables_of_its_own(java: JavaPaimon, tmp_path: Path)
     path = str(tmp_path / "j.db" / "branch_tags")
     for name in ("snapshots", "files", "tags"):
         theirs = java.read(path, suffix=name, branch="b1")
-        found = lake.table(f"j.branch_tags$branch_b1${name}").scan().to_arrow()
-        same(found, theirs, name, {})
+        ours = lake.table(f"j.branch_tags$branch_b1${name}").scan().to_arrow()
+        same(ours, theirs, name, {})
 
 
 def test_changes_by_option_come_with_their_kinds(java: JavaPaimon, tmp_path: Path) -> None:
@@ -166,5 +169,5 @@ def test_a_lake_s_tables_are_listed_alike(java: JavaPaimon, tmp_path: Path) -> N
         shutil.copytree(golden.JAVA / "warehouse" / "j.db" / name, tmp_path / "j.db" / name)
     lake = ts.connect(str(tmp_path))
     for name in ("tables", "all_table_options", "partitions"):
-        found = in_order(cells(lake.table(f"sys.{name}").scan().to_arrow()))
-        assert found == in_order(java.global_table(str(tmp_path), name)), name
+        ours = in_order(cells(lake.table(f"sys.{name}").scan().to_arrow()))
+        assert ours == in_order(java.global_table(str(tmp_path), name)), name

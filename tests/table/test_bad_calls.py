@@ -17,14 +17,14 @@ ROWS = {"id": [1, 2], "p": ["a", "b"], "v": [10, 20]}
 
 @pytest.fixture
 def table(lake: ts.Lake) -> ts.Table:
-    made = lake.create_table(
+    orders = lake.create_table(
         "shop.orders",
         schema={"id": ts.BIGINT, "p": ts.STRING, "v": ts.INT},
         primary_key=["p", "id"],
         partition_by=["p"],
     )
-    made.write(ROWS)
-    return made
+    orders.write(ROWS)
+    return orders
 
 
 CALLS: list[tuple[Callable[[ts.Table], Any], type[Exception], str]] = [
@@ -106,26 +106,6 @@ def test_a_misspelt_partition_of_a_table_without_partitions(lake: ts.Lake) -> No
 def test_what_is_no_schema(lake: ts.Lake, schema: Any, text: str) -> None:
     with pytest.raises(SchemaMismatch, match=re.escape(text)):
         lake.create_table("bad", schema=schema)
-    assert "bad" not in lake
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"type": "format-table"},
-        {"metadata.iceberg.storage": "table-location"},
-        {"clustering.columns": "a"},
-        {"clustering.incremental": True},
-        {"pk-clustering-override": True},
-        {"chain-table.enabled": True},
-        {"data-evolution.enabled": True},
-        {"sequence.snapshot-ordering": True},
-    ],
-)
-def test_kinds_of_tables_that_are_out_are_refused_by_name(lake: ts.Lake, options: dict[str, Any]) -> None:
-    (key,) = options
-    with pytest.raises(Unsupported, match=re.escape(key)):
-        lake.create_table("bad", schema={"a": ts.INT}, options=options)
     assert "bad" not in lake
 
 

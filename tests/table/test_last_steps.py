@@ -1,11 +1,10 @@
 """An error at an operation of a verb, above all at its last ones: "nothing was done" only where nothing was,
-no error only where all was, and the same call again ends as one that never failed."""
+no error only where all was. Whatever failed, or died, the same call again ends as one that never failed."""
 
 from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import CommitUnknown, TablestoreError
+from tablestore.core.errors import CommitUnknown
 from tablestore.meta import changelogs
-from tests.faults import FaultyIO, failures
+from tests.faults import Cases, FailedCall, failed_calls
 
 Act = Callable[[ts.Lake], Any]
 LAST = 5  # operations from the end on that all fail; of those before, as many by chance
@@ -175,7 +174,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def of(table: ts.Table) -> dict[str, Any]:
     store = table.store
     return {
-        "rows": sorted(map(str, table.scan().to_arrow().to_pylist())),
+        "rows": of_rows(table),
         "schema": (table.schema.names, {k: v for k, v in table.options.items() if k != "tablestore.uuid"}),
         "tags": {t: table.at(tag=t).scan().count() for t in table.tags},
         "history": (store.snapshots.ids(), changelogs.ids(store)),
@@ -183,20 +182,24 @@ def of(table: ts.Table) -> dict[str, Any]:
     }
 
 
+def of_rows(table: ts.Table) -> list[str]:
+    return sorted(map(str, table.scan().to_arrow().to_pylist()))
+
+
 def state(root: Path) -> dict[str, Any]:
     lake = ts.connect(root)
-    found: dict[str, Any] = {"databases": lake.databases()}
+    states: dict[str, Any] = {"databases": lake.databases()}
     for name in lake.tables():
         table = lake.table(name)
-        found[name] = of(table) | {b: of(table.branch(b)) for b in table.branches.names()}
-    return found
+        states[name] = of(table) | {b: of(table.branch(b)) for b in table.branches.names()}
+    return states
 
 
-def meaning(found: Any) -> Any:
+def meaning(part: Any) -> Any:
     """A state without the numbers of snapshots, of which a second try makes more."""
-    if isinstance(found, dict):
-        return {k: meaning(v) for k, v in found.items() if k != "history"}
-    return found
+    if isinstance(part, dict):
+        return {k: meaning(v) for k, v in part.items() if k != "history"}
+    return part
 
 
 @pytest.mark.large
@@ -205,30 +208,44 @@ def meaning(found: Any) -> Any:
 def test_the_answer_is_right_after_an_error(
     start: Path, tmp_path: Path, verb: str, seeds: tuple[int, ...]
 ) -> None:
-    act, counting = VERBS[verb], FaultyIO()
-    shutil.copytree(start, tmp_path / "whole")
-    act(ts.connect(tmp_path / "whole", io=counting))
+    def choose(cases: Cases) -> Cases:
+        errors = [case for case in cases if case[1].startswith("error")]
+        last = [case for case in errors if case[0] > cases[-1][0] - LAST]
+        earlier = [case for case in errors if case not in last]
+        return [*last, *random.Random(seeds[0]).sample(earlier, min(len(earlier), LAST * len(seeds)))]
+
+    calls = failed_calls(start, tmp_path, VERBS[verb], choose)
     before, after = state(start), state(tmp_path / "whole")
-    cases = [(n, mode) for n, mode in failures(counting.log) if mode.startswith("error")]
-    last = [case for case in cases if case[0] >= counting.count - LAST]
-    earlier = [case for case in cases if case not in last]
-    chance = random.Random(seeds[0])
-    for number, mode in [*last, *chance.sample(earlier, min(len(earlier), LAST * len(seeds)))]:
-        root, place = tmp_path / "try", f"{mode} {number}, {counting.log[number]}"
-        shutil.copytree(start, root)
-        error: TablestoreError | None = None
-        try:
-            act(ts.connect(root, io=FaultyIO(number, mode)))
-        except TablestoreError as e:
-            error = e
-        found = state(root)
-        if error is None:
-            assert found == after, f"{place}: not done, although it said nothing"
-        elif not isinstance(error, CommitUnknown):
-            assert found == before, f"{place}: done, although {error!r}"
-        act(ts.connect(root))
-        assert meaning(state(root)) == meaning(after), f"{place}: not as it must be after it was called again"
-        assert all(table.check() == [] for table in map(ts.connect(root).table, ts.connect(root).tables())), (
-            place
-        )
-        shutil.rmtree(root)
+    for call in calls:
+        now = state(call.root)
+        if call.error is None:
+            assert now == after, f"{call.place}: not done, although it said nothing"
+        elif not isinstance(call.error, CommitUnknown):
+            assert now == before, f"{call.place}: done, although it said that it was not"
+        require_healed(call, VERBS[verb], after)
+
+
+def require_healed(call: FailedCall, act: Act, after: dict[str, Any]) -> None:
+    """Raise AssertionError unless the same call again ends as one that never failed."""
+    act(call.lake)
+    assert meaning(state(call.root)) == meaning(after), call.place
+    assert all(table.check() == [] for table in map(call.lake.table, call.lake.tables())), call.place
+
+
+STEPWISE = ("rollback", "rollback to a tag", "fast-forward")
+"""They go snapshot by snapshot, and a kill may stop them at any."""
+KILLED = (*STEPWISE, "write", "compact", "expire snapshots", "create a branch", "delete a branch")
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("verb", KILLED)
+@pytest.mark.sample(2, all=len(KILLED))
+def test_a_table_is_sound_after_any_failure(start: Path, tmp_path: Path, verb: str) -> None:
+    calls = failed_calls(start, tmp_path, VERBS[verb])
+    before, after = (of_rows(ts.connect(root).table("d.t")) for root in (start, tmp_path / "whole"))
+    whole = state(tmp_path / "whole")
+    for call in calls:
+        wrong = [v for v in call.table.check() if verb not in STEPWISE or not v.text.endswith("are missing")]
+        assert wrong == [], call.place
+        assert of_rows(call.table) in (before, after) or verb in STEPWISE, call.place
+        require_healed(call, VERBS[verb], whole)

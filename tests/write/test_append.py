@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import CommitConflict, InvalidOption, TablestoreError
-from tests.faults import FaultyIO, Killed
+from tablestore.core.errors import CommitConflict, InvalidOption
+from tests.faults import failed_calls
 from tests.tables import APPEND
 
 
@@ -152,29 +150,17 @@ def test_a_rescaled_append_table_keeps_its_rows_and_takes_more(tmp_path: Path) -
 
 
 def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> set[int]:
-    """Row counts seen after every single operation of `act` failed, in one of two ways each, and `act` was
-    done again."""
-    counting = FaultyIO()
-    shutil.copytree(start, tmp_path / "count")
-    act(ts.connect(str(tmp_path / "count"), io=counting).table("d.t"))
-    counts = {len(keys(ts.connect(str(r)).table("d.t"))) for r in (start, tmp_path / "count")}
+    """Row counts seen after every second failure of `act`, before `act` was done again."""
+    calls = failed_calls(start, tmp_path, lambda lake: act(lake.table("d.t")), lambda cases: cases[::2])
+    counts = {len(keys(ts.connect(root).table("d.t"))) for root in (start, tmp_path / "whole")}
     seen = set()
-    for fail_at in range(counting.count):
-        for mode in FaultyIO.MODES[fail_at % 2 :: 2]:  # all four ways: tests/crash
-            root = tmp_path / "try"
-            shutil.copytree(start, root)
-            io = FaultyIO(fail_at, mode)
-            with contextlib.suppress(TablestoreError, Killed):
-                act(ts.connect(str(root), io=io).table("d.t"))
-            place = f"{mode} operation {fail_at}: {io.log[min(fail_at, len(io.log) - 1)]}"
-            fresh = ts.connect(str(root)).table("d.t")
-            assert fresh.check() == [], place
-            assert len(keys(fresh)) in counts, place
-            seen.add(len(keys(fresh)))
-            act(fresh)
-            assert len(keys(fresh)) == max(counts), place
-            assert fresh.check() == [], place
-            shutil.rmtree(root)
+    for call in calls:
+        assert call.table.check() == [], call.place
+        seen.add(len(keys(call.table)))
+        act(call.table)
+        assert len(keys(call.table)) == max(counts), call.place
+        assert call.table.check() == [], call.place
+    assert seen <= counts
     return seen
 
 
@@ -182,10 +168,10 @@ def survive(start: Path, tmp_path: Path, act: Callable[[ts.Table], object]) -> s
 def test_an_append_commit_survives_any_failure(tmp_path: Path) -> None:
     t = APPEND.create(tmp_path / "start", {"bucket": 1, "bucket-key": "k", "compaction.min.file-num": 2})
     t.write(rows(1, 2))
-    found = survive(
+    counts = survive(
         tmp_path / "start", tmp_path, lambda t: t.write(rows(3, p="a"), user="loader", identifier=1)
     )
-    assert found == {2, 3}
+    assert counts == {2, 3}
 
 
 @pytest.mark.large
@@ -203,10 +189,10 @@ def test_a_dynamic_bucket_commit_survives_any_failure(tmp_path: Path) -> None:
         "d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": -1}
     )
     t.write([{"k": 1}])
-    found = survive(
+    counts = survive(
         tmp_path / "start", tmp_path, lambda t: t.write([{"k": 1}, {"k": 5}], user="loader", identifier=1)
     )
-    assert found == {1, 2}
+    assert counts == {1, 2}
 
 
 @pytest.mark.parametrize("keyed", [True, False])

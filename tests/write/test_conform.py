@@ -15,16 +15,16 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import SchemaMismatch, Unsupported
-from tablestore.format.schema import TableSchema, create_schema
+from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, DataType, parse_type, to_arrow
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.conform import conform
+from tests.tables import schema_of
 
 
 def schema(v: DataType | str, *, default: str | None = None) -> TableSchema:
     t = parse_type(v) if isinstance(v, str) else v
-    fields = (DataField(0, "k", ts.INT), DataField(1, "v", t, default=default))
-    return create_schema(fields, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
+    return schema_of({"k": ts.INT, "v": DataField(1, "v", t, default=default)})
 
 
 def fitted(v: DataType | str, values: list[Any] | pa.Array) -> list[Any]:

@@ -16,8 +16,7 @@ from tablestore.core.env import Env
 from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest, TablestoreError, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import COMPACT_SOURCE
-from tablestore.format.schema import create_schema
-from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
+from tablestore.format.types.arrow_types import BIGINT, STRING
 from tablestore.io import external_paths
 from tablestore.io.confined import ConfinedFileIO, named_roots
 from tablestore.io.external_paths import ExternalPaths, roots_of
@@ -25,6 +24,7 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import AppendRows, BucketFiles, FileNames, RollingWriter, write_all
 from tests.faults import FaultyIO
+from tests.tables import schema_of
 
 FORMS = ("parquet", "orc", "avro")
 
@@ -32,10 +32,8 @@ FORMS = ("parquet", "orc", "avro")
 def bucket(
     folder: Path, options: dict[str, str], *, io: Any = None, partitions: tuple[str, ...] = ()
 ) -> BucketFiles:
-    fields = (DataField(0, "k", BIGINT), DataField(1, "s", STRING), DataField(2, "p", STRING))
-    schema = create_schema(
-        fields, primary_key=(), partition_by=partitions, options=options, comment=None, time_millis=0
-    )
+    columns = {"k": BIGINT, "s": STRING, "p": STRING}
+    schema = schema_of(columns, partition_by=partitions, options=options)
     parts = [options["data-file.path-directory"]] if "data-file.path-directory" in options else []
     parts += [f"{p}=a%2Fb" for p in partitions]
     table, chosen = str(folder / "t"), TableOptions.parse(options)
@@ -63,14 +61,14 @@ def test_append_files_roll_and_count_rows(tmp_path: Path, form: str) -> None:
     writer = append(files, 17)
     for batch in batches(60_000):
         writer.write(batch)
-    made = writer.close()
-    assert len(made) > 1
-    assert made[0].min_sequence == 17
-    for before, after in pairwise(made):
+    written = writer.close()
+    assert len(written) > 1
+    assert written[0].min_sequence == 17
+    for before, after in pairwise(written):
         assert after.min_sequence == before.max_sequence + 1
-    assert made[-1].max_sequence == 17 + 60_000 - 1
-    assert all(f.file_name.endswith(f".{form}") and f.delete_count == 0 for f in made)
-    numbers = [n for f in made for b in files.read(f, system=False) for n in b.column("k").to_pylist()]
+    assert written[-1].max_sequence == 17 + 60_000 - 1
+    assert all(f.file_name.endswith(f".{form}") and f.delete_count == 0 for f in written)
+    numbers = [n for f in written for b in files.read(f, system=False) for n in b.column("k").to_pylist()]
     assert numbers == list(range(60_000))
 
 
@@ -87,11 +85,11 @@ def test_nothing_stays_when_any_operation_fails(tmp_path: Path, form: str, outsi
         options |= {"data-file.external-paths": f"file:{tmp_path}/x, file:{tmp_path}/y"}
         options |= {"data-file.external-paths.strategy": "round-robin"}
     whole = FaultyIO()
-    made = write_all(append(bucket(tmp_path / "whole", options, io=whole)), batches(1500, 700))
-    for f in made:
+    written = write_all(append(bucket(tmp_path / "whole", options, io=whole)), batches(1500, 700))
+    for f in written:
         (index,) = f.extra_files
         assert re.fullmatch(rf"{re.escape(f.file_name)}\.crc32-[0-9a-f]{{8}}\.index", index)
-    assert outside == (made[0].external_path is not None)
+    assert outside == (written[0].external_path is not None)
     for path in list(tmp_path.rglob("data-*")):
         path.unlink()
     steps = range(0, whole.count, 1 if whole.count < 40 else 3)
@@ -112,11 +110,11 @@ def test_files_outside_the_table_go_in_turn_and_keep_their_tail(tmp_path: Path) 
         "target-file-size": "1 kb",
     }
     files = bucket(tmp_path, options, partitions=("p",))
-    made = write_all(append(files), batches(300_000, 65_536))
-    tails = {f.external_path.rpartition("/")[0] for f in made}
+    written = write_all(append(files), batches(300_000, 65_536))
+    tails = {f.external_path.rpartition("/")[0] for f in written}
     assert tails == {f"file:{tmp_path}/{root}/data/files/p=a%2Fb/bucket-0" for root in ("one", "two")}
-    assert sum(b.num_rows for f in made for b in files.read(f, system=False)) == 300_000
-    files.delete(made)
+    assert sum(b.num_rows for f in written for b in files.read(f, system=False)) == 300_000
+    files.delete(written)
     assert list(tmp_path.rglob("data-*")) == []
 
 
@@ -195,8 +193,8 @@ def test_one_spelling_of_a_place() -> None:
 
 def test_files_roll_at_a_number_of_rows_when_written_but_not_when_compacted(tmp_path: Path) -> None:
     files = bucket(tmp_path, {"target-file-row-num": "400"})
-    made = write_all(append(files), batches(1500, 700))
-    assert [(f.row_count, f.min_sequence) for f in made] == [(400, 0), (400, 400), (400, 800), (300, 1200)]
+    written = write_all(append(files), batches(1500, 700))
+    assert [(f.row_count, f.min_sequence) for f in written] == [(400, 0), (400, 400), (400, 800), (300, 1200)]
     compacted = RollingWriter(
         files, FileNames(files).data, level=0, source=COMPACT_SOURCE, append=AppendRows(0)
     )

@@ -12,17 +12,16 @@ import pytest
 import tablestore as ts
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND, kv_schema
-from tablestore.format.schema import TableSchema, create_schema
-from tablestore.format.types.arrow_types import DataField
+from tablestore.format.schema import TableSchema
 from tablestore.lsm.lookup.memtable import Memtable
 from tablestore.lsm.merge import keys as key_columns
+from tests.tables import schema_of
 
 Row = tuple[Any, int, int]  # key, value, kind
 
 
-def schema_of(key: Any) -> TableSchema:
-    fields = (DataField(0, "k", key.not_null()), DataField(1, "v", ts.INT))
-    return create_schema(fields, primary_key=("k",), partition_by=(), options={}, comment=None, time_millis=0)
+def keyed_by(key: Any) -> TableSchema:
+    return schema_of({"k": key, "v": ts.INT}, primary_key=("k",))
 
 
 def batch(schema: TableSchema, rows: list[Row]) -> pa.RecordBatch:
@@ -46,7 +45,7 @@ def found(table: Memtable, schema: TableSchema, keys: list[Any]) -> dict[Any, tu
 
 @pytest.mark.parametrize("key", [ts.INT, ts.STRING], ids=["numbers", "texts"])
 def test_the_newest_row_of_each_key_is_found(key: Any, seeds: tuple[int, ...]) -> None:
-    schema = schema_of(key)
+    schema = keyed_by(key)
     make = str if key is ts.STRING else int
     for seed in seeds[:2]:
         rng = random.Random(seed)
@@ -68,7 +67,7 @@ def test_the_newest_row_of_each_key_is_found(key: Any, seeds: tuple[int, ...]) -
 
 
 def test_deletes_vanish_where_nothing_lies_below() -> None:
-    schema = schema_of(ts.INT)
+    schema = keyed_by(ts.INT)
     for drop in (True, False):
         table = Memtable(schema.key_fields)
         table.add(batch(schema, [(1, 1, rowkind.INSERT), (2, 2, rowkind.INSERT)]), drop_deletes=drop)
@@ -79,7 +78,7 @@ def test_deletes_vanish_where_nothing_lies_below() -> None:
 
 
 def test_a_delete_hides_the_rows_of_older_runs() -> None:
-    schema = schema_of(ts.INT)
+    schema = keyed_by(ts.INT)
     table = Memtable(schema.key_fields)
     table.add(batch(schema, [(k, 0, rowkind.INSERT) for k in range(100)]), drop_deletes=True)
     table.add(batch(schema, [(5, 1, rowkind.DELETE)]), drop_deletes=True)

@@ -9,24 +9,21 @@ import pyarrow as pa
 import pytest
 
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format.schema import create_schema
-from tablestore.format.types.arrow_types import BIGINT, INT, DataField
+from tablestore.format.types.arrow_types import BIGINT, INT
 from tablestore.lsm.lookup.lookup import Hits
 from tablestore.lsm.merge import changelog
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import ChangelogSpec, RowWindow, with_level
 from tablestore.lsm.merge.merge_function import merge_function
+from tests.tables import schema_of
 
-FIELDS = (DataField(0, "k", INT), DataField(1, "v", BIGINT), DataField(2, "w", BIGINT))
 TEXTS = ["+I", "-U", "+U", "-D"]
 SUM = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
 Row = tuple[int, int, str, int | None]  # level, key, kind, value
 
 
 def table(options: dict[str, str]) -> tuple[Any, TableOptions]:
-    schema = create_schema(
-        FIELDS, primary_key=("k",), partition_by=(), options=options, comment=None, time_millis=0
-    )
+    schema = schema_of({"k": INT, "v": BIGINT, "w": BIGINT}, primary_key=("k",), options=options)
     return schema, TableOptions.parse(options)
 
 
@@ -66,10 +63,10 @@ def lookup(rows: list[Row], above: list[Row] = [], **options: str) -> tuple[list
     keys = window.rows.column("k").to_numpy()[window.first_rows[asked]]
     hit = [i for i, k in enumerate(keys) if k in [r[1] for r in above]]
     if hit:
-        found = batch([next(r for r in above if r[1] == keys[i]) for i in hit], -9).drop_columns(
+        looked_up = batch([next(r for r in above if r[1] == keys[i]) for i in hit], -9).drop_columns(
             [changelog.LEVEL]
         )
-        hits = Hits(np.array(hit), ("f",), np.zeros(len(hit), int), np.zeros(len(hit), int), found)
+        hits = Hits(np.array(hit), ("f",), np.zeros(len(hit), int), np.zeros(len(hit), int), looked_up)
         window = window.with_hits(hits, asked, function)
     window = changelog.looked_up(window, function, ChangelogSpec.of(schema, parsed, produced=True))
     return shown(window.rows), shown(window.changes)
@@ -169,12 +166,12 @@ def test_a_key_whose_rows_are_all_ignored_is_in_neither() -> None:
     assert full(rows, **{"ignore-delete": "true"}) == (left, [("-U", 1, 3), ("+U", 1, 4), ("+I", 3, 7)])
 
 
-def first(rows: list[Row], known: list[int] = []) -> tuple[list[tuple], list[tuple]]:  # noqa: B006
-    """(result, changes); `known` are groups that a lookup finds above."""
+def first(rows: list[Row], there: list[int] = []) -> tuple[list[tuple], list[tuple]]:  # noqa: B006
+    """(result, changes); `there` are groups that a lookup finds above."""
     schema, parsed = table({"merge-engine": "first-row", "changelog-producer": "lookup"})
     window, function = window_of(schema, parsed, rows)
     spec = ChangelogSpec.of(schema, parsed, produced=True)
-    window = changelog.first_rows(window, function, np.array(known, dtype=np.int64), spec)
+    window = changelog.first_rows(window, function, np.array(there, dtype=np.int64), spec)
     return shown(window.rows), shown(window.changes)
 
 
@@ -182,7 +179,7 @@ def test_first_rows_are_new_unless_a_level_above_has_the_key() -> None:
     rows = [(0, 1, "+I", 5), (0, 1, "+I", 6), (3, 2, "+I", 7), (0, 2, "+I", 8), (0, 3, "+I", 9)]
     assert first(rows) == ([("+I", 1, 5), ("+I", 2, 7), ("+I", 3, 9)], [("+I", 1, 5), ("+I", 3, 9)])
     assert first([(1, 1, "+I", 5), (0, 1, "+I", 6)]) == ([("+I", 1, 5)], [])
-    assert first(rows, known=[2]) == ([("+I", 1, 5), ("+I", 2, 7)], [("+I", 1, 5)])
+    assert first(rows, there=[2]) == ([("+I", 1, 5), ("+I", 2, 7)], [("+I", 1, 5)])
 
 
 def test_windows_agree_with_a_walk_row_by_row(seeds: tuple[int, ...]) -> None:
@@ -200,7 +197,7 @@ def test_windows_agree_with_a_walk_row_by_row(seeds: tuple[int, ...]) -> None:
 
 def expected_changes(rows: list[Row], is_before: Any, *, by_level: bool) -> list[tuple]:
     """The changes of each key, from the rule as it is written down."""
-    found = []
+    changes = []
     for key in sorted({r[1] for r in rows}):
         mine = [r for r in rows if r[1] == key]
         before = min((r for r in mine if is_before(r)), key=lambda r: r[0], default=None)
@@ -209,12 +206,12 @@ def expected_changes(rows: list[Row], is_before: Any, *, by_level: bool) -> list
             continue
         was, there = before is not None and before[2] == "+I", after[2] == "+I"
         if was and there:
-            found += [("-U", key, before[3]), ("+U", key, after[3])]
+            changes += [("-U", key, before[3]), ("+U", key, after[3])]
         elif was:
-            found.append(("-D", key, before[3]))
+            changes.append(("-D", key, before[3]))
         elif there:
-            found.append(("+I", key, after[3]))
-    return found
+            changes.append(("+I", key, after[3]))
+    return changes
 
 
 def test_rows_carry_the_level_of_their_file() -> None:

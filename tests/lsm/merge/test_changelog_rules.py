@@ -9,11 +9,9 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format.schema import create_schema
-from tablestore.format.types.arrow_types import INT, DataField
 from tablestore.lsm.merge.validate import require_changelog
+from tests.tables import schema_of
 
-FIELDS = (DataField(0, "k", INT),)
 VECTORS = {"deletion-vectors.enabled": True}
 
 
@@ -47,7 +45,7 @@ def test_what_cannot_be_is_refused_at_creation(tmp_path: Path, key, options, sai
     ],
 )
 def test_what_goes_together_is_taken(key: list[str], options: dict[str, str]) -> None:
-    schema = create_schema(FIELDS, primary_key=key, partition_by=(), options={}, comment=None, time_millis=0)
+    schema = schema_of({"k": ts.INT}, primary_key=tuple(key))
     require_changelog(
         schema, TableOptions.parse({name: str(value).lower() for name, value in options.items()})
     )

@@ -101,7 +101,7 @@ def test_eventual_rows_come_before_their_commit_and_once(tmp_path: Path) -> None
     reader = lake.reader()
     lake.write(("+I", "x", 1, 1))
     reader.read()
-    assert reader.rows == {("x", 1): (1,)}
+    assert reader.states == {("x", 1): (1,)}
     assert lake.table.store.snapshots.latest_id() is None
     lake.commit()
     reader.read()
@@ -111,7 +111,7 @@ def test_eventual_rows_come_before_their_commit_and_once(tmp_path: Path) -> None
     lake.commit()
     reader.restart()
     reader.read()
-    assert reader.rows == {("x", 1): (2,)}
+    assert reader.states == {("x", 1): (2,)}
     assert reader.sources == ["log", "log"]
 
 
@@ -139,7 +139,7 @@ def test_where_the_log_has_expired_files_go_on_and_say_so(tmp_path: Path) -> Non
     assert "starts at offset" in steps[0].reason
     assert steps[2].reason is None
     reader.read()
-    assert reader.rows == {("x", 1): (5,), **{("x", v): (v,) for v in range(2, 6)}}
+    assert reader.states == {("x", 1): (5,), **{("x", v): (v,) for v in range(2, 6)}}
 
 
 def test_what_is_nowhere_any_more_is_an_error_with_its_remedy(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_streams_go_on_without_a_bucket_that_the_log_has_lost(tmp_path: Path, ke
     lake.write(*rest)
 
     def numbers(reader: LogReader) -> list[int]:
-        return sorted(k for _, k, *_ in (reader.rows if keyed else reader.counts.elements()))
+        return sorted(k for _, k, *_ in (reader.states if keyed else reader.counts.elements()))
 
     for reader in (abreast, behind):
         reader.restart()
@@ -409,7 +409,7 @@ class Life:
             reader = self.readers[number] = self.lake.reader()
             reader.read()
         if self.lake.keyed:
-            assert reader.rows == folded(self.truth)
+            assert reader.states == folded(self.truth)
         else:
             assert reader.counts == Counter(r[1:] for r in self.truth)
 

@@ -11,16 +11,14 @@ from tablestore.format.manifests.manifest import EMPTY_STATS, ManifestFileMeta
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Always
 from tablestore.format.predicates.predicate_text import parse
-from tablestore.format.schema import create_schema
 from tablestore.format.stats import ColumnStats
-from tablestore.format.types.arrow_types import BIGINT, INT, DataField
+from tablestore.format.types.arrow_types import BIGINT, INT
 from tablestore.read.scan.pruning import TRUE, matching_manifests, selected_partitions
+from tests.tables import schema_of
 
-FIELDS = (DataField(0, "k", BIGINT), DataField(1, "p", INT))
-SCHEMA = create_schema(
-    FIELDS, primary_key=("k", "p"), partition_by=("p",), options={}, comment=None, time_millis=0
-)
-FLAT = create_schema(FIELDS, primary_key=("k",), partition_by=(), options={}, comment=None, time_millis=0)
+COLUMNS = {"k": BIGINT, "p": INT}
+SCHEMA = schema_of(COLUMNS, primary_key=("k", "p"), partition_by=("p",))
+FLAT = schema_of(COLUMNS, primary_key=("k",))
 
 
 def manifest(

@@ -1,11 +1,10 @@
-"""Rolling back, branches: what goes, what stays readable; any failure is healed by the next call."""
+"""Rolling back, branches: what goes, what stays readable."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from tablestore.core.errors import (
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore
-from tests.faults import FaultyIO, Killed
+from tests.faults import FaultyIO
 from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY, keys
 
 UNCOMPACTED = KEYED.with_options(WRITE_ONLY | KEEP_ALL)
@@ -59,8 +58,8 @@ def test_later_snapshots_tags_and_files_go(tmp_path: Path) -> None:
     t.write(row(3))
     t.compact(full=True)
     t.tags.create("late")
-    found = t.rollback(snapshot=3)
-    assert (found.snapshot, found.snapshots, found.tags) == (3, (4, 5), ("late",))
+    rolled = t.rollback(snapshot=3)
+    assert (rolled.snapshot, rolled.snapshots, rolled.tags) == (3, (4, 5), ("late",))
     assert keys(t) == [0, 1, 2]
     assert data_files(t) == before
     assert t.tags.names() == ["early"]
@@ -110,62 +109,6 @@ def test_a_moment_means_the_snapshot_before_it(tmp_path: Path) -> None:
         t.rollback()
 
 
-def survive(
-    start: Path,
-    tmp_path: Path,
-    act: Callable[[ts.Table], object],
-    *,
-    passing: tuple[str, ...] = (),
-    ended: tuple[type[Exception], ...] = (),
-) -> int:
-    """`act` with each operation failing in each mode: sound after it, right after another try.
-
-    `passing` names findings that may be there until that try, which may raise `ended` where nothing is left
-    to do.
-    """
-    counting = FaultyIO()
-    shutil.copytree(start, tmp_path / "count")
-    act(ts.connect(str(tmp_path / "count"), io=counting).table("d.t"))
-    wanted = keys(ts.connect(str(tmp_path / "count")).table("d.t"))
-    changing = ("put", "write", "replace", "delete", "rmdir")
-    steps = [i for i, entry in enumerate(counting.log) if entry.startswith(changing)]
-    for fail_at in steps:
-        for mode in ("error before", "error after", "kill before", "kill after"):
-            shutil.copytree(start, tmp_path / "try")
-            io = FaultyIO(fail_at, mode)
-            with contextlib.suppress(TablestoreError, Killed):
-                act(ts.connect(str(tmp_path / "try"), io=io).table("d.t"))
-            place = (
-                f"{mode} operation {fail_at}: {io.log[fail_at] if fail_at < len(io.log) else 'not reached'}"
-            )
-            fresh = ts.connect(str(tmp_path / "try")).table("d.t")
-            assert [v for v in fresh.check() if v.text not in passing] == [], place
-            assert keys(fresh), place
-            with contextlib.suppress(*ended):
-                act(fresh)
-            assert keys(fresh) == wanted, place
-            assert fresh.check() == [], place
-            shutil.rmtree(tmp_path / "try")
-    return len(steps)
-
-
-@pytest.mark.large
-def test_a_rollback_survives_any_failure(tmp_path: Path) -> None:
-    t = written(tmp_path / "lake", range(4))
-    t.tags.create("late")
-    t.compact(full=True)
-    assert survive(tmp_path / "lake", tmp_path, lambda t: t.rollback(snapshot=2)) > 10
-
-
-@pytest.mark.large
-def test_a_rollback_to_an_expired_tag_survives_any_failure(tmp_path: Path) -> None:
-    t = written(tmp_path / "lake", range(4))
-    t.tags.create("kept", 1)
-    t.expire_snapshots(keep=2)
-    gap = ("snapshots 2..2 are missing",)
-    assert survive(tmp_path / "lake", tmp_path, lambda t: t.rollback(tag="kept"), passing=gap) > 8
-
-
 @pytest.mark.parametrize("what", ["snapshot", "manifest list", "manifest", "missing"])
 def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> None:
     t = written(tmp_path, range(4))
@@ -175,13 +118,13 @@ def test_damaged_later_snapshots_are_passed_over(tmp_path: Path, what: str) -> N
     path = Path(paths.get(what, t.store.paths.manifest(third.delta_manifest_list)))
     path.unlink() if what == "missing" else path.write_bytes(b"")
     manifest_cache.LOCAL.clear()
-    found = ts.open(t.location).rollback(snapshot=2)
-    assert (found.snapshot, found.snapshots) == (2, (3, 4))
+    rolled = ts.open(t.location).rollback(snapshot=2)
+    assert (rolled.snapshot, rolled.snapshots) == (2, (3, 4))
     assert keys(t) == [0, 1]
     assert t.check() == []
     if what != "missing":
-        assert path.name in found.problems[0]
-        assert "remove_orphans" in repr(found)
+        assert path.name in rolled.problems[0]
+        assert "remove_orphans" in repr(rolled)
     t.write(row(8))
     t.remove_orphans("1 ms", force=True, dry_run=False)
     assert keys(t) == [0, 1, 8]
@@ -203,40 +146,10 @@ def test_an_older_damaged_snapshot_keeps_its_files_and_that_is_said(tmp_path: Pa
     t = written(tmp_path, range(4))
     Path(t.store.paths.snapshot(1)).write_bytes(b"{")
     before = data_files(t)
-    found = ts.open(t.location).rollback(snapshot=3)
-    assert (found.files, data_files(t)) == ((), before)
-    assert "snapshot-1 is damaged" in found.problems[0]
+    rolled = ts.open(t.location).rollback(snapshot=3)
+    assert (rolled.files, data_files(t)) == ((), before)
+    assert "snapshot-1 is damaged" in rolled.problems[0]
     assert keys(t) == [0, 1, 2]
-
-
-@pytest.mark.large
-def test_fast_forward_survives_any_failure(tmp_path: Path) -> None:
-    t = written(tmp_path / "lake", range(3))
-    t.tags.create("base", 2)
-    t.branches.create("b", "base")
-    t.branch("b").write(row(10))
-    t.write(row(3))
-    assert survive(tmp_path / "lake", tmp_path, lambda t: t.branches.fast_forward("b")) > 10
-
-
-def test_making_a_branch_survives_any_failure(tmp_path: Path) -> None:
-    t = written(tmp_path / "lake", [1])
-    t.tags.create("base")
-
-    def act(t: ts.Table) -> None:
-        if "b" not in t.branches:
-            t.branches.create("b", "base")
-        assert t.branch("b").scan().count() == 1
-
-    assert survive(tmp_path / "lake", tmp_path, act) > 2
-
-
-def test_removing_a_branch_survives_any_failure(tmp_path: Path) -> None:
-    t = written(tmp_path / "lake", [1])
-    t.tags.create("base")
-    t.branches.create("b", "base")
-    t.branch("b").write(row(2))
-    assert survive(tmp_path / "lake", tmp_path, lambda t: t.branches.delete("b"), ended=(NotFound,)) > 5
 
 
 def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
