@@ -64,7 +64,8 @@ class TieringMetrics:
         a round since somebody asked first, or where a log may lose rows that the lake lacks: half of the time
         that it keeps them is over."""
         report, now = self._report(), self._now()
-        ill = [f"the service has failed: {report.reason}"] if report.state == "failed" else []
+        failed = "the service has failed: " if report.state == "failed" else ""
+        ill = [failed + report.reason] if failed or report.reason else []
         if report.heartbeats and report.heartbeats[-1].reason:
             ill.append(f"the coordinator does not answer: {report.heartbeats[-1].reason}")
         ill += [
