@@ -86,7 +86,6 @@ def add_services(services: Services, shop: Shop, lake: Path) -> None:
     services.add("coordinator", cli, "tier", "--serve", *where)
 
 
-@pytest.mark.timeout(1_200)
 def test_services_wait_on_a_full_disk_and_go_on_when_it_is_freed(disk: Path) -> None:
     pytest.importorskip("prometheus_client")
     counterparts.need("PostgreSQL")
