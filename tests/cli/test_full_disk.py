@@ -21,7 +21,7 @@ from tests.suite import counterparts
 
 pytestmark = pytest.mark.large
 SECONDS = 240.0
-FULL = "No space left on device"
+FULL = "[Errno 28]"  # no space left on device
 
 
 @pytest.fixture

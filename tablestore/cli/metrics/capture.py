@@ -81,17 +81,17 @@ class CaptureMetrics:
     def health(self) -> HealthAnswer:
         """Ill where it has failed, waits to be started again, left tables behind, or where nothing comes of
         what it does: a source that hangs, or one whose transactions do not end."""
-        job = self.job
-        if job is None:
-            return HealthAnswer(True, "starting")
         with self._lock:
             newest = self._newest
-        if newest is None:  # what a process before this one left behind is so still
-            newest = next(iter(job.reports(1)), None)
-        state, quiet = job.state, job.quiet_seconds()
-        ill = [f"the capture is {job.state_text}"] if state in (FAILED, WAITING) else []
-        if quiet > _QUIET_SECONDS:
-            ill.append(f"nothing has come of the batch under way for {duration(round(1000 * quiet))}")
+        job, state, ill = self.job, "starting", list[str]()
+        if job is not None:
+            if newest is None:  # what a process before this one left behind is so still
+                newest = next(iter(job.reports(1)), None)
+            state, quiet = job.state, job.quiet_seconds()
+            if state in (FAILED, WAITING):
+                ill.append(f"the capture is {job.state_text}")
+            if quiet > _QUIET_SECONDS:
+                ill.append(f"nothing has come of the batch under way for {duration(round(1000 * quiet))}")
         if newest is not None and newest.paused:
             ill.append(f"not followed any more: {', '.join(newest.paused)}")
         return HealthAnswer(not ill, "\n".join(ill) or state)
