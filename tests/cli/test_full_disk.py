@@ -20,7 +20,7 @@ from tests.servers.mariadb import MariaDb
 from tests.suite import counterparts
 
 pytestmark = pytest.mark.large
-SECONDS = 240.0
+SECONDS = 180.0
 FULL = "[Errno 28]"  # no space left on device
 
 
@@ -91,6 +91,7 @@ def test_services_wait_on_a_full_disk_and_go_on_when_it_is_freed(disk: Path) -> 
     counterparts.need("PostgreSQL")
     lake = ts.connect(disk / "lake")
     options = {"bucket": 1, "write-only": True, "log.system": "embedded", "tablestore.tiering.enabled": True}
+    options["tablestore.tiering.freshness"] = "1 s"
     logged = lake.create_table("d.log", schema={"id": ts.BIGINT}, primary_key=["id"], options=options)
     written = 0
 
