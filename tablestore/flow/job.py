@@ -138,7 +138,10 @@ class FlowJob(RunningJob):
         while True:
             ran = 0.0
             if error is None:
-                error = self._end_of_stream()
+                try:
+                    error = self._end_of_stream()
+                except Exception as e:  # what runs it is gone: Spark's Java was killed
+                    error = e
                 ran = SYSTEM.monotonic() - self._started
             if error is None or self._stopping.is_set():
                 break
