@@ -154,7 +154,7 @@ class MysqlAddress:
         )
 
 
-_OF_DATABASES = ("chunk_rows", "chunks", "log_bytes", "tasks", "patience_seconds")
+_OF_DATABASES = ("chunk_rows", "chunks", "log_bytes", "tasks")
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class PostgresAddress:
     @classmethod
     def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> PostgresAddress:
         names = ("password_file", "tls", "tls_ca", "read_again", "publication", "slot")
-        numbers = ("chunk_rows", "chunks", "log_bytes", "patience_seconds")
+        numbers = ("chunk_rows", "chunks", "log_bytes")
         _require_known(settings, names, numbers)
         given = {k: v for k, v in settings.items() if v is not None}
         security = _security(settings)

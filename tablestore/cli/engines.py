@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,4 +44,5 @@ def running(
     try:
         yield {"spark": spark}, log
     finally:
-        spark.stop()
+        with contextlib.suppress(Exception):  # its Java was killed
+            spark.stop()

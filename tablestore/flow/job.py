@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from tablestore.core.env import SYSTEM
 from tablestore.flow.job_errors import plain_error
 from tablestore.flow.restarts import Restarts, RestartStrategy
 from tablestore.flow.runner import Stream
@@ -67,12 +68,25 @@ class FlowJob(RunningJob):
         self._state, self._reason = WAITING, ""
         self._paused = False
         self._batches = 0  # that this process has carried out
+        self._started = 0.0  # the newest stream, by the clock that only rises
 
     @property
     def state(self) -> str:
         """running, paused, waiting (to try again), ended (its source has), stopped or failed."""
         with self._lock:
             return self._present
+
+    @property
+    def state_text(self) -> str:
+        """The state, and why it waits or failed."""
+        with self._lock:
+            return self._present + (f": {self._reason}" if self._reason else "")
+
+    def quiet_seconds(self) -> float:
+        """For how long nothing has come of the batch under way; 0 between two batches, and where it waits."""
+        with self._lock:
+            stream = self._stream if self._present == RUNNING else None
+        return 0.0 if stream is None else stream.quiet_seconds()
 
     def pause(self) -> None:
         """Let no batch begin until `resume`; the one that is under way is committed. The source must keep its
@@ -99,10 +113,6 @@ class FlowJob(RunningJob):
             if self._stream is not None:
                 (self._stream.pause if paused else self._stream.resume)()
 
-    def _shown_state(self) -> str:
-        with self._lock:
-            return self._present + (f": {self._reason}" if self._reason else "")
-
     @property
     def _present(self) -> str:
         return PAUSED if self._paused and self._state == RUNNING else self._state
@@ -110,25 +120,32 @@ class FlowJob(RunningJob):
     def _launch(self, begin: Callable[[], Stream]) -> None:
         """Start the stream that `begin` gives, which goes on at its checkpoint, and watch it."""
         self._start_stream(begin)
+        self._note(RUNNING, "")
         name = f"tablestore-{self.name}"
         threading.Thread(target=self._watch, args=(begin,), name=name, daemon=True).start()
 
     def _start_stream(self, begin: Callable[[], Stream]) -> None:
         stream = begin()
+        self._started = SYSTEM.monotonic()
         with self._lock:
             self._stream = stream
             if self._paused:
                 stream.pause()
-        self._note(RUNNING, "")
 
     def _watch(self, begin: Callable[[], Stream]) -> None:
         """Wait for the end of the stream; start it again where that may help."""
         error: BaseException | None = None
         while True:
-            error = self._end_of_stream() if error is None else error
+            ran = 0.0
+            if error is None:
+                try:
+                    error = self._end_of_stream()
+                except Exception as e:  # what runs it is gone: Spark's Java was killed
+                    error = e
+                ran = SYSTEM.monotonic() - self._started
             if error is None or self._stopping.is_set():
                 break
-            wait = self._restarts.wait_after(error, self._batches)
+            wait = self._restarts.wait_after(error, self._batches, ran)
             if wait is None:
                 break
             self._note(WAITING, f"again in {wait:g} s after {str(self._plain(error))[:200]}")
@@ -145,7 +162,10 @@ class FlowJob(RunningJob):
     def _end_of_stream(self) -> BaseException | None:
         stream = self._stream
         assert stream is not None, "a stream was started"
+        batches = self._batches
         while not stream.wait(1):
+            if self._state == WAITING and (self._batches > batches or stream.quiet_seconds() == 0):
+                self._note(RUNNING, "")  # what it waited for is there
             if self._stopping.is_set():
                 stream.stop()
         return stream.failure()

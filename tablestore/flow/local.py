@@ -39,11 +39,13 @@ class LocalStream:
         self._going.set()
         self._stopping, self._over = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
+        self._sign: float | None = None  # when something came last of what is under way; None between two
         self.error: BaseException | None = None
 
     def start(self, *, start: Offset | None, interval_seconds: float) -> None:
         """Start it. `start` is where the first batch of a new checkpoint begins, None: at the beginning."""
         self._checkpoint.begin()
+        self._note_sign()
         arguments = (start, interval_seconds)
         self._thread = threading.Thread(target=self._run, args=arguments, name="tablestore-job", daemon=True)
         self._thread.start()
@@ -76,12 +78,21 @@ class LocalStream:
         """What ended it."""
         return self.error
 
+    def quiet_seconds(self) -> float:
+        """For how long nothing has come of the batch that is being planned or carried out; 0 between two."""
+        sign = self._sign
+        return 0.0 if sign is None else SYSTEM.monotonic() - sign
+
+    def _note_sign(self) -> None:
+        self._sign = SYSTEM.monotonic()
+
     def _run(self, start: Offset | None, interval_seconds: float) -> None:
         try:
             self._follow(start, interval_seconds)
         except BaseException as e:
             self.error = e
         finally:
+            self._sign = None
             self._workers.close()
             self._over.set()
 
@@ -96,7 +107,7 @@ class LocalStream:
         newest = self._checkpoint.planned()
         number, at = (0, beginning) if newest is None else (newest + 1, self._checkpoint.end(newest))
         while self._may_go_on() and not self._plan.ended(at):
-            began = SYSTEM.monotonic()
+            began = self._sign = SYSTEM.monotonic()
             end: Offset = json.loads(json.dumps(self._plan.next(at)))
             idle = end == at
             if not idle:
@@ -105,6 +116,7 @@ class LocalStream:
                 number, at = number + 1, end
                 if self._plan.ended(at):
                     return
+            self._sign = None
             left = interval_seconds - (SYSTEM.monotonic() - began)
             self._stopping.wait(max(left, _IDLE_SECONDS if idle else 0))
 
@@ -115,8 +127,10 @@ class LocalStream:
 
     def _carry_out(self, number: int, start: Offset, end: Offset) -> None:
         """Carry out a batch, and note that; nothing where the stream is being stopped."""
+        self._sign = None
         if self._may_go_on():
-            self._on_batch(LocalBatch(self._plan, number, start, end, self._workers))
+            self._note_sign()
+            self._on_batch(LocalBatch(self._plan, number, start, end, self._workers, self._note_sign))
             self._plan.done(end)
             self._checkpoint.note_done(number)
 
@@ -124,8 +138,16 @@ class LocalStream:
 class LocalBatch:
     """A batch whose tasks are done by processes of this machine."""
 
-    def __init__(self, plan: WorkPlan, number: int, start: Offset, end: Offset, workers: TaskWorkers) -> None:
-        self._plan, self._workers = plan, workers
+    def __init__(
+        self,
+        plan: WorkPlan,
+        number: int,
+        start: Offset,
+        end: Offset,
+        workers: TaskWorkers,
+        note_sign: Callable[[], None],
+    ) -> None:
+        self._plan, self._workers, self._note_sign = plan, workers, note_sign
         self.number, self.start, self.end = number, start, end
         self._counts: dict[int, int] = {}
 
@@ -138,13 +160,14 @@ class LocalBatch:
     ) -> list[R]:
         """What a task gives for each item, in order. `counted` has what is counted in each result as soon as
         its item is done."""
-        if count is None:
-            return self._workers.run(task, items)
         counts: dict[int, int] = {}
-        self._counts = counts
+        if count is not None:
+            self._counts = counts
 
         def done(place: int, result: R) -> None:
-            counts[place] = count(result)
+            self._note_sign()
+            if count is not None:
+                counts[place] = count(result)
 
         return self._workers.run(task, items, done=done)
 

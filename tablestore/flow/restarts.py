@@ -38,18 +38,22 @@ class RestartStrategy:
 NO_RESTART = RestartStrategy(attempts=0)
 
 
+_WELL_SECONDS = 3_600.0  # as Flink's reset-backoff-threshold
+
+
 class Restarts:
     """The restarts of one stream. A batch that was carried out since the last failure starts the count
-    anew."""
+    anew, as does an hour without a failure: a source may have nothing new."""
 
     def __init__(self, strategy: RestartStrategy) -> None:
         self._strategy = strategy
         self._attempt, self._batches = 0, 0
 
-    def wait_after(self, error: BaseException, batches: int) -> float | None:
-        """Seconds to the next start after an error, with `batches` carried out in all; None where none comes:
-        the same batch would fail again, or it has been tried often enough."""
-        if batches > self._batches:
+    def wait_after(self, error: BaseException, batches: int, ran_seconds: float = 0.0) -> float | None:
+        """Seconds to the next start after an error, with `batches` carried out in all, `ran_seconds` after
+        the last start; None where none comes: the same batch would fail again, or it has been tried often
+        enough."""
+        if batches > self._batches or ran_seconds >= _WELL_SECONDS:
             self._attempt, self._batches = 0, batches
         if not is_transient(error):
             return None

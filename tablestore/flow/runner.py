@@ -53,6 +53,9 @@ class Stream(Protocol):
     def failure(self) -> BaseException | None:
         """What ended it, in our words where it was ours."""
 
+    def quiet_seconds(self) -> float:
+        """For how long nothing has come of the batch that is being planned or carried out; 0 between two."""
+
 
 class TaskPool(Protocol):
     """Carries out tasks that are of no stream. Safe to share between threads."""

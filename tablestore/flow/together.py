@@ -64,6 +64,10 @@ class StreamsTogether:
         """What ended them."""
         return self.error
 
+    def quiet_seconds(self) -> float:
+        """That of the one of which nothing has come for longest."""
+        return max((stream.quiet_seconds() for stream in self._streams if stream.running), default=0.0)
+
     def _has_ended(self, stream: Stream) -> bool:
         ended = stream.wait(_LOOK_SECONDS)
         if ended:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,38 +29,26 @@ class WorkSums:
     """What a service has done since it began, added up: of each table, however much it was.
 
     `pieces` by (table, kind, "done" or "failed"), `seconds` by (table, kind), `bytes` by (table, field of
-    `WorkDone`); `newest`: the last piece of each table. Memory: by tables and kinds. Not thread-safe.
+    `WorkDone`). Memory: by tables and kinds. Not thread-safe.
     """
 
     count: int = 0
-    failed: int = 0
     pieces: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     seconds: dict[tuple[str, ...], float] = field(default_factory=dict)
     bytes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    newest: dict[str, WorkDone] = field(default_factory=dict)
 
     def add(self, work: WorkDone) -> None:
         """Add a piece of work."""
         self.count += 1
-        self.failed += bool(work.error)
         self.pieces[work.table, work.kind, "failed" if work.error else "done"] += 1
         timed = work.table, work.kind
         self.seconds[timed] = self.seconds.get(timed, 0.0) + work.seconds
         for name in BYTES:
             self.bytes[work.table, name] += getattr(work, name)
-        self.newest[work.table] = work
-
-    def forget(self, tables: Iterable[str]) -> None:
-        """Tables are gone: what came of the last work in them matters no more."""
-        for table in tables:
-            self.newest.pop(table, None)
 
     def copy(self) -> WorkSums:
         """The sums of this moment."""
-        return WorkSums(
-            *(self.count, self.failed, self.pieces.copy(), dict(self.seconds)),
-            *(self.bytes.copy(), dict(self.newest)),
-        )
+        return WorkSums(self.count, self.pieces.copy(), dict(self.seconds), self.bytes.copy())
 
 
 class History:
@@ -75,6 +62,11 @@ class History:
         self._written = ""
         for work in read_report(io, warehouse, self.name).done if io.exists(self._path) else ():
             self.add(work)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the report that was written last is no longer there."""
+        return bool(self._written) and not self._io.exists(self._path)
 
     @property
     def done(self) -> tuple[WorkDone, ...]:

@@ -112,7 +112,7 @@ class TableHealth:
 @dataclass(frozen=True, slots=True)
 class MaintenanceReport:
     """One service at one moment: what it has done lately, oldest first, what waits, the most urgent first,
-    and the tables that it could not look at, with the error."""
+    and the tables that it could not look at, with the error. `reason`: why the service itself waits."""
 
     name: str
     state: str
@@ -123,6 +123,7 @@ class MaintenanceReport:
     done: tuple[WorkDone, ...] = ()
     waiting: tuple[WorkWaiting, ...] = ()
     troubles: tuple[tuple[str, str], ...] = ()
+    reason: str = ""
 
     @property
     def summary(self) -> str:
@@ -132,7 +133,8 @@ class MaintenanceReport:
         counts += [f"{failed:,} failed"] if failed else []
         counts += [f"{len(self.waiting):,} waiting"] if self.waiting else []
         limit = "" if self.hour_bytes is None else f" of {size(self.hour_bytes)}"
-        return f"{self.state}: {', '.join(counts)}; read {size(self.spent_bytes)}{limit} in the last hour"
+        state = f"{self.state}, {self.reason}" if self.reason else self.state
+        return f"{state}: {', '.join(counts)}; read {size(self.spent_bytes)}{limit} in the last hour"
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
@@ -219,7 +221,8 @@ def _queues(waiting: Sequence[WorkWaiting]) -> Iterator[Alarm]:
 
 def _card(report: MaintenanceReport) -> str:
     """HTML: the newest work with its numbers, then what waits. Everything from data is escaped."""
-    state = "risk" if report.state == "failed" or report.troubles else "due" if report.waiting else "healthy"
+    ill = report.state == "failed" or report.troubles or report.reason
+    state = "risk" if ill else "due" if report.waiting else "healthy"
     done = [_cells(work) for work in report.done[-_SHOWN:]]
     waits = [[TextCell(work.text, colour="ink2", wraps=True)] for work in report.waiting[:_SHOWN]]
     waiting = html.folded(

@@ -4,7 +4,8 @@ One thread works, one renews leases. Compactions are tasks of a pool, so that se
 a time where it has the processes. Each piece of work is one commit of the table, all or nothing; a service
 that is killed leaves at most orphan files and leases, which end by themselves. A table is looked at again
 when it has a new snapshot, or after a while, since time alone makes work, too. Work that failed rests for a
-minute, then for twice as long, for an hour at most.
+minute, then for twice as long, for an hour at most. Where the store fails the service itself, it waits with
+growing pauses and tries again, as a stream does.
 
 Memory: the metadata of one table at a time, and what a compaction of one bucket holds, in each process.
 """
@@ -18,9 +19,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.core.env import Env
-from tablestore.core.errors import NotFound, TablestoreError
+from tablestore.core.errors import NotFound, TablestoreError, Unavailable
 from tablestore.core.quantities import duration, size
-from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, RunningJob
+from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING, RunningJob
+from tablestore.flow.restarts import Restarts, RestartStrategy
 from tablestore.flow.runner import TaskPool
 from tablestore.insight.health import Health
 from tablestore.maintenance.advice import OptionAdvice, advise_options
@@ -45,6 +47,15 @@ log = logging.getLogger(__name__)
 _AGAIN_MS = 60_000  # a table without a new snapshot is looked at again after that
 _REST_MS = 30_000
 _BY_TIME = {"orphans": "what killed writers left, every", "analyze": "statistics, every"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Resting:
+    """Work that failed: how often in turn, until when it rests, and what came of it last."""
+
+    failures: int
+    until_ms: int
+    last: WorkDone
 
 
 @dataclass(slots=True)
@@ -79,9 +90,10 @@ class MaintenanceService(RunningJob):
         self._poll_seconds, self._env = poll_seconds, env
         self._budget = ByteBudget(limits.hour_bytes, history.spent())
         self._looked: dict[str, _Looked] = {}
-        self._resting: dict[
-            tuple[str, str, str], tuple[int, int]
-        ] = {}  # place → (how often it failed, until)
+        self._resting: dict[tuple[str, str, str], _Resting] = {}  # by the place of the work
+        self._restarts, self._turns = Restarts(RestartStrategy()), 0
+        self._reason = ""  # why the service waits
+        self._sign: float | None = None  # when something came last of the turn under way; None between two
         self._waiting: tuple[WorkWaiting, ...] = ()
         self._troubles: dict[str, str] = {}
         self._done = deque[WorkDone](maxlen=MOST)
@@ -89,9 +101,7 @@ class MaintenanceService(RunningJob):
         self._state = RUNNING
         self._running = threading.Event()  # cleared while it is paused
         self._running.set()
-        self._lock = (
-            threading.Lock()
-        )  # protects `_state`, `_done`, `_sums`, `_looked`, `_waiting`, `_troubles` and the history
+        self._lock = threading.Lock()  # protects what is seen from outside, and the history
 
     # ---- what a caller does
 
@@ -119,7 +129,7 @@ class MaintenanceService(RunningJob):
 
     @property
     def state(self) -> str:
-        """running, paused, ended, stopped or failed."""
+        """running, paused, waiting (to try again), ended, stopped or failed."""
         with self._lock:
             return self._state
 
@@ -135,6 +145,17 @@ class MaintenanceService(RunningJob):
         """All that this service has done, added up."""
         with self._lock:
             return self._sums.copy()
+
+    @property
+    def failing(self) -> tuple[WorkDone, ...]:
+        """The work that is still due, and failed when it was tried last."""
+        with self._lock:
+            return tuple(resting.last for resting in self._resting.values())
+
+    def quiet_seconds(self) -> float:
+        """For how long nothing has come of the turn under way; 0 between two."""
+        sign = self._sign
+        return 0.0 if sign is None else self._env.monotonic() - sign
 
     def done_after(self, count: int) -> tuple[WorkDone, ...]:
         """What it has done after its first `count` pieces of work, as far as it is remembered."""
@@ -155,6 +176,7 @@ class MaintenanceService(RunningJob):
                 self._history.done,
                 self._waiting,
                 tuple(sorted(self._troubles.items())),
+                self._reason,
             )
 
     def __repr__(self) -> str:
@@ -170,11 +192,10 @@ class MaintenanceService(RunningJob):
         try:
             while not self._stopping.is_set():
                 self._running.wait()
-                worked = self.turn()
-                if not worked and not self._follow:
+                seconds = self._seconds_after_turn()
+                if seconds is None:
                     break
-                if not worked:
-                    self._stopping.wait(self._poll_seconds)
+                self._stopping.wait(seconds)
             state = STOPPED if self._stopping.is_set() else ENDED
         except BaseException as e:
             self.error = e
@@ -183,6 +204,24 @@ class MaintenanceService(RunningJob):
                 self._released(table)
             self._note(state)
             self._end_with(lambda: self._history.write(self.report()), self._pool.close)
+
+    def _seconds_after_turn(self) -> float | None:
+        """Take a turn; seconds to the next one, None where none is to come."""
+        try:
+            worked = self.turn()
+        except (TablestoreError, OSError) as e:
+            wait = self._restarts.wait_after(e, self._turns) if self._follow else None
+            if wait is None:
+                raise
+            log.warning("maintenance: %s; again in %g s", e, wait)
+            self._note(WAITING, f"again in {wait:g} s after {e}", ended=False)
+            return wait
+        finally:
+            self._sign = None
+        self._turns += 1
+        if self.state == WAITING:
+            self._note(RUNNING, ended=False)
+        return 0.0 if worked else self._poll_seconds if self._follow else None
 
     def _renew(self) -> None:
         while not self._over.wait(self._leases.seconds / 4):
@@ -208,6 +247,7 @@ class MaintenanceService(RunningJob):
     def turn(self) -> bool:
         """Look at the tables, do the most urgent work that may be done, write down what came of it; whether
         there was any."""
+        self._sign = self._env.monotonic()
         worked = self._worked()
         self._history.write(self.report())
         return worked
@@ -247,9 +287,12 @@ class MaintenanceService(RunningJob):
 
     def _tables(self) -> Iterator[str]:
         names = [name for name in self._lake.tables() if self._policies.policy(name) is not None]
+        if not names and self._history.is_lost:
+            raise Unavailable(
+                0, f"{self._lake.warehouse} has lost its tables and the report of this service: mount it"
+            )
         with self._lock:
             lost = self._looked.keys() - set(names)
-            self._sums.forget(lost)
             for gone in lost:
                 del self._looked[gone]
                 self._troubles.pop(gone, None)
@@ -269,15 +312,19 @@ class MaintenanceService(RunningJob):
                 state = table.inspect.health()
                 work = [*due_work(table, state, name, policy), *self._timed(table, name, policy)]
                 looked = _Looked(newest, now, _numbers(name, state), work)
+            due = {each.place for each in looked.work}
             with self._lock:
                 self._looked[name] = looked
                 self._troubles.pop(name, None)
+                for place in [p for p in self._resting if p[0] == name and p not in due]:
+                    del self._resting[place]
         except (TablestoreError, OSError) as e:
             with self._lock:
                 self._troubles[name] = str(e)
                 self._looked[name] = _Looked(None, now, TableHealth(name), [])
             return []
-        return [work for work in looked.work if self._resting.get(work.place, (0, 0))[1] <= now]
+        resting = {place for place, rests in self._resting.items() if rests.until_ms > now}
+        return [work for work in looked.work if work.place not in resting]
 
     def _timed(self, table: Table, name: str, policy: MaintenancePolicy) -> Iterator[MaintenanceWork]:
         """What comes by time; of a table without snapshots nothing."""
@@ -334,6 +381,7 @@ class MaintenanceService(RunningJob):
 
         def ended(place: int, outcome: WorkOutcome) -> None:
             outcomes[able[place].place] = outcome
+            self._sign = self._env.monotonic()
 
         lost = ""
         try:
@@ -354,17 +402,20 @@ class MaintenanceService(RunningJob):
         except (TablestoreError, OSError) as e:
             error = str(e) or type(e).__name__
         began = round(1000 * done.began)
-        if error:
-            failures = self._resting.get(work.place, (0, 0))[0] + 1
-            self._resting[work.place] = failures, began + min(_REST_MS << failures, HOUR_MS)
-            log.warning("maintenance of %s: %s", work.table, error)
-        else:
-            self._resting.pop(work.place, None)
         self._looked[work.table].snapshot = None  # look at it again
         seconds = (self._env.now_ms() - began) / 1000
         done = replace(done, seconds=seconds, result=outcome.text, runs_after=runs, error=error)
         done = replace(done, read=outcome.read, written=outcome.written)
+        before = self._resting.get(work.place)
+        failures = 1 if before is None else before.failures + 1
+        if error:
+            log.warning("maintenance of %s: %s", work.table, error)
         with self._lock:
+            if error:
+                until = began + min(_REST_MS << failures, HOUR_MS)
+                self._resting[work.place] = _Resting(failures, until, done)
+            else:
+                self._resting.pop(work.place, None)
             self._done.append(done)
             self._sums.add(done)
             self._history.add(done)
@@ -375,11 +426,11 @@ class MaintenanceService(RunningJob):
         except (TablestoreError, OSError) as e:
             log.warning("the lease of %s ends by itself: %s", table, e)
 
-    def _note(self, state: str, *, ended: bool = True) -> None:
-        """Say what state it is in; what has ended is neither paused nor resumed."""
+    def _note(self, state: str, reason: str = "", *, ended: bool = True) -> None:
+        """Say what state it is in, and why; what has ended is neither paused nor resumed."""
         with self._lock:
-            if ended or self._state in (RUNNING, PAUSED):
-                self._state = state
+            if ended or self._state in (RUNNING, PAUSED, WAITING):
+                self._state, self._reason = state, reason
 
 
 def _numbers(name: str, state: Health) -> TableHealth:

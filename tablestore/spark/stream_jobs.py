@@ -21,6 +21,7 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import TablestoreError, Unavailable
 from tablestore.flow.batch import WorkPlan
 from tablestore.flow.checkpoint import Checkpoint
@@ -42,9 +43,15 @@ class StreamJob:
     """A running query. `error` is what ended it, None while it runs and where it was stopped or has ended."""
 
     def __init__(
-        self, spark: SparkSession, plan: WorkPlan, on_batch: Callable[[WorkBatch], None], checkpoint: str
+        self,
+        spark: SparkSession,
+        plan: WorkPlan,
+        on_batch: Callable[[WorkBatch], None],
+        checkpoint: str,
+        *,
+        env: Env = SYSTEM,
     ) -> None:
-        self._spark, self._plan, self._on_batch = spark, plan, on_batch
+        self._spark, self._plan, self._on_batch, self._env = spark, plan, on_batch, env
         self._first: Offset | None = None
         self._checkpoint = Checkpoint.at(checkpoint)
         self._query: StreamingQuery | None = None
@@ -53,6 +60,8 @@ class StreamJob:
         self._going.set()
         self._over = threading.Event()  # sources have ended, or somebody stops the query
         self._counts = spark.sparkContext.accumulator((-1, {}), _NewestCounts())
+        self._seen: tuple[str, Counts] | None = ("", (-1, {}))  # what Spark was at when it was looked at
+        self._since = self._env.monotonic()  # when it was seen there first
         self.error: BaseException | None = None
 
     def start(self, *, start: Offset | None, interval_seconds: float) -> None:
@@ -104,6 +113,7 @@ class StreamJob:
                 self._query.awaitTermination()
             else:
                 self._query.awaitTermination(max(1, int(seconds)))
+            self._look()
         except Exception as e:  # what ended the query
             self._failed(e)
         return not self.running
@@ -115,6 +125,19 @@ class StreamJob:
             if error is not None:
                 self._failed(error)
         return self.error
+
+    def quiet_seconds(self) -> float:
+        """For how long nothing has come of the batch that is being planned or carried out, as far as `wait`
+        looked; 0 between two."""
+        return 0.0 if self._seen is None else self._env.monotonic() - self._since
+
+    def _look(self) -> None:
+        """Note what Spark is at, and since when."""
+        assert self._query is not None, "it was started"
+        status = self._query.status
+        seen = (status["message"], self._counts.value) if status["isTriggerActive"] else None
+        if seen != self._seen:
+            self._seen, self._since = seen, self._env.monotonic()
 
     def _failed(self, error: BaseException) -> None:
         if self.error is None and not self._over.is_set():

@@ -13,21 +13,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, TablestoreError
+from tablestore.flow.job_errors import is_transient
 from tablestore.flow.journal import JournalFiles
 from tablestore.fluss.heartbeat import TableEpoch
 from tablestore.io.paths import location
 from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringEvent, TieringReport
 
+log = logging.getLogger(__name__)
 KEPT_ROUNDS, KEPT_HEARTBEATS, KEPT_EVENTS = 200, 200, 200
 _SECONDS = 0.25
 _TIMES_AS_LONG = 10
@@ -54,6 +57,7 @@ class TieringJournal:
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _written: float = float("-inf")
     _took: float = 0.0
+    _trouble: str = ""
     _files: dict[str, dict[int, tuple[_Report, bytes]]] = field(default_factory=dict)
     _assigned: tuple[TableEpoch, ...] | None = None
 
@@ -129,27 +133,46 @@ class TieringJournal:
             tables = tuple(self._tables[path] for path in sorted(self._tables))
             rounds = tuple(self._rounds[number] for number in sorted(self._rounds))
             heard, events = tuple(self._heartbeats), tuple(self._events)
-            return TieringReport(tables, rounds, heard, *self._state, events)
+            state, reason = self._state
+            return TieringReport(tables, rounds, heard, state, reason or self._trouble, events)
 
     def write(self, *, now: bool = False, last: bool = False) -> None:
-        """Write the files, unless that was a moment ago: `now` even then, `last` whatever it takes."""
+        """Write the files, unless that was a moment ago: `now` even then, `last` whatever it takes. Where the
+        store is full or away, a later call writes them, and the report says so; `last` raises Unavailable."""
         if self.directory is None:
             return
         with self._writing:
             at = self.env.monotonic()
             pause = self._took * _TIMES_AS_LONG
             if last or at - self._written >= (pause if now else max(_SECONDS, pause)):
-                self._write(self.directory)
+                with self._bearing(last=last):
+                    self._write(self.directory)
                 self._written = self.env.monotonic()
                 self._took = self._written - at
 
     def write_assigned(self, epochs: Sequence[TableEpoch]) -> None:
         """Write at once which tables the service holds, if that has changed: what a kill leaves can be given
-        back."""
+        back. Where the store is full or away, a later call writes it."""
         assigned = tuple(epochs)
         if self.directory is not None and assigned != self._assigned:
-            JournalFiles.at(self.directory).put(_ASSIGNED, [asdict(epoch) for epoch in assigned])
-            self._assigned = assigned
+            with self._bearing():
+                JournalFiles.at(self.directory).put(_ASSIGNED, [asdict(epoch) for epoch in assigned])
+                self._assigned = assigned
+
+    @contextlib.contextmanager
+    def _bearing(self, *, last: bool = False) -> Iterator[None]:
+        """Note what keeps files from being written, where that may pass, and do not raise it."""
+        trouble = ""
+        try:
+            yield
+        except TablestoreError as e:
+            if last or not is_transient(e):
+                raise
+            trouble = f"what it does is not written down: {e}"
+        with self._lock:
+            if trouble and not self._trouble:
+                log.warning("%s", trouble)
+            self._trouble = trouble
 
     def assigned_before(self) -> tuple[TableEpoch, ...]:
         """What a service of this journal held when it ended."""

@@ -199,6 +199,25 @@ class FakeJob:
         """None between two batches."""
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (ts.Unavailable(0, "no server answers"), ExitCode.FAILED, "the same command goes on from here"),
+        (
+            ts.NotFound("table ods.t is gone"),
+            ExitCode.REFUSED,
+            "another start ends the same until that is mended",
+        ),
+    ],
+)
+def test_an_end_says_what_another_start_does(error: Exception, code: ExitCode, words: str) -> None:
+    job = FakeJob(0)
+    job.state, job.error = "failed", error
+    screen = Console(width=110, file=StringIO())
+    assert cdc.show(job, [], screen, None) == code
+    assert words in screen.file.getvalue()
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_first_interrupt_stops_between_two_batches(terminal: bool, tmp_path: Path, capsys) -> None:
     (log := tmp_path / "spark.log").touch()

@@ -28,7 +28,7 @@ from tablestore.cli.metrics.family import HealthAnswer, MetricFamily
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
-from tablestore.tiering.report import RoundReport, SplitReport, TableState, TieringReport
+from tablestore.tiering.report import Heartbeat, RoundReport, SplitReport, TableState, TieringReport
 from tests.faults import SimEnv
 from tests.maintenance.test_service import filled, service, worked
 
@@ -212,6 +212,56 @@ def test_batches_of_a_capture_add_up():
     assert seen["tablestore_capture_freshness_seconds", "1"] == 4
     assert seen["tablestore_capture_paused_tables",] == 1
     assert metrics.health() == HealthAnswer(False, "not followed any more: ods.b")
+
+
+@pytest.mark.parametrize(
+    ("state", "quiet", "words"),
+    [
+        ("running", 0.0, ""),
+        ("running", 301.0, "nothing has come of the batch under way for 5:01"),
+        ("waiting", 0.0, "again in 2 s after no server answers"),
+        ("failed", 0.0, "the capture is failed"),
+    ],
+)
+def test_a_capture_is_ill_where_it_waits_or_hangs(state: str, quiet: float, words: str):
+    text = f"{state}: again in 2 s after no server answers"
+    metrics = CaptureMetrics()
+    metrics.job = SimpleNamespace(
+        state=state, state_text=text, quiet_seconds=lambda: quiet, reports=lambda newest: []
+    )
+    health = metrics.health()
+    assert (health.healthy, words in health.text) == (not words, True)
+    left = BatchReport(1, 10.0, 10.5, 12.0, "pos 1", paused=("ods.b",))  # by a process before this one
+    metrics.job.reports = lambda newest: [left]
+    assert "not followed any more: ods.b" in metrics.health().text
+
+
+def test_a_coordinator_that_is_away_and_a_round_that_hangs_are_ill():
+    under_way = RoundReport(2, "shop.a", 1, 1, 0, 8.0)
+    away = Heartbeat(1.0, 0.1, reason="connection refused")
+    report, now = TieringReport((), (under_way,), (), "running"), 100.0
+    metrics = TieringMetrics(lambda: report, now=lambda: now)
+    assert metrics.health().healthy
+    now += 301
+    assert metrics.health() == HealthAnswer(False, "shop.a: nothing has come of round 2 for 5:01")
+    report = replace(report, rounds=(replace(under_way, phase="reading"),))
+    assert metrics.health().healthy
+    report = replace(report, heartbeats=(away,))
+    assert metrics.health() == HealthAnswer(False, "the coordinator does not answer: connection refused")
+    report = replace(report, heartbeats=(), reason="what it does is not written down: the disk is full")
+    assert metrics.health() == HealthAnswer(False, report.reason)
+
+
+def test_health_that_cannot_be_looked_up_is_ill():
+    class Lost(Fixed):
+        def health(self) -> HealthAnswer:
+            raise ts.Unavailable(5, "the store is away")
+
+    with serving("127.0.0.1:0", Lost()) as url:
+        assert url is not None
+        with pytest.raises(urllib.error.HTTPError, match="503") as ill:
+            read(url.replace("/metrics", "/healthz"))
+    assert "the store is away" in ill.value.read().decode()
 
 
 def test_a_round_counts_once_however_often_one_looks():

@@ -166,3 +166,25 @@ def test_an_offset_that_is_cut_off_is_named(tmp_path: Path):
     (tmp_path / "offsets" / "0").write_text("v1\n{}\n")
     with pytest.raises(ts.Corrupt, match="offsets/0"):
         Checkpoint.at(str(tmp_path)).end(0)
+
+
+def test_how_long_nothing_comes_is_known_while_it_plans_and_nothing_between_two_batches(tmp_path: Path):
+    hangs = threading.Event()
+
+    @dataclass
+    class Hanging(NumberedPlan):
+        def next(self, start: Offset) -> Offset:
+            hangs.wait(SECONDS)
+            return start
+
+    job = start(Hanging(), print, tmp_path)
+    try:
+        while job.quiet_seconds() < 0.2:
+            assert not job.wait(0.01)
+        hangs.set()
+        while job.quiet_seconds() > 0:
+            assert not job.wait(0.01)
+    finally:
+        hangs.set()
+        job.stop()
+    assert job.quiet_seconds() == 0

@@ -44,3 +44,8 @@ def test_an_error_that_would_come_again_is_not_tried_again() -> None:
 def test_a_batch_starts_the_count_anew() -> None:
     restarts = Restarts(RestartStrategy(2, 1, 60, 2))
     assert [restarts.wait_after(AWAY, batches) for batches in (0, 0, 1, 1, 1)] == [1, 2, 1, 2, None]
+
+
+def test_an_hour_without_a_failure_does_too() -> None:
+    restarts = Restarts(RestartStrategy(2, 1, 60, 2))
+    assert [restarts.wait_after(AWAY, 0, seconds) for seconds in (9, 9, 3_600, 9, 9)] == [1, 2, 1, 2, None]

@@ -38,11 +38,15 @@ class Played:
     def failure(self) -> BaseException | None:
         return self.error
 
+    def quiet_seconds(self) -> float:
+        return float(self._looks)
+
 
 def test_they_have_ended_when_all_have():
     streams = [Played(1), Played(4), Played(2)]
     together = StreamsTogether(streams)
     assert together.running
+    assert together.quiet_seconds() == 4
     assert together.wait(0.5) is False
     assert together.wait() is True
     assert not together.running

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tablestore.cli.door import Door
 from tablestore.cli.maintain import command, options
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.core.errors import Unavailable
+from tablestore.flow.job import RUNNING, WAITING
 from tablestore.io.fileio import LocalFileIO
 from tablestore.maintenance import service as service_module
 from tablestore.maintenance.history import maintenance_report
@@ -444,11 +446,33 @@ def test_a_service_remembers_the_newest_work_and_the_sums_of_all(
         assert metrics[f"tablestore_maintenance_{name}_bytes_total"] == {("d.t",): of_all}
     work = MaintenanceWork("d.t", "compact", "an error", 2)
     some._note_done(work, all_of_it[-1], WorkOutcome(error="lost"))
-    assert (some.sums.failed, MaintenanceMetrics(some).health().healthy) == (1, False)
+    some._note_done(replace(work, where="bucket-1"), all_of_it[-1], WorkOutcome())  # is no cure
+    assert [each.error for each in some.failing] == ["lost"]
+    assert not MaintenanceMetrics(some).health().healthy
     ts.connect(tmp_path).drop_table("d.t")
     assert not some.turn()
     assert MaintenanceMetrics(some).health().healthy
     assert some._resting == {}
+
+
+def test_a_store_that_is_away_is_waited_for_and_said(tmp_path: Path):
+    filled(lake := tmp_path / "lake")
+    some = ts.connect(lake).maintain(engine="local", poll="10 ms")
+    metrics = MaintenanceMetrics(some)
+
+    def until(state: str) -> None:
+        while some.state != state:
+            assert not some.wait(0.1)
+
+    while not some.done:
+        assert not some.wait(0.1)
+    lake.rename(tmp_path / "away")
+    until(WAITING)
+    assert (metrics.health().healthy, "mount it" in metrics.health().text) == (False, True)
+    (tmp_path / "away").rename(lake)
+    until(RUNNING)
+    assert metrics.health().healthy
+    assert some.stop(60)
 
 
 # ---- the command

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tablestore.cdc.opening import rules_of, source_address
+from tablestore.cdc.postgres import server as postgres_server
 from tablestore.cdc.postgres.copied import values_of
 from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.server import Connection
@@ -137,9 +138,12 @@ def test_rows_are_read_under_the_names_that_they_have_by_then(database: Postgres
     lake.equals(database)
 
 
-def test_who_writes_other_tables_for_long_is_not_waited_for(database: PostgresSource) -> None:
+def test_who_writes_other_tables_for_long_is_not_waited_for(
+    database: PostgresSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_server, "_OPEN_SECONDS", 1.0)
     database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE other (id int PRIMARY KEY)")
-    lake = captured(database, patience_seconds=1)
+    lake = captured(database)
     with psycopg.connect(database.url) as connection:
         connection.execute("INSERT INTO other VALUES (1)")
         pid = connection.info.backend_pid

@@ -9,7 +9,13 @@ from widgets.kit.theme import var
 from widgets.maintenance.model import SHOWN, MaintenanceModel
 
 MARGIN, ROW, HEAD, BAR, NARROW = 16, 34, 112, 96, 560
-SIGNS = {"running": ("●", "ok"), "paused": ("○", "warn"), "ended": ("✓", "ok"), "failed": ("✕", "err")}
+SIGNS = {
+    "running": ("●", "ok"),
+    "paused": ("○", "warn"),
+    "waiting": ("○", "warn"),
+    "ended": ("✓", "ok"),
+    "failed": ("✕", "err"),
+}
 
 
 def maintenance_figure(model: MaintenanceModel, *, width: float) -> Figure:

@@ -6,7 +6,7 @@ from tablestore import MaintenanceReport, TableHealth, WorkDone
 from widgets.kit.svg import plain
 
 SHOWN = 12
-LIVE = ("running", "paused")
+LIVE = ("running", "paused", "waiting")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ function renderMaintenance({ model, el }) {
   let state = "";
   function draw() {
     const frame = model.get("frame"), still = model.get("static"), kind = frame.state || "";
-    const live = kind === "running" || kind === "paused", can = frame.can || [];
+    const live = ["running", "paused", "waiting"].includes(kind), can = frame.can || [];
     stage.words(frame);
     if (frame.svg) stage.picture(host, frame.svg);
     host.setAttribute("aria-label", frame.label || "");

@@ -84,7 +84,7 @@ class MaintenanceView(WatchingView):
 
     @property
     def state(self) -> str:
-        """running, paused, ended, stopped or failed."""
+        """running, paused, waiting, ended, stopped or failed."""
         return self._model.report.state
 
     def look(self) -> None:

@@ -83,7 +83,7 @@ class CaptureJob(FlowJob):
         return Freshness.of(self.reports(newest))
 
     def __repr__(self) -> str:
-        return job_text(self.name, self._settings.title, self._shown_state(), self.reports())
+        return job_text(self.name, self._settings.title, self.state_text, self.reports())
 
     def _begin(self, origin: Origin) -> Stream:
         """The stream from where its checkpoint is."""

@@ -1,4 +1,5 @@
-"""Patience while a source server is away."""
+"""Patience while a source server is away for a moment. Longer waits are those of who restarts the stream,
+which then says that it waits, and for what."""
 
 from __future__ import annotations
 
@@ -12,9 +13,12 @@ from tablestore.core.options.environment import without_environment
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+AWAY_SECONDS = 20.0
 
 
-def patiently(action: Callable[[], T], *, what: str, patience_seconds: float = 900, env: Env = SYSTEM) -> T:
+def patiently(
+    action: Callable[[], T], *, what: str, patience_seconds: float = AWAY_SECONDS, env: Env = SYSTEM
+) -> T:
     """What the action gives; repeated while it raises Unavailable, with growing pauses of up to 10 s, for
     `patience_seconds` in all. The action must be one that may be done again."""
     end = env.monotonic() + patience_seconds

@@ -78,7 +78,6 @@ class MysqlDatabase:
     log_bytes: int = 256 << 20
     tasks: int = 2
     bounded: bool = False
-    patience_seconds: float = 900
     zero_dates: str = NULL
     read_again: Patterns = Patterns(())
     run: str = ""
@@ -209,12 +208,12 @@ class MysqlDatabase:
             parts = tuple((n.database, n.table, i, of) for n, (i, of) in group if of > 1)
             mine = tuple(tables[name] for name, _ in group)
             ends = (position, there.position, here.server, there.server)
-            pieces.append(BinlogPiece(self.address, mine, *ends, self.patience_seconds, parts, stretch))
+            pieces.append(BinlogPiece(self.address, mine, *ends, parts, stretch))
         for name, progress in there.tables.items():
             before = here.tables.get(name)
             if before is None or before.state != READING or not progress.is_read or name not in tables:
                 continue
-            at = (there.position, there.server, self.patience_seconds)
+            at = (there.position, there.server)
             for keys in chunk_ranges(before.key, progress.bounds, last=progress.state == SETTLING):
                 is_last = keys[1] is None
                 pieces.append(MysqlChunkPiece(self.address, tables[name], KeyRange(*keys), is_last, *at))
@@ -490,4 +489,4 @@ class MysqlDatabase:
             with Connection.open(self.address) as connection:
                 return action(connection)
 
-        return patiently(attempt, what=str(self.address), patience_seconds=self.patience_seconds)
+        return patiently(attempt, what=str(self.address))

@@ -6,12 +6,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +44,6 @@ from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Un
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_BEFORE
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 _SPLIT_BYTES = 4 << 20  # less of a table's log is not worth a second reading
 
 
@@ -78,7 +76,6 @@ class BinlogPiece:
     end: LogPosition
     start_server: int
     server: int
-    patience_seconds: float
     parts: tuple[tuple[str, str, int, int], ...] = ()
     stretch: RecordedLog | None = None
     once: EachOnce | None = None
@@ -111,7 +108,7 @@ class BinlogPiece:
         """As the log has them."""
         other = False
         if self.stretch is None:
-            other = _patiently(self._is_other, self.definitions[0], self.patience_seconds)
+            other = patiently(self._is_other, what=str(self.definitions[0]))
         changes = read_log(
             *(self.address, self.definitions),
             start=self.start,
@@ -159,7 +156,6 @@ class MysqlChunkPiece:
     last: bool
     position: LogPosition
     server: int
-    patience_seconds: float
     once: EachOnce | None = None
 
     @property
@@ -175,7 +171,7 @@ class MysqlChunkPiece:
         """All rows as +I. Of a table that was altered since the chunk was planned maybe fewer, or none, where
         the last image wins: the statement is in the log behind the position, and the table is read again
         then."""
-        for batch in _patiently(self._begun, self.definition, self.patience_seconds):
+        for batch in patiently(self._begun, what=str(self.definition)):
             kinds = np.full(batch.num_rows, INSERT, np.int8)
             yield from _with_key(self.definition, batch, kinds, None, self.position)
 
@@ -212,7 +208,7 @@ class MysqlChunkPiece:
         undo = UndoImages(table.schema, table.primary_key) if table.primary_key else UndoCounts(table.schema)
         here = server_id(connection)
         piece = BinlogPiece(
-            *(self.address, (table,), self.position, seen, self.server, here, self.patience_seconds),
+            *(self.address, (table,), self.position, seen, self.server, here),
             once=self.once,
             keys=self.keys if table.primary_key else KeyRange(),
         )
@@ -307,10 +303,6 @@ def next_chunks(
         return chunk_plan(here.tables, chunks, next_bound, share), None
     except (NotFound, InvalidRequest) as e:  # it was altered: the log says so
         return {}, e
-
-
-def _patiently(action: Callable[[], T], table: SourceTable, seconds: float) -> T:
-    return patiently(action, what=str(table), patience_seconds=seconds)
 
 
 def _name(table: SourceTable) -> SourceName:

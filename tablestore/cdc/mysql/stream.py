@@ -169,7 +169,6 @@ class MysqlTable(DeclaredStream):
     table: SourceTable
     chunk_rows: int = 200_000
     chunks: int = 4
-    patience_seconds: float = 900
     start: StartPoint = StartPoint()
     columns: DeclaredColumns | None = None
     ancestry: Ancestry = Ancestry()
@@ -272,7 +271,7 @@ class MysqlTable(DeclaredStream):
             up_to = here.key if here.snapshot else None
             ends = (here.position, there.position, here.server, there.server)
             log = BinlogPiece(
-                *(self.address, (self.table,), *ends, self.patience_seconds),
+                *(self.address, (self.table,), *ends),
                 once=self._once,
                 keys=KeyRange(high=up_to),
             )
@@ -290,7 +289,7 @@ class MysqlTable(DeclaredStream):
             yield batch
 
     def _chunk(self, keys: KeyRange, position: LogPosition, server: int) -> DeclaredPiece:
-        at = (position, server, self.patience_seconds)
+        at = (position, server)
         return DeclaredPiece(self, MysqlChunkPiece(self.address, self.table, keys, False, *at, self._once))
 
     @property
@@ -310,7 +309,7 @@ class MysqlTable(DeclaredStream):
             with Connection.open(self.address) as connection:
                 return action(connection)
 
-        return patiently(attempt, what=str(self.table), patience_seconds=self.patience_seconds)
+        return patiently(attempt, what=str(self.table))
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,6 @@ class PostgresDatabase:
     chunks: int = 4
     log_bytes: int = 256 << 20
     bounded: bool = False
-    patience_seconds: float = 900
     read_again: Patterns = Patterns(())
     run: str = ""
 
@@ -103,7 +102,7 @@ class PostgresDatabase:
             with Connection.open(self.address) as connection:
                 return self._next(connection, PostgresOffset.from_json(start))
 
-        there = patiently(planned, what=title_of(self.address), patience_seconds=self.patience_seconds)
+        there = patiently(planned, what=title_of(self.address))
         return start if there is None else there.to_json()
 
     def ended(self, offset: Offset) -> bool:
@@ -139,14 +138,14 @@ class PostgresDatabase:
         )
         if here.position is not None and followed:
             span = (here.position, there.position)
-            pieces.append(PostgresLogPiece(self.address, self.slot, followed, *span, self.patience_seconds))
+            pieces.append(PostgresLogPiece(self.address, self.slot, followed, *span))
         for name, progress in there.tables.items():
             before = here.tables.get(name)
             if before is None or before.state != READING or progress.table is None:
                 continue
             for low, high in chunk_ranges(before.key, progress.bounds, last=progress.state == SETTLING):
                 where = (low, high, high is None, there.position)
-                pieces.append(PostgresChunkPiece(self.address, progress.table, *where, self.patience_seconds))
+                pieces.append(PostgresChunkPiece(self.address, progress.table, *where))
         return pieces
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
@@ -259,7 +258,7 @@ class PostgresDatabase:
         """Whether captured tables are still the same in a view that has all statements that altered them and
         are in the log by now."""
         captured = {n: p.table.number for n, p in here.tables.items() if p.captured and p.table is not None}
-        connection.wait_until_visible(self.patience_seconds, [*captured.values()], ALTERING)
+        connection.wait_until_visible([*captured.values()], ALTERING)
         now = self._tables(connection)
         return all(now.get(name) == tables.get(name) for name in captured)
 

@@ -48,7 +48,6 @@ class PostgresLogPiece:
     definitions: tuple[PostgresTable, ...]
     start: int
     end: int
-    patience_seconds: float
 
     @property
     def chunk(self) -> ChunkFacts | None:
@@ -64,7 +63,7 @@ class PostgresLogPiece:
         by_number = {table.number: table for table in self.definitions}
         unchanged: dict[int, list[pa.Table]] = {}
         seconds = 0
-        for images in patiently_begun(self._images, self.address, self.patience_seconds):
+        for images in patiently_begun(self._images, self.address):
             table = by_number[images.relation.number]
             seconds = int(images.seconds.max())
             slices = _in_columns(images, table)
@@ -94,11 +93,9 @@ class PostgresLogPiece:
             values = [column.to_pylist() for column in keys.slice(begin, _LOOKED_UP).columns]
 
             def rows(values: list[Any] = values) -> Iterator[Slices]:
-                return rows_now(
-                    self.address, table, lambda now: _has_keys(now, values), self.patience_seconds
-                )
+                return rows_now(self.address, table, lambda now: _has_keys(now, values))
 
-            for slices in patiently_begun(rows, self.address, self.patience_seconds):
+            for slices in patiently_begun(rows, self.address):
                 kinds = np.full(slices.rows, UPDATE_AFTER, np.int8)
                 yield from _changes(table, slices, kinds, np.full(slices.rows, seconds), self.end)
 
@@ -114,7 +111,6 @@ class PostgresChunkPiece:
     high: str | None
     last: bool
     position: int
-    patience_seconds: float
 
     @property
     def chunk(self) -> ChunkFacts | None:
@@ -130,9 +126,9 @@ class PostgresChunkPiece:
 
         def rows() -> Iterator[Slices]:
             where = partial(range_of, low=self.low, high=self.high)
-            return rows_now(self.address, self.definition, where, self.patience_seconds)
+            return rows_now(self.address, self.definition, where)
 
-        for slices in patiently_begun(rows, self.address, self.patience_seconds):
+        for slices in patiently_begun(rows, self.address):
             kinds = np.full(slices.rows, INSERT, np.int8)
             yield from _changes(self.definition, slices, kinds, None, self.position)
 
@@ -177,14 +173,13 @@ def rows_now(
     address: Address,
     table: PostgresTable,
     where: Callable[[PostgresTable], Condition],
-    patience_seconds: float,
 ) -> Iterator[Slices]:
     """Rows of a table in a view that has all that is in the log, whatever the names of table and columns are
     by now; none where columns are gone or of other types, which the next batch sees."""
     with (
         Connection.open(address) as connection,
         contextlib.suppress(NotFound),
-        connection.view_of(table.number, patience_seconds),
+        connection.view_of(table.number),
     ):
         tables = tables_now(connection, "", lambda name: True, only=table.number, refuse=False).values()
         now = next((table.under_names_of(t) for t in tables if isinstance(t, PostgresTable)), None)
@@ -195,7 +190,7 @@ def rows_now(
         yield from values_of(connection, query, len(table.columns), values)
 
 
-def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds: float) -> Iterator[T]:
+def patiently_begun(action: Callable[[], Iterator[T]], address: Address) -> Iterator[T]:
     """What the action gives; until the first is there, what may pass is tried again."""
 
     def begun() -> Iterator[T]:
@@ -203,7 +198,7 @@ def patiently_begun(action: Callable[[], Iterator[T]], address: Address, seconds
         first = next(items, None)
         return chain([] if first is None else [first], items)
 
-    yield from patiently(begun, what=title_of(address), patience_seconds=seconds)
+    yield from patiently(begun, what=title_of(address))
 
 
 def _in_columns(images: Images, table: PostgresTable) -> Slices:

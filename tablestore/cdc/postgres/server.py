@@ -41,6 +41,7 @@ _SESSION = {
     "row_security": "off",
     "synchronous_commit": "local",
 }
+_OPEN_SECONDS = 900.0  # that transactions of others may take
 _LOG_END = """
     SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8,
         (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::int8"""
@@ -150,16 +151,14 @@ class Connection:
             self.run("SELECT pg_logical_emit_message(true, 'tablestore', '')")
         return int(end)
 
-    def wait_until_visible(
-        self, patience_seconds: float, tables: Sequence[int], modes: Sequence[str]
-    ) -> None:
+    def wait_until_visible(self, tables: Sequence[int], modes: Sequence[str]) -> None:
         """Wait until what transactions with such locks on these tables had in the log before this call is
         seen by each statement after it.
 
         A transaction is in the log before others see it, and holds its locks, and that of its number, until
         they do. One that is idle has not begun to commit. Raises Unavailable with the process ids of those
         that do not end."""
-        end = SYSTEM.monotonic() + patience_seconds
+        end = SYSTEM.monotonic() + _OPEN_SECONDS
         locks = (list(tables), list(modes))
         running = dict(self.rows(_RUNNING, *locks))
         while running:
@@ -185,10 +184,10 @@ class Connection:
                 self.run("ROLLBACK")
 
     @contextlib.contextmanager
-    def view_of(self, table: int, patience_seconds: float) -> Iterator[None]:
+    def view_of(self, table: int) -> Iterator[None]:
         """A view with all changes of a table that were in the log before; a crash takes nothing of it back,
         and the table keeps its columns. Raises NotFound for a table that is gone."""
-        self.wait_until_visible(patience_seconds, [table], WRITING)
+        self.wait_until_visible([table], WRITING)
         spelled = self.rows(_SPELLED, table)
         if not spelled:
             raise NotFound(f"{title_of(self.address)}: table {table} is gone")

@@ -96,7 +96,6 @@ class PostgresStream(DeclaredStream):
     chunk_rows: int = 200_000
     chunks: int = 4
     log_bytes: int = 256 << 20
-    patience_seconds: float = 900
 
     @classmethod
     def open(cls, address: Address, schema: str, name: str, slot: Slot, **how: Any) -> PostgresStream:
@@ -134,7 +133,7 @@ class PostgresStream(DeclaredStream):
             with Connection.open(self.address) as connection:
                 return _StreamOffset(False, connection.log_end(), server_of(connection), self.table)
 
-        return patiently(end, what=str(self.table.source), patience_seconds=self.patience_seconds).to_json()
+        return patiently(end, what=str(self.table.source)).to_json()
 
     def next(self, start: Offset, target: Offset | None = None) -> Offset:
         """The first batch makes the slot, and has chunks as of where it begins. Then chunks and what was
@@ -150,8 +149,7 @@ class PostgresStream(DeclaredStream):
                     return self._begun(connection, here)
                 return self._followed(connection, here, here.position, limit)
 
-        what = str(self.table.source)
-        return patiently(planned, what=what, patience_seconds=self.patience_seconds).to_json()
+        return patiently(planned, what=str(self.table.source)).to_json()
 
     def ended(self, offset: Offset) -> bool:
         return False
@@ -208,7 +206,7 @@ class PostgresStream(DeclaredStream):
         if end <= position and not here.rows:
             return here
         assert here.table is not None, "an offset with a position has the table"
-        connection.wait_until_visible(self.patience_seconds, [here.table.number], ALTERING)
+        connection.wait_until_visible([here.table.number], ALTERING)
         _require_same(connection, here.table, self.slot.publication)
         if here.rows:
             return self._with_chunks(connection, replace(here, position=max(position, end)))
@@ -237,7 +235,6 @@ class ChangesPiece:
         for rows, kinds, seconds in patiently_begun(
             lambda: logged(self.source, self.table, table, (self.start, self.end), (None, self.high)),
             self.source.address,
-            self.source.patience_seconds,
         ):
             yield self.source.shown(rows, columns, pa.array(seconds)), pa.array(kinds)
 
@@ -255,9 +252,7 @@ class RowsPiece:
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """The same rows whenever they are read; no condition is pushed down to the server."""
         table = self.source.needed(self.table, columns)
-        batches = patiently_begun(
-            lambda: self._rows(table), self.source.address, self.source.patience_seconds
-        )
+        batches = patiently_begun(lambda: self._rows(table), self.source.address)
         for batch in batches:
             shown = self.source.shown(batch, columns)
             yield shown, pa.array(np.full(shown.num_rows, INSERT, np.int8))
@@ -266,7 +261,7 @@ class RowsPiece:
         source = self.source
         with (
             Connection.open(source.address) as connection,
-            connection.view_of(table.number, source.patience_seconds),
+            connection.view_of(table.number),
         ):
             _require_same(connection, self.table, source.slot.publication, in_view=True)
             undo = UndoImages(_plain(table), table.primary_key)

@@ -21,7 +21,7 @@ from tablestore.cli.event_log import is_json, say_error
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.cli.metrics.capture import CaptureMetrics
 from tablestore.cli.metrics.watched import watched
-from tablestore.cli.running import INTERRUPTED, asked_to_stop, code_of, run
+from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, code_of, run
 from tablestore.cli.showing import show_until_end
 
 SOURCE = (
@@ -37,6 +37,7 @@ SOURCE = (
     "publication",
     "slot",
 )
+_MEND = "another start ends the same until that is mended; then it goes on from here"
 KEPT = 2_000  # reports that a picture is made of
 
 
@@ -156,9 +157,11 @@ def show(job: Any, fresh: list[BatchReport], screen: Console, log: Path | None) 
     screen.print(summary(_model(job, job.reports())), markup=False, soft_wrap=True)
     if job.error is not None:
         say_error(screen, "cdc", str(job.error), failed=True)
+        code = code_of(job.error)
         where = "" if log is None else f"Spark's own words are in {log}; "
-        screen.print(f"{where}the same command goes on from here", markup=False)
-        return code_of(job.error)
+        next_step = "the same command goes on from here" if code == FAILED else _MEND
+        screen.print(f"{where}{next_step}", markup=False)
+        return code
     if log is not None:
         log.unlink(missing_ok=True)
     if job.state == "stopped":

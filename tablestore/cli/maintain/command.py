@@ -103,7 +103,7 @@ def show(service: MaintenanceService, screen: Console) -> int:
     screen.print(report.summary, markup=False, soft_wrap=True)
     if not report.tables:
         screen.print("no table of the lake is one that --tables or --policy names")
-    if service.sums.failed or report.troubles:
+    if service.failing or report.troubles:
         return FAILED
     return INTERRUPTED if asked.is_set() else 0
 

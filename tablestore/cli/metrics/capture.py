@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from tablestore.cdc.capture.job import CaptureJob
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
+from tablestore.core.quantities import duration
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
 
 _STATES = (RUNNING, PAUSED, WAITING, ENDED, STOPPED, FAILED)
+_QUIET_SECONDS = 300.0
 _ROWS = {
     "snapshot_rows": "Rows of the first reading of tables.",
     "changes": "Row images of the log.",
@@ -45,6 +47,8 @@ class CaptureMetrics:
         name = "tablestore_capture_"
         if self.job is not None:
             yield states(f"{name}state", "State of the capture.", self.job.state, _STATES)
+            text = "For how long nothing has come of the batch under way."
+            yield one(f"{name}quiet_seconds", text, self.job.quiet_seconds())
         with self._lock:
             newest = self._newest
             counts = {"batches": self._batches, "commits": self._commits, "log_bytes": self._log_bytes}
@@ -75,11 +79,19 @@ class CaptureMetrics:
             yield MetricFamily(f"{name}freshness_seconds", "gauge", text, ("quantile",), quantiles)
 
     def health(self) -> HealthAnswer:
-        """Ill where it has failed, waits to be started again, or left tables behind."""
+        """Ill where it has failed, waits to be started again, left tables behind, or where nothing comes of
+        what it does: a source that hangs, or one whose transactions do not end."""
         with self._lock:
             newest = self._newest
-        state = "starting" if self.job is None else self.job.state
-        ill = [f"the capture is {state}: {self.job}"] if self.job and state in (FAILED, WAITING) else []
+        job, state, ill = self.job, "starting", list[str]()
+        if job is not None:
+            if newest is None:  # what a process before this one left behind is so still
+                newest = next(iter(job.reports(1)), None)
+            state, quiet = job.state, job.quiet_seconds()
+            if state in (FAILED, WAITING):
+                ill.append(f"the capture is {job.state_text}")
+            if quiet > _QUIET_SECONDS:
+                ill.append(f"nothing has come of the batch under way for {duration(round(1000 * quiet))}")
         if newest is not None and newest.paused:
             ill.append(f"not followed any more: {', '.join(newest.paused)}")
         return HealthAnswer(not ill, "\n".join(ill) or state)

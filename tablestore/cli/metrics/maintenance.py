@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
-from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED
+from tablestore.core.quantities import duration
+from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
 from tablestore.maintenance.service import MaintenanceService
 
-_STATES = (RUNNING, PAUSED, ENDED, STOPPED, FAILED)
+_STATES = (RUNNING, PAUSED, WAITING, ENDED, STOPPED, FAILED)
+_QUIET_SECONDS = 3_600.0
 _WORK: Labels = ("table", "kind", "outcome")
 _OF_TABLES = {
     "files": "Live data files.",
@@ -32,6 +34,8 @@ class MaintenanceMetrics:
         report, sums = self._service.report(), self._service.sums
         name = "tablestore_maintenance_"
         yield states(f"{name}state", "State of the service.", report.state, _STATES)
+        text = "For how long nothing has come of the work under way."
+        yield one(f"{name}quiet_seconds", text, self._service.quiet_seconds())
         work: dict[Labels, float] = {labels: float(n) for labels, n in sums.pieces.items()}
         yield MetricFamily(f"{name}work_total", "counter", "Pieces of work.", _WORK, work)
         for field, text in (
@@ -60,11 +64,15 @@ class MaintenanceMetrics:
             yield MetricFamily(f"tablestore_table_{field}", "gauge", text, ("table",), samples)
 
     def health(self) -> HealthAnswer:
-        """Ill where the service has failed, a table is in trouble, or the newest work in a table failed."""
-        report = self._service.report()
-        newest = self._service.sums.newest
+        """Ill where the service has failed or waits to try again, where nothing comes of what it does, where
+        a table is in trouble, or work failed and is still due."""
+        report, quiet = self._service.report(), self._service.quiet_seconds()
         ill = [f"{table}: {error}" for table, error in report.troubles]
-        ill += [w.text for w in newest.values() if w.error]
+        ill += [work.text for work in self._service.failing]
         if report.state == FAILED:
             ill.insert(0, f"the service has failed: {self._service.error}")
+        if report.state == WAITING:
+            ill.insert(0, f"the service is waiting: {report.reason}")
+        if quiet > _QUIET_SECONDS:
+            ill.insert(0, f"nothing has come of the work under way for {duration(round(1000 * quiet))}")
         return HealthAnswer(not ill, "\n".join(ill) or report.summary)

@@ -9,7 +9,7 @@ from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from tablestore.cli.metrics.family import MetricFamily, MetricsSource
+from tablestore.cli.metrics.family import HealthAnswer, MetricFamily, MetricsSource
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.extras import required
 
@@ -63,7 +63,10 @@ def application(source: MetricsSource) -> Callable[[dict[str, Any], Any], Iterab
     def answer(environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         if environ.get("PATH_INFO") != _HEALTHZ:
             return metrics(environ, start)
-        health = source.health()
+        try:
+            health = source.health()
+        except Exception as e:  # a store that is away, say; who asks is answered whatever it is
+            health = HealthAnswer(False, str(e) or type(e).__name__)
         status = "200 OK" if health.healthy else "503 Service Unavailable"
         start(status, [("Content-Type", "text/plain; charset=utf-8")])
         return [f"{health.text}\n".encode()]

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
+from tablestore.core.quantities import duration
 from tablestore.tiering.coordinator.coordinator import Coordinator
-from tablestore.tiering.report import STATES, TieringReport
+from tablestore.tiering.report import STATES, RoundReport, TieringReport
 
+_QUIET_SECONDS = 300.0
 _STATES = ("running", "paused", "stopping", "stopped", "failed")
 
 
@@ -23,6 +25,7 @@ class TieringMetrics:
         self._report, self._now = report, now
         self._counted = set[int]()  # numbers of rounds, of those that are still reported
         self._rounds, self._rows, self._bytes = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+        self._under_way: dict[int, tuple[RoundReport, float]] = {}  # and since when each is as it is
         self._lock = threading.Lock()  # protects these
 
     def families(self) -> Iterator[MetricFamily]:
@@ -57,18 +60,37 @@ class TieringMetrics:
             yield MetricFamily(f"{name}{field}", "gauge", text, ("table",), samples)
 
     def health(self) -> HealthAnswer:
-        """Ill where the service or a table has failed, or where a log may lose rows that the lake lacks: half
-        of the time that it keeps them is over."""
-        report = self._report()
-        ill = [f"the service has failed: {report.reason}"] if report.state == "failed" else []
+        """Ill where the service or a table has failed, where the coordinator is away, where nothing comes of
+        a round since somebody asked first, or where a log may lose rows that the lake lacks: half of the time
+        that it keeps them is over."""
+        report, now = self._report(), self._now()
+        failed = "the service has failed: " if report.state == "failed" else ""
+        ill = [failed + report.reason] if failed or report.reason else []
+        if report.heartbeats and report.heartbeats[-1].reason:
+            ill.append(f"the coordinator does not answer: {report.heartbeats[-1].reason}")
+        ill += [
+            f"{r.table}: nothing has come of round {r.number} for {duration(round(1000 * quiet))}"
+            for r, quiet in self._quiet(report, now)
+            if quiet > _QUIET_SECONDS
+        ]
         for t in report.tables:
             if t.reason:
                 ill.append(f"{t.table}: {t.reason}")
             elif t.warning:
                 ill.append(f"{t.table}: {t.warning}")
-            elif t.kept and t.lag_rows and t.tiered_at and self._now() - t.tiered_at > t.kept / 2:
+            elif t.kept and t.lag_rows and t.tiered_at and now - t.tiered_at > t.kept / 2:
                 ill.append(f"{t.table}: half of the time is over for which its log keeps {t.lag_rows:,} rows")
         return HealthAnswer(not ill, "\n".join(ill) or report.state)
+
+    def _quiet(self, report: TieringReport, now: float) -> list[tuple[RoundReport, float]]:
+        """The rounds under way, and for how many seconds each was seen as it is."""
+        with self._lock:
+            seen = {r.number: (r, now) for r in report.rounds if r.ended is None}
+            for number, (r, since) in self._under_way.items():
+                if number in seen and seen[number][0] == r:
+                    seen[number] = r, since
+            self._under_way = seen
+        return [(r, now - since) for r, since in seen.values()]
 
     def _count(self, report: TieringReport) -> None:
         for r in report.rounds:
@@ -101,6 +123,8 @@ class CoordinatorMetrics:
             yield MetricFamily(f"{name}{field}_total", "counter", text, ("table",), by_table)
 
     def health(self) -> HealthAnswer:
-        """Ill where no round of a table has ended since it failed."""
+        """Ill where no round of a table has ended since it failed, or where the warehouse is another one."""
+        if not self._coordinator.has_token:
+            return HealthAnswer(False, f"{self._coordinator.token_file} is gone: services cannot sign in")
         ill = [t.table.table_path for t in self._coordinator.tables() if str(t.state) == "Failed"]
         return HealthAnswer(not ill, f"failed: {', '.join(ill)}" if ill else "coordinating")

@@ -80,6 +80,11 @@ class Coordinator:
         """Where the password is, for those who may write the lake."""
         return token_path(self._warehouse, self._server.port)
 
+    @property
+    def has_token(self) -> bool:
+        """Whether its password is where services of ours look for it."""
+        return self._io.exists(self.token_file)
+
     def tables(self) -> list[TableStatus]:
         """The tables that are tiered, with their states."""
         return self._requests.tables()

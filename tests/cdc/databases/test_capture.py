@@ -61,7 +61,7 @@ def test_batches_that_are_read_again_end_at_the_rows_of_the_source(
             "log_bytes": 1 << r.randint(18, 22),
         }
         source.begin_traffic(seed)
-        lake = source.lake(**how, patience_seconds=120)
+        lake = source.lake(**how)
         with source.traffic(seed, altered=altered, pause_seconds=0.05):
             for _ in range(25):
                 if r.random() < 0.15:

@@ -67,7 +67,7 @@ def test_a_table_that_is_altered_ends_the_stream_with_words(source: Source, stat
 
 def test_a_server_that_is_killed_loses_nothing(source: Source) -> None:
     source.made(100, "a")
-    sink = KeyedSink(source.stream("a", chunk_rows=20, chunks=2, patience_seconds=120))
+    sink = KeyedSink(source.stream("a", chunk_rows=20, chunks=2))
     for key in (-1, 500, 501):  # while its rows are read, at their end and in the log
         sink.batch()
         source.run(f"INSERT INTO a VALUES ({key}, 0, 'new')", "UPDATE a SET v = v + 1")
