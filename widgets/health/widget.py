@@ -116,7 +116,10 @@ class TableHealth(WorkingView):
             measured, self._edits = None, Edits.of(self._moments.stays())
         self._measured = None
         self._commits, self._options = commits, options
-        self._show(amplification=measured)
+        if same and "error" not in self.frame:
+            self.redraw()
+        else:
+            self._show(amplification=measured)
         if not self.opened and self._model.worst:
             self.opened = self._model.worst[0].id
         if not same or measured is None:
