@@ -39,7 +39,8 @@ _STYLE = """
   font-size: 13px; line-height: 20px; margin: 0; }
 .contents a { display: block; text-decoration: none; overflow-wrap: anywhere; }
 .contents strong { display: block; margin: 12px 0 4px; }
-.pages a { margin-right: 14px; } .pages a.here { color: var(--page-ink); font-weight: 600; text-decoration: none; }
+.pages a { margin-right: 14px; }
+.pages a.here { color: var(--page-ink); font-weight: 600; text-decoration: none; }
 article section { border-top: 1px solid var(--page-line); padding: 4px 0 8px; }
 article h2 { margin: 28px 0 8px; } article h3 { font-size: 16px; line-height: 24px; margin: 16px 0 4px; }
 article h3 a { color: inherit; text-decoration: none; }

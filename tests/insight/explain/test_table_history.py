@@ -120,7 +120,7 @@ def test_cached_events_are_those_that_are_read_also_after_a_rollback(tmp_path, m
         after = table.store.snapshots.latest_id()
         assert set(range(1, before + 1)).isdisjoint(read), "what was read is kept"
         assert after in read
-    table.rollback(1)
+    table.rollback(snapshot=1)
     live(4, table, steps=4)
     assert list(events(table.store, cache=cache)) == list(events(table.store))
     cache.drop_before(3)
