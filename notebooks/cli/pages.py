@@ -27,6 +27,8 @@ _OUTSIDE = re.compile(
     r"""|@import\s+(?:url\()?["']?((?:https?:)?//[^"'\s)]+)|url\(\s*["']?((?:https?:)?//[^"'\s)]+)""",
     re.IGNORECASE,
 )
+_PRINTED = re.compile(r'<div class="output_area">(\s*<div class="output_subarea output_(?:stream|text))')
+"""Printed lines, which may be broader than a telephone: keys scroll them."""
 _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0; background: var(--page-bg); color: var(--page-ink); font: 400 15px/24px system-ui,
@@ -49,6 +51,7 @@ th, td { padding: 4px 12px 4px 0; text-align: left; vertical-align: top; border:
 td.number, th.number { text-align: right; padding-right: 20px; white-space: nowrap; }
 .problem { color: var(--page-err); } .quiet, td.quiet { color: var(--page-ink2); }
 nav { font-size: 13px; margin-bottom: 8px; }
+@media (max-width: 700px) { .highlight pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
 """
 _CODE: dict[Theme, str] = {"light": "default", "dark": "github-dark"}
 """The colours of code by theme, by their names in Pygments."""
@@ -58,6 +61,7 @@ def themed_style() -> str:
     """The style of all pages: colours as variables (`--page-ink`), dark where the reader's system is."""
     light, dark = ("".join(f"--page-{n}:{c};" for n, c in TOKENS[t].items()) for t in ("light", "dark"))
     code, dark_code = (HtmlFormatter(style=_CODE[t]).get_style_defs(".highlight") for t in ("light", "dark"))
+    code += "\n.highlight .ow { color: #8718d6; }"  # theirs is too faint on the panel
     dark_rules = f":root{{{dark}}}\n{dark_code}"
     return f":root{{{light}}}\n{code}\n@media (prefers-color-scheme:dark){{{dark_rules}}}\n{_STYLE}"
 
@@ -97,6 +101,7 @@ def notebook_page(notebook: NotebookNode, *, title: str, parts: PageParts = STIL
     exporter = HTMLExporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(notebook)
     body = re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', body)
+    body = _PRINTED.sub(r'<div class="output_area" tabindex="0" role="group" aria-label="output">\1', body)
     nav = f'<nav><a href="index.html">{parts.index}</a></nav>'
     return styled_page(title, nav + parts.lead + body, parts)
 
