@@ -61,7 +61,7 @@ def themed_style() -> str:
     """The style of all pages: colours as variables (`--page-ink`), dark where the reader's system is."""
     light, dark = ("".join(f"--page-{n}:{c};" for n, c in TOKENS[t].items()) for t in ("light", "dark"))
     code, dark_code = (HtmlFormatter(style=_CODE[t]).get_style_defs(".highlight") for t in ("light", "dark"))
-    code = code.replace("#A2F", "#8718D6")  # of operators and decorators: too faint on the panel
+    code = code.replace("#A2F", "#8718D6").replace("#767600", "#6E6E00")  # theirs are too faint on the panel
     dark_rules = f":root{{{dark}}}\n{dark_code}"
     return f":root{{{light}}}\n{code}\n@media (prefers-color-scheme:dark){{{dark_rules}}}\n{_STYLE}"
 
