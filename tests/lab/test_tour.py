@@ -153,7 +153,7 @@ get_ipython().run_line_magic("load_ext", "tablestore")"""
 
 
 def test_the_chart_of_a_query_is_seen(lab: Lab) -> None:
-    query = "%%sql --plot --x status --y paid --kind bars\nSELECT status, paid FROM shop.orders"
+    query = "%%sql --lake lake --plot --x status --y paid --kind bars\nSELECT status, paid FROM shop.orders"
     notebook = lab.open([CHART, query])
     figure = lab.page.locator(".js-plotly-plot")
     figure.locator(".bars .point path").nth(2).wait_for()
