@@ -160,7 +160,7 @@ def test_the_chart_of_a_query_is_seen(lab: Lab) -> None:
     assert figure.locator(".bars .point path").count() == 3
     heights = [bar.bounding_box()["height"] for bar in figure.locator(".bars .point path").all()]
     assert sorted(heights)[-1] > 100, "bars of some size"
-    assert {text.strip() for text in figure.locator(".xtick text").all_inner_texts()} == {
+    assert {text.strip() for text in figure.locator(".xtick text").all_text_contents()} == {
         "new",
         "sent",
         "paid",
