@@ -25,7 +25,7 @@ _BEGIN = "course.begin("
 _PICTURE = re.compile(r"(?<=data:image/svg\+xml;base64,)[A-Za-z0-9+/=]+")
 _ASK = "from notebooks.course.recorded import LessonRecipe\nLessonRecipe()"
 _STYLE = """
-.lw-place { max-width: 1040px; margin: 8px 0 20px; } #lw-play { color: #57606a; font-size: 13px; }
+.lw-place { max-width: 1040px; margin: 8px 0 20px; } #lw-play { color: var(--page-ink2); font-size: 13px; }
 @media (max-width: 700px) { .output_area img { max-width: none !important; } }
 """
 

@@ -39,12 +39,13 @@ _STYLE = """
   font-size: 13px; line-height: 20px; margin: 0; }
 .contents a { display: block; text-decoration: none; overflow-wrap: anywhere; }
 .contents strong { display: block; margin: 12px 0 4px; }
-.pages a { margin-right: 14px; } .pages a.here { color: #1f2328; font-weight: 600; text-decoration: none; }
-article section { border-top: 1px solid #e2e5e9; padding: 4px 0 8px; }
+.pages a { margin-right: 14px; }
+.pages a.here { color: var(--page-ink); font-weight: 600; text-decoration: none; }
+article section { border-top: 1px solid var(--page-line); padding: 4px 0 8px; }
 article h2 { margin: 28px 0 8px; } article h3 { font-size: 16px; line-height: 24px; margin: 16px 0 4px; }
 article h3 a { color: inherit; text-decoration: none; }
 article h3 .quiet { font-weight: 400; font-size: 13px; }
-article p { max-width: 720px; margin: 8px 0; } section:target h3 { background: #fff4d6; }
+article p { max-width: 720px; margin: 8px 0; } section:target h3 { background: var(--page-warn-tint); }
 td { max-width: 560px; overflow-wrap: anywhere; }
 @media (max-width: 760px) { .reference { display: block; } .contents { display: none; } }
 """
@@ -258,7 +259,7 @@ def _page(page: Page, pages: Iterable[Page], places: Mapping[str, str]) -> str:
         if contents
         else article
     )
-    return styled_page(page.title, body, PageParts(_STYLE + _FORMATTER.get_style_defs(".highlight")))
+    return styled_page(page.title, body, PageParts(_STYLE))
 
 
 def _section(entry: Entry, places: Mapping[str, str]) -> str:

@@ -69,6 +69,29 @@ def test_many_buckets_are_shown_as_a_table_first(tmp_path):
     assert list(one.parts) == MAIN
 
 
+def test_a_refresh_after_a_commit_reads_the_edits_of_the_commit_alone(tmp_path, monkeypatch):
+    table = made(tmp_path, bucket=2, writes=4)
+    bench = widgets.Workbench(table).wait(120)
+    asked, levels, drawn = [], type(table.inspect).levels, []
+    monkeypatch.setattr(
+        type(table.inspect),
+        "levels",
+        lambda self, *at, **scope: asked.append(scope) or levels(self, *at, **scope),
+    )
+    table.write(pa.table({"k": [1, 2], "v": ["a", "b"]}, schema=SCHEMA))
+    bench.refresh()
+    assert {view.snapshot for view in bench.views} == {table.inspect.latest_snapshot_id()}
+    assert all(scope.get("bucket") is not None for scope in asked), "of one bucket, never of the table"
+    assert bench.levels.data().num_rows == table.inspect.files().num_rows
+    names = sorted(bench.levels.data()["file_name"].to_pylist())
+    assert names == sorted(levels(table.inspect)["file_name"].to_pylist())
+    bench.levels.observe(drawn.append, "frame")
+    files = bench.levels.data()
+    bench.refresh()
+    assert bench.levels.data() is files
+    assert not drawn, "nothing was committed: the picture stays"
+
+
 def test_further_views_are_built_when_they_are_opened_and_then_kept(tmp_path):
     bench = widgets.Workbench(made(tmp_path))
     assert [refused for _, _, refused in bench.tools] == [""] * 8

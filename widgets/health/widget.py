@@ -116,10 +116,13 @@ class TableHealth(WorkingView):
             measured, self._edits = None, Edits.of(self._moments.stays())
         self._measured = None
         self._commits, self._options = commits, options
-        self._show(amplification=measured)
+        if same and "error" not in self.frame:
+            self.redraw()
+        else:
+            self._show(amplification=measured)
         if not self.opened and self._model.worst:
             self.opened = self._model.worst[0].id
-        if not same or measured is None:
+        if not same or (measured is None and not self._reading.busy):
             self._reading.restart(self._amplification)
 
     def _show(self, *, amplification: dict[str, Any] | None) -> None:
@@ -148,7 +151,7 @@ class TableHealth(WorkingView):
         return health
 
     def _amplification(self, job: ViewJob) -> None:
-        rows = self._table.inspect.amplification().to_pylist()
+        rows = self._moments.source.inspect.amplification().to_pylist()
         if rows and not self._reading.replaced(job):
             self._model = replace(self._model, amplification=rows[0])
             self.redraw()

@@ -70,6 +70,8 @@ class Moments:
     def __init__(self, source: Any, levels_at: LevelsAt | None = None) -> None:
         self.source, self._reading, self._levels_at = source, threading.RLock(), levels_at
         self.history: History | None = None
+        self._edits: pa.Table | None = None
+        self._of_edits: History | None = None
         self.oldest: int | None = None
         self.newest: int | None = None
         self._states: dict[int | None, Moment] = {}
@@ -82,15 +84,23 @@ class Moments:
         the `WINDOW` snapshots around `at` (None: the newest)."""
         with self._reading:
             inspect: Any = getattr(self.source, "inspect", None)
+            before = self.history
             if self._levels_at is not None or getattr(inspect, "edits", None) is None:
                 self.history = None
             elif not hasattr(inspect, "snapshot_count") or inspect.snapshot_count() <= WINDOW:
-                self.history = History.of(inspect.edits())
+                self.history = self._history(inspect.edits())
                 self.oldest, self.newest = _ends(self.history)
             else:
                 self.history = self._window(inspect, at)
-            self.forget()  # a history knows more of them
+            if self.history is None or self.history is not before:
+                self.forget()  # a history knows more of them
             return self.history
+
+    def _history(self, edits: pa.Table) -> History | None:
+        """The history of these edits; the one at hand where they are the same."""
+        if self._edits is not edits:
+            self._edits, self._of_edits = edits, History.of(edits)
+        return self._of_edits
 
     def _window(self, inspect: Any, at: int | None) -> History | None:
         """A part of a long history. While the newest is looked at, its first snapshot stays for a while, so
@@ -105,7 +115,7 @@ class Moments:
                 first = before.first
             elif before is not None and last < newest and before.covers(at):
                 first, last = before.first, min(before.last, newest)
-            history = History.of(inspect.edits(first=max(first, self.oldest), last=last))
+            history = self._history(inspect.edits(first=max(first, self.oldest), last=last))
             if history is None or len(history) <= MOST or width == 1:
                 return history
             width //= 2
@@ -126,10 +136,12 @@ class Moments:
         self._states.clear()
 
     def state(self, snapshot: int | None) -> Moment:
-        """The state after a snapshot (None: the newest), whole; the last ones are kept. Raises NotFound for
-        one that has expired."""
+        """The state after a snapshot (None: the newest), whole; the last ones are kept. A history that is at
+        hand is read on where it ends before. Raises NotFound for one that has expired."""
         history, moment = self.history, self._states.pop(snapshot, None)
         if moment is None:
+            if history is not None and history.last == self.newest and (snapshot or 0) > history.last:
+                history = self.read()  # a new commit: its edits are few, its files may be many
             if history is not None and snapshot is not None and history.covers(snapshot):
                 moment = _moment(snapshot, history.files(snapshot))
             else:

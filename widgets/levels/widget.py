@@ -18,7 +18,7 @@ import traitlets
 
 import tablestore as ts
 from widgets.chart.axes import Asked
-from widgets.history.history import MOST
+from widgets.history.history import MOST, History
 from widgets.history.moments import LevelsAt, Moments, moments_of
 from widgets.history.packing import Sent
 from widgets.kit import format as fmt
@@ -105,6 +105,8 @@ class LsmLevels(WorkingView):
             levels_at = partial(_always, source)
         self._moments = moments_of(source) if levels_at is None else Moments(source, levels_at)
         self._files = pa.table({})
+        self._drawn_of: History | None = None
+        self._sent_of: History | None = None
         self._sent: Sent | None = None
         self._cells: tuple[BucketCell, ...] = ()
         self._model = lsm_model(self._files, num_levels=self._num_levels)
@@ -118,9 +120,10 @@ class LsmLevels(WorkingView):
 
     def refresh(self) -> Self:
         """Read the files of the present snapshot again, and what has been committed since."""
-        self._moments.forget()
         if self._moments.history is not None:
             self.read_history()
+        else:
+            self._moments.forget()
         return self._reload()
 
     def read_history(self) -> Self:
@@ -128,7 +131,7 @@ class LsmLevels(WorkingView):
         page draws these moments by itself: with little to read at once, so that a caller may do it in a
         thread."""
         named = self._moments.window
-        history = self._moments.read(self.snapshot)
+        self._sent_of = history = self._moments.read(self.snapshot)
         if history is None or len(history) > MOST:
             self._sent, self.edits, self.tail = None, b"", b""
             return self
@@ -146,7 +149,11 @@ class LsmLevels(WorkingView):
         return self
 
     def _load(self) -> None:
-        self._files = self._read(self.snapshot)
+        files, history = self._read(self.snapshot), self._moments.history
+        if files is self._files and history is self._drawn_of and "error" not in self.frame:
+            self._follow()
+            return
+        self._files, self._drawn_of = files, history
         self._cells = bucket_cells(self._files)
         ids = {cell.id for cell in self._cells}
         if self.opened not in ids and self._cells:
@@ -160,7 +167,9 @@ class LsmLevels(WorkingView):
     def _follow(self) -> None:
         """Send the part of the history that has the moment shown, if the page has another one."""
         history = self._moments.history
-        if self._sent is not None and history is not None and not history.covers(self.snapshot):
+        if self._sent is None or history is None:
+            return
+        if history is not self._sent_of or not history.covers(self.snapshot):
             self._jobs.restart(self._read_part, patience=0.0)
 
     def _read_part(self, job: ViewJob) -> None:

@@ -217,7 +217,7 @@ function taskView({ model, el }) {
     host.hidden = !f.svg;
     if (f.svg) stage.picture(host, f.svg);
     if (over && model.get("static")) judgeHere();
-    for (const [name, to] of Object.entries(scale() ? { role: "slider", tabindex: 0, "aria-valuemin": scale()[2], "aria-valuemax": scale()[3] } : { role: "group" })) host.setAttribute(name, to);
+    for (const [name, to] of Object.entries(scale() ? { role: "slider", tabindex: 0, "aria-valuemin": scale()[2], "aria-valuemax": scale()[3], "aria-valuenow": value() ?? scale()[2], "aria-valuetext": value() == null ? "nothing chosen" : said(value()) } : { role: "group" })) host.setAttribute(name, to);
     host.setAttribute("aria-label", f.label || "");
     state.textContent = `${TASK_SIGNS[verdict.state || "open"]} ${verdict.state === "again" ? "one more try" : verdict.state || "open"}`;
     stage.root.dataset.state = verdict.state || "open";

@@ -7,6 +7,7 @@ and carried out again, as it was or under other options, by `insight.simulator`.
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 
 _Place = tuple[bytes, int]
+MOST_CACHED = 20_000
+"""Files of events that an `EventCache` keeps, about 1 kB each."""
 
 
 @dataclass
@@ -37,12 +40,13 @@ def events(
     first: int | None = None,
     last: int | None = None,
     cached: Mapping[int, Snapshot] | None = None,
+    cache: EventCache | None = None,
 ) -> Iterator[BucketEvent]:
     """What snapshots `first` (None: the oldest) to `last` (None: the newest) did, in order, by bucket.
 
     The first events are BASE events: files that were live before `first`. So all events together add up to
-    what is live after `last`. Snapshots that are `cached` are not read again. Raises NotFound for snapshots
-    that have expired.
+    what is live after `last`. Snapshots that are `cached` are not read again, nor are events in the `cache`.
+    Raises NotFound for snapshots that have expired.
     """
     earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()
     if earliest is None or latest is None:
@@ -57,7 +61,43 @@ def events(
     for snapshot in store.manifests.prefetched(snapshots):
         if snapshot.id == start:
             yield from _base(store, snapshot)
-        yield from _events(store, snapshot)
+        if cache is None:
+            yield from _events(store, snapshot)
+        else:
+            yield from cache.of(store, snapshot)
+
+
+class EventCache:
+    """The events of snapshots of one table that were looked at before, `MOST_CACHED` files of them in all.
+    Safe: of two threads that miss the same snapshot both read it."""
+
+    def __init__(self) -> None:
+        self._cached: dict[int, tuple[Snapshot, tuple[BucketEvent, ...]]] = {}
+        self._files, self._lock = 0, threading.Lock()
+
+    def of(self, store: Store, snapshot: Snapshot) -> tuple[BucketEvent, ...]:
+        """What a snapshot did, bucket by bucket."""
+        there = self._cached.get(snapshot.id)
+        if there is not None and there[0] == snapshot:
+            return there[1]
+        happened = tuple(_events(store, snapshot))
+        with self._lock:
+            self._drop(snapshot.id)
+            count = sum(event.files for event in happened)
+            if self._files + count <= MOST_CACHED:
+                self._files += count
+                self._cached[snapshot.id] = snapshot, happened
+        return happened
+
+    def drop_before(self, first: int) -> None:
+        """Forget snapshots that have expired."""
+        with self._lock:
+            for expired in [i for i in self._cached if i < first]:
+                self._drop(expired)
+
+    def _drop(self, snapshot: int) -> None:
+        _, happened = self._cached.pop(snapshot, (None, ()))
+        self._files -= sum(event.files for event in happened)
 
 
 def changed_places(store: Store, snapshots: Sequence[Snapshot]) -> Iterator[tuple[int, set[tuple[str, int]]]]:
@@ -164,6 +204,11 @@ class BucketEvent:
     def place(self) -> tuple[str, int]:
         """The bucket: partition as text, number."""
         return self.partition, self.bucket
+
+    @property
+    def files(self) -> int:
+        """How many files it names."""
+        return len(self.flushed) + len(self.before) + len(self.after) + len(self.changelog)
 
     @property
     def record(self) -> CompactionRecord | None:

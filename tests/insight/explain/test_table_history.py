@@ -10,7 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import NotFound
-from tablestore.insight.explain.table_history import BASE, events, flushes
+from tablestore.insight.explain.table_history import BASE, EventCache, events, flushes
 from tablestore.table.table import Table
 from tests.faults import SimEnv
 from tests.lsm.trees import data_file
@@ -101,3 +101,36 @@ def test_files_of_one_flush_are_distinguished_from_those_of_the_next() -> None:
     ]
     second = [data_file("c", 0, 9, min_sequence=10, max_sequence=19)]
     assert [[f.file_name for f in group] for group in flushes([*second, *first])] == [["a", "b"], ["c"]]
+
+
+def test_cached_events_are_those_that_are_read_also_after_a_rollback(tmp_path, monkeypatch):
+    table, cache = SMALL_TRIGGER.create(tmp_path), EventCache()
+    live(3, table, steps=4)
+    assert list(events(table.store, cache=cache)) == list(events(table.store))
+    read, read_delta = [], type(table.store.manifests).delta_entries
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            type(table.store.manifests),
+            "delta_entries",
+            lambda self, snapshot: read.append(snapshot.id) or read_delta(self, snapshot),
+        )
+        before = table.store.snapshots.latest_id()
+        table.write(pa.table({"k": pa.array([1], pa.int32()), "p": pa.array([1], pa.int32()), "v": ["x"]}))
+        list(events(table.store, cache=cache))
+        after = table.store.snapshots.latest_id()
+        assert set(range(1, before + 1)).isdisjoint(read), "what was read is kept"
+        assert after in read
+    table.rollback(snapshot=1)
+    live(4, table, steps=4)
+    assert list(events(table.store, cache=cache)) == list(events(table.store))
+    cache.drop_before(3)
+    assert list(events(table.store, cache=cache)) == list(events(table.store))
+
+
+def test_a_full_cache_of_events_takes_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("tablestore.insight.explain.table_history.MOST_CACHED", 3)
+    table, cache = SMALL_TRIGGER.create(tmp_path), EventCache()
+    live(5, table, steps=6)
+    for _ in range(2):
+        assert list(events(table.store, cache=cache)) == list(events(table.store))
+    assert sum(e.files for _, some in cache._cached.values() for e in some) <= 3

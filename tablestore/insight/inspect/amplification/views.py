@@ -7,7 +7,8 @@
 Bytes ingested are those of the data files of writers (level 0 before any compaction; what an OVERWRITE
 writes, too); changelog files are counted separately. The flows come from delta manifests and from the
 engine's own records of compactions, the states from the ledger, which the simulator keeps, too. Sums of a
-view equal those of every other one. Memory: the live files, and a row of numbers a row of the view.
+view equal those of every other one. Memory: the live files, a row of numbers a row of the view, and events
+that are kept for the next view.
 Called by `Inspect`.
 """
 
@@ -27,7 +28,13 @@ from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.explain.learned_sizes import learned_sizes
 from tablestore.insight.explain.merge_size import around
-from tablestore.insight.explain.table_history import BASE, BucketEvent, changed_places, events
+from tablestore.insight.explain.table_history import (
+    BASE,
+    BucketEvent,
+    EventCache,
+    changed_places,
+    events,
+)
 from tablestore.insight.inspect.amplification.ledger import (
     SPACE,
     STATE,
@@ -55,7 +62,7 @@ _MOST_COPIES = 2_000  # compacted copies that the view by snapshot estimates; th
 
 
 def amplification(
-    store: Store, per: str, *, partition: str | None = None, bucket: int | None = None
+    store: Store, per: str, *, partition: str | None = None, bucket: int | None = None, cache: EventCache
 ) -> pa.Table:
     """The view `per` of the buckets chosen; see `Inspect.amplification`."""
     if per not in VIEWS:
@@ -65,7 +72,7 @@ def amplification(
         return (partition is None or place[0] == partition) and (bucket is None or place[1] == bucket)
 
     for tried in range(1, _TRIES + 1):
-        earliest, book = store.snapshots.earliest_id(), _Book(store, per, chosen)
+        earliest, book = store.snapshots.earliest_id(), _Book(store, per, chosen, cache)
         try:
             book.read()
             break
@@ -80,7 +87,7 @@ class Amplifications:
     thread-safe."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._events = store, EventCache()
         self._made: dict[tuple[str, str | None, int | None], tuple[object, pa.Table]] = {}
 
     def view(self, per: str, *, partition: str | None = None, bucket: int | None = None) -> pa.Table:
@@ -89,7 +96,7 @@ class Amplifications:
         there = (snapshots.ids(), snapshots.latest(), kept)
         made_for, table = self._made.pop((per, partition, bucket), (None, None))
         if table is None or made_for != there:
-            table = amplification(self._store, per, partition=partition, bucket=bucket)
+            table = amplification(self._store, per, partition=partition, bucket=bucket, cache=self._events)
         self._made[per, partition, bucket] = (there, table)
         while len(self._made) > _MOST_VIEWS:
             self._made.pop(next(iter(self._made)))
@@ -99,8 +106,8 @@ class Amplifications:
 class _Book:
     """One pass over a table's history: flows by the key of the view, states from the ledger. One thread."""
 
-    def __init__(self, store: Store, per: str, chosen: Callable[[Place], bool]) -> None:
-        self._store, self._per, self._chosen = store, per, chosen
+    def __init__(self, store: Store, per: str, chosen: Callable[[Place], bool], cache: EventCache) -> None:
+        self._store, self._per, self._chosen, self._cache = store, per, chosen, cache
         self._flows: dict[tuple[Any, ...], Flow] = {}
         self._ledger = Ledger(store.key_types, model=learned_sizes(store))
         self._spaces: dict[Place, Space] = {}
@@ -124,7 +131,10 @@ class _Book:
             self._snapshot_row(done.snapshot, done.kind, done.time_ms, None)
         measured_from = self._look_ahead(snapshots) if self._per == "snapshot" else snapshots[-1].id
         by_id = {s.id: s for s in snapshots}
-        happened = events(store, first=snapshots[0].id, last=snapshots[-1].id, cached=by_id)
+        self._cache.drop_before(snapshots[0].id)
+        happened = events(
+            store, first=snapshots[0].id, last=snapshots[-1].id, cached=by_id, cache=self._cache
+        )
         grouped = groupby(happened, lambda e: e.snapshot)
         at, some = next(grouped, (None, ()))
         for snapshot in snapshots:
