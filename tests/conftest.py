@@ -84,9 +84,9 @@ def spark() -> Iterator[Any]:
     from tablestore.spark import session
 
     counterparts.need("Java")
-    made = session("tests", cores=2, memory="512m")
-    yield made
-    made.stop()
+    created = session("tests", cores=2, memory="512m")
+    yield created
+    created.stop()
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:

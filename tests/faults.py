@@ -69,8 +69,8 @@ class FaultyIO:
 
     def open_output(self, path: str) -> Any:
         inner = self._run("create", path, lambda: self._inner.open_output(path), writes=True)
-        self._outputs.append(made := _FaultyOutput(self, inner, path))
-        return made
+        self._outputs.append(created := _FaultyOutput(self, inner, path))
+        return created
 
     def write(self, path: str, data: bytes) -> None:
         self._run("write", path, lambda: self._inner.write(path, data), writes=True)

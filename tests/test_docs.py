@@ -27,9 +27,9 @@ def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
     with_spark = {GUIDE / f"{name}.md" for name in ("cluster", "spark")}  # tests/demo/test_cluster.py,
     # tests/spark/test_lake_catalog.py
     assert {page for page in GUIDES if snippets(page, "python")} == {*pages[1:], *with_spark}
-    found = [snippet for page in pages for snippet in snippets(page, "python")]
+    actual = [snippet for page in pages for snippet in snippets(page, "python")]
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(found)],  # each goes on where the one before ended
+        [sys.executable, "-c", "\n".join(actual)],  # each goes on where the one before ended
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
         capture_output=True,

@@ -49,9 +49,9 @@ def declared(*extras: str) -> list[Requirement]:
     """The packages of other people that the project with these extras asks for."""
     lines = [*PROJECT["dependencies"]]
     lines += [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
-    found = [Requirement(line) for line in lines]
-    inner = {extra for one in found if one.name == PROJECT["name"] for extra in one.extras}
-    outer = [one for one in found if one.name != PROJECT["name"]]
+    actual = [Requirement(line) for line in lines]
+    inner = {extra for one in actual if one.name == PROJECT["name"] for extra in one.extras}
+    outer = [one for one in actual if one.name != PROJECT["name"]]
     return [*outer, *(declared(*sorted(inner)) if inner else ())]
 
 
@@ -89,8 +89,8 @@ def test_lock_is_what_the_project_needs_and_nothing_else():
         seen.add((name, extra))
         for one in map(Requirement, importlib.metadata.requires(name) or ()):
             if one.marker is None or one.marker.evaluate({"extra": extra}):
-                found = {(canonicalize_name(one.name), wanted) for wanted in ("", *one.extras)}
-                pending += found - seen
+                actual = {(canonicalize_name(one.name), wanted) for wanted in ("", *one.extras)}
+                pending += actual - seen
     needed = {name for name, _ in seen} - {"setuptools", "pip"}
     assert needed == pins(ROOT / "requirements.lock").keys()
 
@@ -177,13 +177,13 @@ def test_every_import_of_the_project_is_declared():
 
 
 def top_imports(path: Path) -> set[str]:
-    found = set()
+    collected = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {name.name.split(".")[0] for name in node.names}
+            collected |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found.add(node.module.split(".")[0])
-    return found
+            collected.add(node.module.split(".")[0])
+    return collected
 
 
 def test_peer_lock_is_exact():

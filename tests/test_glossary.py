@@ -42,9 +42,9 @@ def glossary() -> str:
 
 def rows() -> list[tuple[str, ...]]:
     """(noun, what it is, elsewhere, module) of each row."""
-    found = re.findall(r"^\| \*(.+?)\* \| (.+) \| (.+) \| `(.+)` \|$", glossary(), re.MULTILINE)
-    assert len(found) > 50
-    return found
+    matches = re.findall(r"^\| \*(.+?)\* \| (.+) \| (.+) \| `(.+)` \|$", glossary(), re.MULTILINE)
+    assert len(matches) > 50
+    return matches
 
 
 ENDS = "ications ication ations ation ions ion ings ing ers er ors or ies ied es ed s y e".split()
@@ -70,8 +70,8 @@ def classes() -> Iterator[tuple[str, str]]:
         if path.is_relative_to(ENGINE / "sql" / "statements"):
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if found := re.match(r" *class ([A-Za-z]\w*)[(:\[]", line):
-                yield found[1], f"{path.relative_to(ENGINE)}:{number}"
+            if match := re.match(r" *class ([A-Za-z]\w*)[(:\[]", line):
+                yield match[1], f"{path.relative_to(ENGINE)}:{number}"
 
 
 def words(name: str) -> list[str]:

@@ -125,9 +125,9 @@ def extension(wheel: Path) -> set[str]:
 
 
 def test_the_extension_lies_where_jupyterlab_looks(installed: Installed) -> None:
-    found = installed.python.parents[1] / "share" / "jupyter" / "labextensions" / "tablestore-workbench"
-    package = json.loads((found / "package.json").read_text())
-    assert (found / package["jupyterlab"]["_build"]["load"]).is_file()
+    parent = installed.python.parents[1] / "share" / "jupyter" / "labextensions" / "tablestore-workbench"
+    package = json.loads((parent / "package.json").read_text())
+    assert (parent / package["jupyterlab"]["_build"]["load"]).is_file()
 
 
 def test_the_wheel_holds_the_packages_whole_and_nothing_else(installed: Installed) -> None:
@@ -147,10 +147,10 @@ def test_tables_live_in_an_environment_with_nothing_else(
 ) -> None:
     done = installed.run(WRITES_AND_READS, str(tmp_path / "lake"), file_format)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert Path(found.pop("installed")).is_relative_to(installed.python.parents[1])
-    assert not {"pandas", "polars", "pyorc", "pyspark"} & set(found.pop("modules"))
-    assert found == {
+    document = json.loads(done.stdout)
+    assert Path(document.pop("installed")).is_relative_to(installed.python.parents[1])
+    assert not {"pandas", "polars", "pyorc", "pyspark"} & set(document.pop("modules"))
+    assert document == {
         "same": True,
         "ids": [0, 1, 2, 3, 4, 5, 6, 8],
         "amount": "2.00",

@@ -26,9 +26,9 @@ def check(path: Path, outcome: Callable[[list[str]], str], *, rewrite: bool) -> 
     """Each case of a file has the outcome that it says. `outcome` takes a case as `lines_of` gives it."""
     written = []
     for case, expected in blocks(path):
-        found = outcome(lines_of(case))
-        written.append(f"{case}\n----\n{found}\n")
-        assert rewrite or found == expected, f"{path.name}: {case}\n---- gives\n{found}"
+        actual = outcome(lines_of(case))
+        written.append(f"{case}\n----\n{actual}\n")
+        assert rewrite or actual == expected, f"{path.name}: {case}\n---- gives\n{actual}"
     if rewrite:
         path.write_text("\n====\n".join(written), encoding="utf-8")
 

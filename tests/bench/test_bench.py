@@ -19,8 +19,8 @@ from tests.suite import counterparts
 
 def peers(names: str) -> list[str]:
     """Those of the names that can be had here, and what to give to --peers."""
-    found, _ = registry.peers(names.split(","))
-    return [entry.name for entry in found]
+    actual, _ = registry.peers(names.split(","))
+    return [entry.name for entry in actual]
 
 
 def lines(text: str, *, second: str) -> list[list[str]]:
@@ -102,10 +102,10 @@ def test_lsm_measures_every_step_and_shows_where_its_time_goes(
 @pytest.mark.parametrize("name", registry.LAKES)
 @pytest.mark.sample(1, all=1)
 def test_lsm_ends_with_the_same_rows_in_every_peer(name: str, tmp_path: Path) -> None:
-    found, missing = registry.peers([name])
+    actual, missing = registry.peers([name])
     require(not missing, f"needs every peer: {'; '.join(missing)}")
-    _, rounds = lsm.measure([registry.ours(), *found], "0.001", 1, tmp_path)
-    (peer,) = found
+    _, rounds = lsm.measure([registry.ours(), *actual], "0.001", 1, tmp_path)
+    (peer,) = actual
     measured = {step for step, who in rounds if who == peer.name}
     lacks = peer.lacks | ({"rescan"} if "compact" in peer.lacks else set())
     assert measured == set(lsm.MEANING) - lacks
@@ -175,16 +175,16 @@ def test_large_rows_come_once_in_no_order_and_add_up_to_what_is_expected() -> No
 def test_a_write_takes_its_buffer_and_not_more_for_more_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {}
+    collected = {}
     for rows in (750_000, 1_750_000):
         out = tmp_path / f"{rows}.json"
         size = ["--rows", str(rows), "--write-buffer", "8 mb", "--threads", "2", "--directory", str(tmp_path)]
         assert large.main([*size, "--json", str(out)]) == 0
         rounds = json.loads(out.read_text())["rounds"]
-        found[rows] = {step: rounds[step][0]["peak_bytes"] for step in large.MEANING}
+        collected[rows] = {step: rounds[step][0]["peak_bytes"] for step in large.MEANING}
     text = capsys.readouterr().out
     assert [line[0] for line in lines(text, second=registry.OURS)] == [*large.MEANING.values()] * 2
-    few, many = found.values()
+    few, many = collected.values()
     extra_bytes = 1_000_000 * large_rows.BYTES_A_ROW  # what the larger table has more
     assert many["write"] - few["write"] < extra_bytes * 2 // 3
     assert max(many.values()) < 700 << 20
@@ -237,8 +237,8 @@ def test_log_measures_waits_and_rates(tmp_path: Path, capsys: pytest.CaptureFixt
     text = capsys.readouterr().out
     for mode in log.MODES:
         assert [line[0] for line in lines(text, second=mode)] == ["embedded"]
-    found = json.loads(out.read_text())
+    document = json.loads(out.read_text())
     for mode in log.MODES:
-        assert len(found[f"embedded/{mode}"]["ms"]) == 3
-        assert min(found[f"embedded/{mode}"]["cpu"]) > 0
-    assert min(found["embedded/append"][0]) > 0
+        assert len(document[f"embedded/{mode}"]["ms"]) == 3
+        assert min(document[f"embedded/{mode}"]["cpu"]) > 0
+    assert min(document["embedded/append"][0]) > 0

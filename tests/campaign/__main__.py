@@ -61,10 +61,10 @@ def main(arguments: list[str]) -> int:
 
 def budget(text: str) -> tuple[float | None, int | None]:
     """(seconds, turns), one of them None; raises SystemExit for anything else."""
-    found = re.fullmatch(r"(\d+)([smh]?)", text)
-    if found is None or int(found[1]) == 0:
+    match = re.fullmatch(r"(\d+)([smh]?)", text)
+    if match is None or int(match[1]) == 0:
         sys.exit(f"--campaign {text!r}: write a time such as 90s, 30m or 2h, or a number of turns")
-    number, unit = int(found[1]), found[2]
+    number, unit = int(match[1]), match[2]
     return (number * UNITS[unit], None) if unit else (None, number)
 
 
@@ -98,12 +98,12 @@ def _shown(turns: Iterator[Turn], *, total_seconds: float | None) -> Iterator[Tu
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         limit = "" if total_seconds is None else f" of {total_seconds / 60:g} min"
         task, wrong = progress.add_task(f"campaign{limit}"), 0
-        for n, found in enumerate(turns, 1):
-            wrong += len(found.outcome.wrong)
+        for n, actual in enumerate(turns, 1):
+            wrong += len(actual.outcome.wrong)
             progress.update(
-                task, description=f"campaign{limit}: {n} turns, {wrong} wrong, last {found.kind.name}"
+                task, description=f"campaign{limit}: {n} turns, {wrong} wrong, last {actual.kind.name}"
             )
-            yield found
+            yield actual
 
 
 def _commit() -> str:

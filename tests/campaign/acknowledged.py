@@ -46,17 +46,17 @@ class Acknowledged:
         finished = [self.files.after(joined(self.tail[:count])) for count in range(len(self.tail))]
         return [*finished, *self.possible()]
 
-    def lacking(self, found: TableTruth) -> list[str]:
+    def lacking(self, actual: TableTruth) -> list[str]:
         """What is wrong with the rows of a table of which the log's own rows are lost, and named: those of
         the files are there, or newer ones of their keys, and no others than were acknowledged."""
         events = [*joined(self.tail), *self.unsure]
         if self.files.kind == "append":
             most = self.files.rows + Counter((k, v) for _, k, v in events)
             return [
-                *(f"lost {row}, which files had" for row in self.files.rows - found.rows),
-                *(f"nobody wrote {row}" for row in found.rows - most),
+                *(f"lost {row}, which files had" for row in self.files.rows - actual.rows),
+                *(f"nobody wrote {row}" for row in actual.rows - most),
             ]
-        before, now = dict(self.files.rows.keys()), dict(found.rows.keys())
+        before, now = dict(self.files.rows.keys()), dict(actual.rows.keys())
         wrong = []
         for key in sorted(before.keys() | now.keys()):
             newer = {None if kind == "-D" else v for kind, k, v in events if k == key}

@@ -170,8 +170,8 @@ class Life:
     def settled(self, due: list[Partition], outcome: str | None, beside: Sequence[Partition] = ()) -> None:
         """After a round: what was dropped was told, with the right number, and the lake has the rest; so it
         tells of those `beside`."""
-        found = self.rounds.events()
-        new = found[sum(self.events.values()) :]
+        actual = self.rounds.events()
+        new = actual[sum(self.events.values()) :]
         for one in due:
             told = [offsets for name, day, offsets in new if (name, day) == ("partition dropped", one.day)]
             assert told, f"nobody told of {one}: {new}"
@@ -185,8 +185,8 @@ class Life:
             one.named, one.in_lake = False, not self.drops
         for one in self.partitions.values():
             one.looked = False  # what was seen before a round counts no more
-        self.events = Counter(day or "" for _, day, _ in found)
-        self.counts["events"] = len(found)
+        self.events = Counter(day or "" for _, day, _ in actual)
+        self.counts["events"] = len(actual)
         rows = self.rounds.rows() if self.rounds.lake.tables() else {}
         expected: dict[str, list[int]] = {}
         for one in self.partitions.values():

@@ -82,14 +82,14 @@ def _fail_once(root: Path, verb: Verb, act: Any, io: FaultyIO, before: Any, afte
         error = e
     wrong = [f"open {path}" for path in io.open_outputs]
     try:
-        found = state(root)
+        actual = state(root)
         wrong += [str(v) for v in _table(root).check() if not _is_half_way(verb, v)]
-        if found not in (before, after) and not verb.stepwise:
+        if actual not in (before, after) and not verb.stepwise:
             wrong.append("half done")
         refused = isinstance(error, TablestoreError) and not isinstance(error, CommitUnknown)
-        if refused and found != before and (verb.stepwise or found == after):
+        if refused and actual != before and (verb.stepwise or actual == after):
             wrong.append(f"done, although it raised {error!r}")
-        if error is None and found != after:
+        if error is None and actual != after:
             wrong.append("not done, although it said nothing")
         if io.mode == "full":
             wrong += _free(root, io)

@@ -72,19 +72,19 @@ class Life:
 
     def expected(self, name: str) -> Counter[Any]:
         """The rows of a table."""
-        rows, found = self.acknowledged[name], dict[int, int]()
+        rows, actual = self.acknowledged[name], dict[int, int]()
         if name == "d.append":
             return Counter(rows)
         for k, v in rows:
-            found[k] = v + (found.get(k, 0) if name == "d.sums" else 0)
-        return Counter(found.items())
+            actual[k] = v + (actual.get(k, 0) if name == "d.sums" else 0)
+        return Counter(actual.items())
 
     def look(self, *, log: bool = True) -> None:
         """Scans, with the rows that the log alone has, and streams see what was acknowledged."""
         for name, (key, _) in KINDS.items():
             rows = self.lake.table(name).scan(log=log).to_arrow().to_pylist()
-            found, expected = Counter((row["k"], row["v"]) for row in rows), self.expected(name)
-            assert found == expected, f"{name} (log={log}) lost {expected - found}, has {found - expected}"
+            actual, expected = Counter((row["k"], row["v"]) for row in rows), self.expected(name)
+            assert actual == expected, f"{name} (log={log}) lost {expected - actual}, has {actual - expected}"
             if name == "d.sums":
                 continue
             reader = Followed(len(key))

@@ -23,7 +23,7 @@ def run(seed: int, folder: Path) -> Outcome:
         try:
             count = walked(
                 *(stranger, folder, verb),
-                lambda found: draw.sample(found, min(ANSWERS, len(found))),
+                lambda actual: draw.sample(actual, min(ANSWERS, len(actual))),
                 frames=True,
             )
         except AssertionError as e:

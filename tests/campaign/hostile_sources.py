@@ -47,10 +47,10 @@ class HostileLife:
 
     def opened(self, exclude: str = "", again: str = "") -> MysqlDatabase:
         patterns = Patterns.of("*", exclude or (), database=self.source.name)
-        found = Patterns.of(again, database=self.source.name) if again else Patterns(())
+        actual = Patterns.of(again, database=self.source.name) if again else Patterns(())
         checkpoint = str(self.source.checkpoint)
         return MysqlDatabase.open(
-            self.source.address, patterns, checkpoint=checkpoint, read_again=found, **self.how
+            self.source.address, patterns, checkpoint=checkpoint, read_again=actual, **self.how
         )
 
     def turn(self) -> None:

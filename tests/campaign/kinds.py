@@ -64,8 +64,8 @@ def lead_outside(seed: int, folder: Path) -> Outcome:
     table, outside, wrong = elsewhere.make_table(folder / "lake"), folder / "outside", list[str]()
     chosen = random.Random(seed).sample(list(elsewhere.cases(table, outside)), FIELDS)
     for name, what, data in chosen:
-        found = elsewhere.reached(table, folder / "copy/d.db/t", outside, {name: data()})
-        wrong += [f"{name}: {what}: {text}" for text in found]
+        actual = elsewhere.reached(table, folder / "copy/d.db/t", outside, {name: data()})
+        wrong += [f"{name}: {what}: {text}" for text in actual]
     return Outcome(
         FIELDS,
         {f"fields of {n}": c for n, c in Counter(c[0].split("/")[0] for c in chosen).items()},

@@ -218,8 +218,8 @@ class Life:
     def complaints(self) -> dict[str, str]:
         """Who reads → the error; who has none has every row. Raises AssertionError where one has fewer rows,
         or others, or an error that does not name the log and what to do."""
-        found = self.scanned(log=False)
-        assert found in self.truth.shown(), f"a scan has {found}, not {self.truth.shown()}"
+        actual = self.scanned(log=False)
+        assert actual in self.truth.shown(), f"a scan has {actual}, not {self.truth.shown()}"
         reads: dict[str, Callable[[], TableTruth]] = {
             "a union read": lambda: self.scanned(log=True),
             "a stream from the earliest": lambda: self.followed(self.reader(), "earliest"),
@@ -229,12 +229,12 @@ class Life:
         errors, possible = dict[str, str](), self.truth.possible()
         for who, read in reads.items():
             try:
-                found = read()
+                actual = read()
             except TablestoreError as e:
                 require_named(e)
                 errors[who] = str(e)
             else:
-                assert found in possible, f"{who} has {found}, not {possible}"
+                assert actual in possible, f"{who} has {actual}, not {possible}"
         return errors
 
     def mend(self, what: str) -> None:
@@ -254,23 +254,23 @@ class Life:
         except TablestoreError as e:
             require_named(e)
             errors["a writer"] = str(e)
-            found = self.scanned(log=False)
-            assert found == self.truth.files, f"a refused writer left {found}, not {self.truth.files}"
+            actual = self.scanned(log=False)
+            assert actual == self.truth.files, f"a refused writer left {actual}, not {self.truth.files}"
         else:
             self.truth.tail.append(rows)
         begin_anew = all("latest-full" in text for text in errors.values())  # what retention may do, too
         assert problems or begin_anew, f"check has nothing of {errors}"
         lost = log_view(self.table).repair()
         log_view(self.table).finish()
-        found, whole = self.scanned(log=True), self.truth.state
-        assert self.truth.lacking(found) == []
-        assert found == whole or lost or errors, f"in silence {found}, not {whole}"
-        self.counts["losses named"] += found != whole
-        self.truth.files, self.truth.tail = found, []
+        actual, whole = self.scanned(log=True), self.truth.state
+        assert self.truth.lacking(actual) == []
+        assert actual == whole or lost or errors, f"in silence {actual}, not {whole}"
+        self.counts["losses named"] += actual != whole
+        self.truth.files, self.truth.tail = actual, []
         problems, lost = self.table.check(), log_view(self.table).repair()
         assert (problems, lost) == ([], {}), f"after repair: {problems}, lost again {lost}"
         for number in range(READERS):
-            if found != whole or f"reader {number}" in errors:
+            if actual != whole or f"reader {number}" in errors:
                 self.readers[number] = self.reader()
         self.look()
         self.write()

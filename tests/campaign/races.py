@@ -63,10 +63,10 @@ def verify(life: Life, seed: int, table: ts.Table) -> list[str]:
     if life.lagging:
         table.compact(until_quiet=True)
         table.compact(full=True)
-    expected, found = life.expected(seed, [STEPS] * WRITERS), rows_of(table)
+    expected, actual = life.expected(seed, [STEPS] * WRITERS), rows_of(table)
     wrong = [str(v) for v in table.check()]
-    if found != expected:
-        wrong.append(f"rows lost {expected - found}, rows too many {found - expected}")
+    if actual != expected:
+        wrong.append(f"rows lost {expected - actual}, rows too many {actual - expected}")
     return wrong
 
 
@@ -77,13 +77,13 @@ def verify_log(life: Life, seed: int, table: ts.Table, followed: Followed | None
         wrong.append("the files are not at the end of the log")
     if rows_of(table, log=True) != expected:
         wrong.append("a union read has other rows")
-    found = held.logged(table)
+    actual = held.logged(table)
     if life.streams and (followed is None or followed.rows != expected):
         wrong.append(f"the stream lost {expected - followed.rows}" if followed else "nothing was followed")
     if life.merging != "deduplicate":  # whose writers delete again what they deleted, and no order is a truth
         steps = [life.step(seed, w, s) for w in range(WRITERS) for s in range(STEPS)]
         rows = sum(step.num_rows for step in steps)
-        if rows != sum(batch.rows.num_rows for batch in found):
+        if rows != sum(batch.rows.num_rows for batch in actual):
             wrong.append(f"the log has not each of {rows} rows once")
     with tempfile.TemporaryDirectory() as folder:
         if held.merged(ts.connect(folder), table) != held.rows(table):

@@ -67,8 +67,8 @@ class Words:
         """A condition on the table."""
         if depth and self.draw.random() < 0.5:
             one, other = self.condition(depth - 1), self.condition(depth - 1)
-            found = f"({one} {self.draw.choice(('AND', 'OR'))} {other})"
-            return f"NOT {found}" if self.draw.random() < 0.2 else found
+            actual = f"({one} {self.draw.choice(('AND', 'OR'))} {other})"
+            return f"NOT {actual}" if self.draw.random() < 0.2 else actual
         column = self.draw.choice(_NAMES)
         first, second = (self._compared(column) for _ in range(2))
         forms = [f"{column} {self.draw.choice(('=', '<>', '<', '<=', '>', '>='))} {first}"] * 4
@@ -77,10 +77,10 @@ class Words:
         return self.draw.choice(forms)
 
     def _compared(self, column: str) -> str:
-        found = "NULL"
-        while found == "NULL":
-            found = self.value(column)
-        return f"CAST({found} AS FLOAT)" if column == "f" else found
+        actual = "NULL"
+        while actual == "NULL":
+            actual = self.value(column)
+        return f"CAST({actual} AS FLOAT)" if column == "f" else actual
 
     def changes(self) -> str:
         """What UPDATE sets; never a key."""

@@ -123,18 +123,18 @@ def _opened(root: Path) -> ts.Table:
 
 def state(table: ts.Table) -> State:
     """The rows of each snapshot and tag, here and in branches."""
-    found = _own(table, "")
+    actual = _own(table, "")
     for name in table.branches.names():
         try:
-            found |= _own(table.branch(name), f"branch {name} ")
+            actual |= _own(table.branch(name), f"branch {name} ")
         except TablestoreError as e:
-            found[f"branch {name}"] = str(e)
-    return found
+            actual[f"branch {name}"] = str(e)
+    return actual
 
 
 def _own(table: ts.Table, of: str) -> State:
-    found: State = {f"{of}snapshot {n}": _read(table, snapshot=n) for n in table.store.snapshots.ids()}
-    return found | {f"{of}tag {n}": _read(table, tag=n) for n in table.tags.names()}
+    actual: State = {f"{of}snapshot {n}": _read(table, snapshot=n) for n in table.store.snapshots.ids()}
+    return actual | {f"{of}tag {n}": _read(table, tag=n) for n in table.tags.names()}
 
 
 def _read(table: ts.Table, **asked: int | str) -> Rows | str:

@@ -61,8 +61,8 @@ def test_the_truth_knows_what_may_be_seen() -> None:
         "key 1 is 7, in files 1, in the log {3}"
     ]
     added = Acknowledged(TableTruth("append", Counter({(1, 1): 2})), tail=[[("+I", 2, 2)]])
-    found = TableTruth("append", Counter({(1, 1): 1, (2, 2): 2}))
-    assert added.lacking(found) == ["lost (1, 1), which files had", "nobody wrote (2, 2)"]
+    actual = TableTruth("append", Counter({(1, 1): 1, (2, 2): 2}))
+    assert added.lacking(actual) == ["lost (1, 1), which files had", "nobody wrote (2, 2)"]
 
 
 @pytest.mark.parametrize(

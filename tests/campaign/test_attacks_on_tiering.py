@@ -16,17 +16,17 @@ from tests.campaign.kinds import named
 @pytest.mark.parametrize("kind", ["held rounds", "dropped"])
 @pytest.mark.sample(1)
 def test_nothing_breaks(kind: str, seeds: tuple[int, ...]) -> None:
-    found = [turn(named(kind), seed) for seed in seeds]
-    assert [(one.repeat, one.outcome.wrong) for one in found if one.outcome.wrong] == []
-    assert all(one.outcome.cases > 0 for one in found)
+    actual = [turn(named(kind), seed) for seed in seeds]
+    assert [(one.repeat, one.outcome.wrong) for one in actual if one.outcome.wrong] == []
+    assert all(one.outcome.cases > 0 for one in actual)
 
 
 @pytest.mark.large
 @pytest.mark.parametrize(("kind", "turns"), [("held rounds", 5), ("dropped", 15), ("answers", 2)])
 @pytest.mark.sample(1, all=2)
 def test_nothing_breaks_in_more_turns(kind: str, turns: int, seeds: tuple[int, ...]) -> None:
-    found = [turn(named(kind), seeds[0] + n) for n in range(turns * len(seeds))]
-    assert [(one.repeat, one.outcome.wrong) for one in found if one.outcome.wrong] == []
+    actual = [turn(named(kind), seeds[0] + n) for n in range(turns * len(seeds))]
+    assert [(one.repeat, one.outcome.wrong) for one in actual if one.outcome.wrong] == []
 
 
 def test_a_drop_that_nobody_tells_of_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

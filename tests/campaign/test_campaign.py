@@ -34,9 +34,11 @@ ELSEWHERE = ("races", "power", "bit flips", "hostile", "tiering", "log", "captur
 @pytest.mark.sample(1)
 def test_nothing_breaks(kind: AttackKind, seeds: tuple[int, ...]) -> None:
     turns = max(1, SHARE * len(seeds) // 5)
-    found = [turn(kind, seeds[0] + n) for n in range(turns)]
-    assert [text for each in found for text in (each.repeat, *each.outcome.wrong) if each.outcome.wrong] == []
-    assert total(each.outcome for each in found).cases >= turns
+    actual = [turn(kind, seeds[0] + n) for n in range(turns)]
+    assert [
+        text for each in actual for text in (each.repeat, *each.outcome.wrong) if each.outcome.wrong
+    ] == []
+    assert total(each.outcome for each in actual).cases >= turns
 
 
 @pytest.mark.parametrize("life", [name for name in LIVES if name not in LOGGED])

@@ -235,8 +235,8 @@ class TestSqlRegistry:
     def test_properties_follow_the_newest_schema(self, options: dict[str, object], database: Path) -> None:
         table = create(ts.connect(**options), "shop.orders", options={"bucket": 2})
         changed = table.alter(ts.set_options({"write-only": "true"}), ts.add("w", ts.INT))
-        found = dict(self.all(database, "SELECT property_key, property_value FROM paimon_table_properties"))
-        assert found == {**changed.options, "primary-key": "k", "bucket-key": "k"}
+        actual = dict(self.all(database, "SELECT property_key, property_value FROM paimon_table_properties"))
+        assert actual == {**changed.options, "primary-key": "k", "bucket-key": "k"}
 
     def test_a_taken_lock_is_waited_for_and_then_named(
         self, options: dict[str, object], database: Path

@@ -28,8 +28,8 @@ def ingest(lake: ts.Lake, source: Path, *, into: str = "shop.item", **settings: 
     batch, no compaction."""
     rules = {"computed": {"year": "year(day)"}, "primary_keys": ["*", "year"], "partition_by": "year"}
     how = {"follow": False, "interval": 0, "compact_every": 0, "chunks": 2, "name": USER, **rules, **settings}
-    found: CaptureJob = lake.ingest(source, tables="item", into=into, **how)
-    return found
+    actual: CaptureJob = lake.ingest(source, tables="item", into=into, **how)
+    return actual
 
 
 def ingested(lake: ts.Lake, source: Path, **settings: Any) -> list[ts.BatchReport]:
@@ -66,7 +66,7 @@ def shop(
 
 def content(table: ts.Table) -> dict[int, dict]:
     """The rows of the table as in `shop`; fails if a key is there twice."""
-    found = table.scan([*SCHEMA.names]).to_arrow().to_pylist()
-    by_id = {r["id"]: r for r in found}
-    assert len(by_id) == len(found)
+    rows = table.scan([*SCHEMA.names]).to_arrow().to_pylist()
+    by_id = {r["id"]: r for r in rows}
+    assert len(by_id) == len(rows)
     return by_id

@@ -131,9 +131,9 @@ def replayed(changes: Changes, keys: int) -> dict[tuple, tuple]:
 
 def final_state(table: str, names: list[str], keys: int) -> dict[tuple, tuple]:
     for line in (GOLDEN / "final_state.jsonl").read_text().splitlines():
-        found = json.loads(line)
-        if found["table"] == table:
-            at = [[c["name"] for c in found["columns"]].index(n) for n in names]
-            rows = [tuple(r[i] for i in at) for r in found["rows"]]
+        document = json.loads(line)
+        if document["table"] == table:
+            at = [[c["name"] for c in document["columns"]].index(n) for n in names]
+            rows = [tuple(r[i] for i in at) for r in document["rows"]]
             return {r[:keys]: r for r in rows}
     raise AssertionError(f"no final state of {table}")

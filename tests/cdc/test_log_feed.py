@@ -34,9 +34,9 @@ class Logged:
 
     def __init__(self, folder: Path, options: dict[str, Any] | None = None, **changes: Any) -> None:
         self.table = SPEC.create(folder, options, **changes)
-        found = log_of(self.table.store)
-        assert found is not None
-        self.log: Log = found
+        actual = log_of(self.table.store)
+        assert actual is not None
+        self.log: Log = actual
         self.waiting: Rows = []
 
     def write(self, *rows: tuple[Any, ...]) -> None:

@@ -26,11 +26,11 @@ def source(tmp_path: Path) -> ChangeDirectory:
 
 
 def walk(source: ChangeDirectory, *, chunks: int, log_bytes: int, start: Position = START) -> list[Position]:
-    found = []
+    collected = []
     while (after := source.next(start, chunks=chunks, log_bytes=log_bytes)) != start:
-        found.append(after)
+        collected.append(after)
         start = after
-    return found
+    return collected
 
 
 def ids(source: ChangeDirectory, start: Position, end: Position) -> list[int]:

@@ -97,9 +97,9 @@ def test_the_words_of_options_are_those_of_the_engine() -> None:
 
 def test_the_commands_of_the_guide_are_ones() -> None:
     text = (ROOT / "notebooks" / "guide" / "capture.md").read_text(encoding="utf-8").replace("\\\n", " ")
-    found = [line for line in text.splitlines() if line.startswith("./workbench cdc ")]
-    assert len(found) == 4
-    for line in found:
+    lines = [line for line in text.splitlines() if line.startswith("./workbench cdc ")]
+    assert len(lines) == 4
+    for line in lines:
         given = cdc.wanted(options.parsed(shlex.split(line, comments=True)[2:], CHECKOUT))
         names = signature(CaptureRules.of).parameters
         CaptureRules.of(given.pop("tables", "shop.*"), **{k: v for k, v in given.items() if k in names})
@@ -304,8 +304,8 @@ def test_a_database_is_planned_and_captured_to_its_end(shop: str, mariadb: Maria
     table = ts.connect(lake).table("ods.o_orders")
     assert (table.primary_key, table.partition_by) == (("id", "dt"), ("dt",))
     rows = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
-    found = [(row["id"], row["paid"], row["dt"], row["table_name"]) for row in rows]
-    assert found == [(1, True, "2024-01", "orders"), (2, False, "2024-02", "orders")]
+    actual = [(row["id"], row["paid"], row["dt"], row["table_name"]) for row in rows]
+    assert actual == [(1, True, "2024-01", "orders"), (2, False, "2024-02", "orders")]
 
 
 @pytest.mark.large

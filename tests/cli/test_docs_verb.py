@@ -16,9 +16,9 @@ def notebook(path: Path, *cells: str, title: str = "A title") -> Path:
     """A notebook with a heading, a parameters cell, and more code."""
     first = nbformat.v4.new_code_cell("solve = False\nscale = 1.0", metadata={"tags": ["parameters"]})
     heading = nbformat.v4.new_markdown_cell(f"# {title}\nSee [02](02_two.ipynb).")
-    made = nbformat.v4.new_notebook(cells=[heading, first, *map(nbformat.v4.new_code_cell, cells)])
-    made.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    nbformat.write(made, path)
+    created = nbformat.v4.new_notebook(cells=[heading, first, *map(nbformat.v4.new_code_cell, cells)])
+    created.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    nbformat.write(created, path)
     return path
 
 

@@ -14,14 +14,14 @@ from notebooks.cli.doctor import main
 @pytest.fixture
 def lake(tmp_path: Path) -> ts.Lake:
     """Two tables, one of which lost its newest snapshot, and one that cannot be opened."""
-    made = ts.connect(tmp_path / "lake")
+    created = ts.connect(tmp_path / "lake")
     for name in ("d.good", "d.broken", "e.closed"):
-        table = made.create_table(name, schema={"k": ts.BIGINT})
+        table = created.create_table(name, schema={"k": ts.BIGINT})
         table.write([{"k": 1}])
         table.write([{"k": 2}])
     (tmp_path / "lake" / "d.db" / "broken" / "snapshot" / "snapshot-2").write_bytes(b"")
     (tmp_path / "lake" / "e.db" / "closed" / "schema" / "schema-0").write_bytes(b"")
-    return made
+    return created
 
 
 def test_a_table_is_mended_when_that_is_asked_for(lake: ts.Lake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,13 +40,13 @@ def test_a_table_is_mended_when_that_is_asked_for(lake: ts.Lake, capsys: pytest.
 
 def test_every_table_of_a_warehouse_is_looked_at(lake: ts.Lake, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([lake.warehouse, "--json"]) == 1
-    found = {Path(each["table"]).name: each for each in json.loads(capsys.readouterr().out)}
-    assert {name: each["broken"] for name, each in found.items()} == {
+    by_name = {Path(each["table"]).name: each for each in json.loads(capsys.readouterr().out)}
+    assert {name: each["broken"] for name, each in by_name.items()} == {
         "good": False,
         "broken": True,
         "closed": True,
     }
-    assert "put back a copy" in found["closed"]["text"]
+    assert "put back a copy" in by_name["closed"]["text"]
     assert main([f"{lake.warehouse}/d.db"]) == 1
     assert "closed" not in capsys.readouterr().out
 

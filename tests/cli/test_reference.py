@@ -26,13 +26,13 @@ def identifiers(page: str) -> list[str]:
 
 
 def test_every_public_name_is_explained(written: dict[str, str]) -> None:
-    found = {name for page in written.values() for name in identifiers(page)}
+    actual = {name for page in written.values() for name in identifiers(page)}
     wanted = {f"ts.{name}" for name in ts.__all__ if name not in ("Lake", "Table", "Scan")}
     wanted |= {"Lake", "Table", "Scan", *VERBS, *widgets.__all__}
     wanted |= {f"Inspect.{n}" for n, f in vars(Inspect).items() if n[0] != "_" and inspect.isfunction(f)}
     wanted |= {fact.name for fact in rules.describe()}
     assert len(wanted) > 400
-    assert sorted(wanted - found) == []
+    assert sorted(wanted - actual) == []
 
 
 def test_no_link_is_broken_and_no_name_is_there_twice(written: dict[str, str]) -> None:

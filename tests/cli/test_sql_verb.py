@@ -339,11 +339,11 @@ def test_a_script_waits_for_its_jobs_and_ctrl_c_stops_them(lake: Path, tmp_path:
         start_new_session=True,
     )
     until = time.monotonic() + 300
-    while not (found := copied(lake)) and process.poll() is None and time.monotonic() < until:
+    while not (actual := copied(lake)) and process.poll() is None and time.monotonic() < until:
         time.sleep(0.2)
     os.killpg(process.pid, signal.SIGINT)
     said, problems = process.communicate(timeout=120)
-    assert found == [1, 2], problems
+    assert actual == [1, 2], problems
     assert process.returncode == 130, problems
     assert "job 'shop.copied' is running" in said
     assert problems.splitlines()[-1] == "stopped: shop.copied"

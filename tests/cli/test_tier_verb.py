@@ -102,20 +102,20 @@ def test_the_summary_names_what_the_cluster_dropped_meanwhile() -> None:
         TieringEvent("shop.clicks", "partition dropped", f"day {day} is gone", time=time)
         for day, time in (("a", lost.started - 9.0), ("b", lost.started + 0.1))
     )
-    found = summary(TieringReport((), (lost,), events=events))
-    assert found == "70 rows in 1 round of 0 tables\nshop.clicks partition dropped: day b is gone"
+    actual = summary(TieringReport((), (lost,), events=events))
+    assert actual == "70 rows in 1 round of 0 tables\nshop.clicks partition dropped: day b is gone"
 
 
 def test_options_are_those_of_the_verb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found: dict[str, object] = {}
-    monkeypatch.setattr("tablestore.table.lake.Lake.tier", lambda _, source, **given: found.update(given))
+    collected: dict[str, object] = {}
+    monkeypatch.setattr("tablestore.table.lake.Lake.tier", lambda _, source, **given: collected.update(given))
     written = ["--from", "fluss://h:1", "--tables", "a.*", "--warehouse", str(tmp_path), "--once"]
     more = ["--lost-rows", "skip", "--dropped", "drop", "--log-columns"]
     tier.started(options.parsed([*written, *more], Door()), {"engine": "local", "processes": 3})
-    assert (found["tables"], found["follow"], found["lost_rows"]) == ("a.*", False, "skip")
-    assert found["dropped"] == "drop"
-    assert found["log_columns"] is True
-    assert (found["engine"], found["processes"]) == ("local", 3)
+    assert (collected["tables"], collected["follow"], collected["lost_rows"]) == ("a.*", False, "skip")
+    assert collected["dropped"] == "drop"
+    assert collected["log_columns"] is True
+    assert (collected["engine"], collected["processes"]) == ("local", 3)
 
 
 def test_nobody_there_is_said_and_nothing_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

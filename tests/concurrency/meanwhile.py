@@ -51,11 +51,11 @@ class Twin:
     @classmethod
     def of(cls, folder: Path, make: Callable[[ts.Lake], object], act: Verb) -> Twin:
         """The table that `make` makes, and that which `act` leaves."""
-        found = cls(folder / "before", folder / "after")
-        make(ts.connect(str(found.before)))
-        shutil.copytree(found.before, found.after)
-        act(opened(found.after))
-        return found
+        actual = cls(folder / "before", folder / "after")
+        make(ts.connect(str(actual.before)))
+        shutil.copytree(actual.before, actual.after)
+        act(opened(actual.after))
+        return actual
 
     def swap(self, at: Path) -> None:
         """Let a copy of the table before become that after."""
@@ -90,13 +90,13 @@ class Twin:
 
 def files(root: Path) -> dict[str, tuple[int, int]]:
     """The files below a folder, each with what changes when it is written."""
-    found = {}
+    collected = {}
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)
             stat = os.stat(path)
-            found[os.path.relpath(path, root)] = stat.st_size, stat.st_mtime_ns
-    return found
+            collected[os.path.relpath(path, root)] = stat.st_size, stat.st_mtime_ns
+    return collected
 
 
 def opened(root: Path, io: FaultyIO | None = None) -> ts.Table:
@@ -122,30 +122,30 @@ def trial(twin: Twin, verb: Verb, at: int, act: Verb | None) -> tuple[str, Any]:
         done = (lambda: twin.swap(root)) if act is None else (lambda: act(opened(root)))
         io = Meanwhile(at, done)
         try:
-            found = verb(opened(root, io))
+            actual = verb(opened(root, io))
         except Exception as e:
-            found = e
+            actual = e
         line = io.log[at].replace(str(root), "") if at < len(io.log) else "none"
-        return line, found
+        return line, actual
 
 
 def wrong(twin: Twin, verb: Verb, *, draw: random.Random, most: int, act: Verb | None = None) -> list[str]:
     """What a verb did that it must not, at places that are drawn, so many at `most`: other rows than those of
     the table before or after it, or another error than that something has expired. `act`: done in place of
     the swap."""
-    linked, found = act is None, list[str]()
+    linked, actual = act is None, list[str]()
     allowed = [_of(root, verb) for root in (twin.before, twin.after)] if linked else []
     there = places(twin, verb, linked=linked)
     for at in draw.sample(there, min(most, len(there))):
         line, given = trial(twin, verb, at, act)
         if isinstance(given, NotFound | CommitConflict):
             if not REMEDY.search(str(given)):
-                found.append(f"{line}: no remedy: {given}")
+                actual.append(f"{line}: no remedy: {given}")
         elif isinstance(given, Exception):
-            found.append(f"{line}: {given!r}")
+            actual.append(f"{line}: {given!r}")
         elif linked and given not in allowed:
-            found.append(f"{line}: wrong rows")
-    return found
+            actual.append(f"{line}: wrong rows")
+    return actual
 
 
 def _of(root: Path, verb: Verb) -> Any:

@@ -61,9 +61,9 @@ def rows(keys: Any, value: str) -> pa.Table:
     return pa.table({"k": list(keys), "v": [value] * len(keys)})
 
 
-def listed(found: pa.Table) -> list[dict[str, Any]]:
+def listed(actual: pa.Table) -> list[dict[str, Any]]:
     """The rows in an order of their own."""
-    return sorted(found.to_pylist(), key=repr)
+    return sorted(actual.to_pylist(), key=repr)
 
 
 def followed(**asked: Any) -> Verb:
@@ -71,10 +71,10 @@ def followed(**asked: Any) -> Verb:
     readable."""
 
     def follow(table: ts.Table) -> Counter[Any] | None:
-        found = Followed(1, raw=True)
+        actual = Followed(1, raw=True)
         for step in table.stream(follow=False, **asked):
-            found.take(step)
-        return found.rows if "start" not in asked else None
+            actual.take(step)
+        return actual.rows if "start" not in asked else None
 
     return follow
 
@@ -104,9 +104,9 @@ def changed(mode: str) -> Verb:
 
 
 def explained(table: ts.Table) -> None:
-    found = table.scan(where="k > 2").explain()
-    assert found.row_groups().num_rows
-    assert found.decisions().num_rows
+    explanation = table.scan(where="k > 2").explain()
+    assert explanation.row_groups().num_rows
+    assert explanation.decisions().num_rows
 
 
 def at_time(table: ts.Table) -> list[dict[str, Any]]:
@@ -166,11 +166,11 @@ def verbs(kind: str) -> Iterator[tuple[str, Verb]]:
 
 @pytest.mark.sample(1)
 def test_reads(twin: Twin, request: pytest.FixtureRequest, seeds: tuple[int, ...]) -> None:
-    kind, found = request.node.callspec.params["twin"], list[str]()
+    kind, actual = request.node.callspec.params["twin"], list[str]()
     for name, verb in verbs(kind):
         draw = random.Random(f"{seeds[0]} {name}")
-        found += [f"{name}: {text}" for text in wrong(twin, verb, draw=draw, most=max(1, len(seeds) // 2))]
-    assert found == []
+        actual += [f"{name}: {text}" for text in wrong(twin, verb, draw=draw, most=max(1, len(seeds) // 2))]
+    assert actual == []
 
 
 @pytest.mark.parametrize("name", ["tag", "branch"])

@@ -49,9 +49,9 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     users = [s.commit_user for s in snapshots]
     for at in range(0, len(users), 2 * MEET):
         assert set(users[at : at + 2 * MEET]) == {"w1", "w2"}, "the two went side by side"
-    found = {r["id"]: r["who"] for r in t.scan().to_arrow().to_pylist()}
-    assert set(found) == {*range(ROUNDS), 1001, 1002}
-    assert (found[1001], found[1002]) == (ROUNDS - 1, ROUNDS - 1)
+    actual = {r["id"]: r["who"] for r in t.scan().to_arrow().to_pylist()}
+    assert set(actual) == {*range(ROUNDS), 1001, 1002}
+    assert (actual[1001], actual[1002]) == (ROUNDS - 1, ROUNDS - 1)
     assert t.check() == []
 
 
@@ -86,6 +86,6 @@ def test_two_compactors_and_a_writer_keep_every_row(tmp_path: Path) -> None:
     for w in workers:
         w.join(480)
     assert [w.exitcode for w in workers] == [0, 0, 0]
-    found = {r["id"]: r["who"] for r in t.scan().to_arrow().to_pylist()}
-    assert found == {-1: 0, 1001: ROUNDS - 1, **dict.fromkeys(range(ROUNDS), 1)}
+    actual = {r["id"]: r["who"] for r in t.scan().to_arrow().to_pylist()}
+    assert actual == {-1: 0, 1001: ROUNDS - 1, **dict.fromkeys(range(ROUNDS), 1)}
     assert t.check() == []

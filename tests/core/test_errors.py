@@ -36,8 +36,8 @@ EXAMPLES: list[TablestoreError] = [
 
 
 def kinds(of: type[TablestoreError] = TablestoreError) -> set[type[TablestoreError]]:
-    found = {of} if of.__module__ == errors.__name__ else set()
-    return found.union(*(kinds(below) for below in of.__subclasses__()))
+    collected = {of} if of.__module__ == errors.__name__ else set()
+    return collected.union(*(kinds(below) for below in of.__subclasses__()))
 
 
 def test_every_error_has_an_example_here() -> None:

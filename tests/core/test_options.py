@@ -175,8 +175,8 @@ def test_names_that_start_as_ours_do_must_be_ours(tmp_path: Path) -> None:
     ):
         make("tablestore.zzz")
     t = lake.create_table("d.t", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": 1})
-    made = lake.create_table("d.v", schema=t.schema, primary_key=["k"], options=t.options)
-    assert made.options.keys() == t.options.keys()
+    table = lake.create_table("d.v", schema=t.schema, primary_key=["k"], options=t.options)
+    assert table.options.keys() == t.options.keys()
 
 
 @pytest.mark.parametrize("options", [{"num-sorted-run.compaction-trigger": 0}, {"num-levels": 1}])

@@ -68,8 +68,8 @@ def engine() -> tuple[frozenset[str], frozenset[str]]:
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 constants.add(node.value)
             elif isinstance(node, ast.ImportFrom) and node.module == option_names.__name__:
-                found = (getattr(option_names, alias.name) for alias in node.names)
-                constants |= {value for value in found if isinstance(value, str)}
+                actual = (getattr(option_names, alias.name) for alias in node.names)
+                constants |= {value for value in actual if isinstance(value, str)}
     return frozenset(attributes), frozenset(constants)
 
 
@@ -119,9 +119,9 @@ def test_reasons_are_given_and_values_of_ignored_options_are_those_of_paimon() -
         assert IGNORED[key].parse in (wanted, str) or paimon()[key] == "Enum", key
 
 
-def value_of(found: Refused) -> str:
+def value_of(actual: Refused) -> str:
     """A value that asks for what is refused."""
-    return {"false": "true", "true": "false"}.get(found.unless[0] if found.unless else "", "some")
+    return {"false": "true", "true": "false"}.get(actual.unless[0] if actual.unless else "", "some")
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> ts.Lake:
 
 @pytest.fixture(scope="module")
 def table(lake: ts.Lake) -> ts.Table:
-    made = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
-    made.write([{"k": 1, "v": 1}])
-    return made
+    created = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
+    created.write([{"k": 1, "v": 1}])
+    return created
 
 
 FAMILIES = {prefix + "some": found for prefix, found in REFUSED_FAMILIES.items()}
@@ -142,12 +142,12 @@ ALL_REFUSED = sorted({**REFUSED, **FAMILIES}.items())
 
 def test_refused_options_are_refused_by_name_wherever_they_are_given(lake: ts.Lake, table: ts.Table) -> None:
     columns = {"k": ts.INT, "v": ts.INT}
-    for key, found in ALL_REFUSED:
-        asked = {key: value_of(found)}
-        with pytest.raises(Unsupported) as made:
+    for key, actual in ALL_REFUSED:
+        asked = {key: value_of(actual)}
+        with pytest.raises(Unsupported) as raised:
             lake.create_table("d.u", schema=columns, primary_key=["k"], options=asked)
-        assert key in str(made.value)
-        assert found.why in str(made.value)
+        assert key in str(raised.value)
+        assert actual.why in str(raised.value)
         with pytest.raises((Unsupported, InvalidOption)) as altered:  # some may never change
             table.alter(ts.set_options(asked))
         assert key in str(altered.value)
@@ -169,23 +169,23 @@ def test_values_that_ask_for_nothing_are_taken(lake: ts.Lake) -> None:
 
 def test_what_another_engine_stored_is_refused_where_it_changes_rows_else_noted(tmp_path: Path) -> None:
     lake = ts.connect(str(tmp_path))
-    made = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
-    made.write([{"k": 1, "v": 1}])
-    for key, found in ALL_REFUSED:
-        schema = made.store.schema.with_options({key: value_of(found)})
+    table = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
+    table.write([{"k": 1, "v": 1}])
+    for key, actual in ALL_REFUSED:
+        schema = table.store.schema.with_options({key: value_of(actual)})
         options = TableOptions.parse(schema.options)
         assert [n for n in option_rules.notes_on(schema.options) if n.startswith(key)], key
         for require, stopping in (
             (require_readable, [Stored.READ]),
             (require_writable, [Stored.READ, Stored.WRITE]),
         ):
-            if found.stored in stopping:
+            if actual.stored in stopping:
                 with pytest.raises(Unsupported, match=re.escape(key)):
                     require(schema, options)
             else:
                 require(schema, options)
     seen = ts.Table(
-        made.store.with_schema(made.store.schema.with_options({"commit.callbacks": "x.Y"})), "d.t"
+        table.store.with_schema(table.store.schema.with_options({"commit.callbacks": "x.Y"})), "d.t"
     )
     assert [n for n in examine(seen.store).notes if n.startswith("commit.callbacks is ignored")]
     assert seen.check() == []

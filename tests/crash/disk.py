@@ -188,7 +188,7 @@ class DiskIO:
         return True
 
     def list(self, path: str, *, hidden: bool = False) -> list[FileStatus]:
-        found = {
+        actual = {
             p.rpartition("/")[2]: FileStatus(p.rpartition("/")[2], len(f.data), f.made)
             for p, f in self.names.files.items()
             if parent(p) == path
@@ -196,8 +196,8 @@ class DiskIO:
         for folder in self.names.folders:
             if parent(folder) == path:
                 name = folder.rpartition("/")[2]
-                found[name] = FileStatus(name, 0, 0, True)
-        return [found[name] for name in sorted(found) if hidden or not name.startswith(".")]
+                actual[name] = FileStatus(name, 0, 0, True)
+        return [actual[name] for name in sorted(actual) if hidden or not name.startswith(".")]
 
     def exists(self, path: str) -> bool:
         return path in self.names.files or path in self.names.folders
@@ -253,15 +253,15 @@ def after_crash(disk: DiskIO, at: int, model: str, rng: random.Random) -> dict[s
             contents[change.file] = change.data
         elif change.file is not None and change.what == "sync":
             synced[change.file] = change.data
-    found = {}
+    collected = {}
     for path, file in names.files.items():
         if not _named(parent(path), names.folders):
             continue
         if file not in contents or synced.get(file) == contents[file]:
-            found[path] = contents.get(file, file.data)
+            collected[path] = contents.get(file, file.data)
         else:
-            found[path] = _lost(contents[file], rng)
-    return found
+            collected[path] = _lost(contents[file], rng)
+    return collected
 
 
 def _named(folder: str, folders: set[str]) -> bool:

@@ -230,8 +230,8 @@ def _problem(life: Life, at: int, left: dict[str, bytes], mode: str, *, whole: b
         following = life.answered[under_way][1]
         if life.steps[under_way] == "branch":  # it comes and goes
             following = following | {what: found for what, found in _facts(t).items() if what != "consumers"}
-        found = _facts(t)
-        for what, value in found.items():
+        actual = _facts(t)
+        for what, value in actual.items():
             if value not in (before[-1][what], following[what]):
                 return f"{what} {value}, where {before[-1][what]} was answered"
         if whole:

@@ -97,13 +97,13 @@ def system_call(change: DiskChange) -> tuple[str, ...]:
 def steps(done: list[tuple[str, ...]]) -> list[Any]:
     """The changes of names, and between them the set of what was synced; temporary names without numbers. A
     new file and a new folder are no call of their own here."""
-    found: list[Any] = [set()]
+    actual: list[Any] = [set()]
     for verb, *paths in done:
         named = [re.sub(r"\.[^./]+\.tmp$", ".tmp", path) for path in paths]
         if verb == "sync":
-            found[-1].add(named[0])
+            actual[-1].add(named[0])
         elif verb == "mkdir" or (verb == "link" and len(named) == 1 and named[0].endswith((".tmp", "/data"))):
             continue
         else:
-            found += [(verb, named[-1]), set()]
-    return found
+            actual += [(verb, named[-1]), set()]
+    return actual

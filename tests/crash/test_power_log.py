@@ -45,10 +45,10 @@ def lived(kind: str, rng: random.Random) -> tuple[DiskIO, list[tuple[int, dict[i
 
 
 def state(t: ts.Table, start: str) -> dict[int, int]:
-    found = Followed(1)
+    actual = Followed(1)
     for step in t.stream(start=start, timeout=0.0):
-        found.take(step)
-    return dict(found.rows.keys())
+        actual.take(step)
+    return dict(actual.rows.keys())
 
 
 @pytest.mark.parametrize("kind", SPECS)
@@ -64,13 +64,13 @@ def test_what_was_answered_for_outlasts_every_loss_of_power(kind: str, seeds: tu
             allowed = [rows for _, rows in answered[last : last + 2]]
             where = f"{kind}, seed {seed}, {model}, entry {at}"
             log_view(table(io)).finish()
-            found = {r["k"]: r["v"] for r in table(io).scan().to_arrow().to_pylist()}
-            assert found in allowed, where
-            assert state(table(io), "earliest") == state(table(io), "latest-full") == found, where
+            actual = {r["k"]: r["v"] for r in table(io).scan().to_arrow().to_pylist()}
+            assert actual in allowed, where
+            assert state(table(io), "earliest") == state(table(io), "latest-full") == actual, where
             table(io).write([{"k": 9, "v": 9}])
-            assert state(table(io), "earliest") == found | {9: 9}, where
+            assert state(table(io), "earliest") == actual | {9: 9}, where
             log_view(table(io)).finish()
-            assert table(io).scan().count() == len(found) + 1, where
+            assert table(io).scan().count() == len(actual) + 1, where
             assert table(io).check() == [], where
 
 

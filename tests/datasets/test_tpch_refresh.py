@@ -83,13 +83,13 @@ def test_no_set_inserts_or_deletes_a_key_twice() -> None:
 
 def test_sets_of_either_size_are_cuts_of_one_sequence() -> None:
     specified = [tpch.refresh("0.01", n, sizes="spec") for n in (1, 2)]
-    made = [tpch.refresh("0.01", n) for n in (1, 2, 3)]
+    created = [tpch.refresh("0.01", n) for n in (1, 2, 3)]
     assert [s.count for s in specified] == [15, 15]
-    assert [s.count for s in made] == [10, 10, 10]
+    assert [s.count for s in created] == [10, 10, 10]
     for table in ("orders", "lineitem", "deleted_orders", "deleted_lineitem"):
         cut = pa.Table.from_batches([getattr(s, table) for s in specified])
         assert cut.combine_chunks().equals(
-            pa.Table.from_batches([getattr(s, table) for s in made]).combine_chunks()
+            pa.Table.from_batches([getattr(s, table) for s in created]).combine_chunks()
         )
 
 

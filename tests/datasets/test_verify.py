@@ -50,10 +50,12 @@ def replayed(source: cdc.Source, table: str, end: cdc.Position) -> dict[tuple, d
 def test_expected_rows_equal_a_replay_of_the_log(source: cdc.Source, table: str, pairs: int) -> None:
     end = cdc.Position(f"{pairs + 1:05}.jsonl", 0) if pairs < 3 else source.log_end()
     state = replayed(source, table, end)
-    made = [row for batch in verify.expected(source, table=table, pairs=pairs) for row in batch.to_pylist()]
+    created = [
+        row for batch in verify.expected(source, table=table, pairs=pairs) for row in batch.to_pylist()
+    ]
     key = tpch.PRIMARY_KEYS[table]
-    assert {tuple(row[k] for k in key): row for row in made} == state
-    assert len(made) == len(state)
+    assert {tuple(row[k] for k in key): row for row in created} == state
+    assert len(created) == len(state)
 
 
 def test_year_and_month_are_those_of_the_ship_date(source: cdc.Source) -> None:

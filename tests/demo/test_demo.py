@@ -97,13 +97,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def test_the_demo_survives_a_kill_and_verifies_itself(finished: Finished):
     assert finished.code == 0, finished.said
     assert "going on after chunk" in finished.said
-    found = json.loads(finished.figures.read_text())
-    assert found.keys() >= KEYS
-    assert found["verified"] is True
-    assert (found["pairs"], found["rows"]) == (3, 11_957)
-    assert 0 < found["data_bytes_compacted"] <= found["data_bytes_before_compaction"]
-    assert found["read_amplification"] == 1.0
-    assert found["peak_rss_bytes"] > 200_000_000
+    document = json.loads(finished.figures.read_text())
+    assert document.keys() >= KEYS
+    assert document["verified"] is True
+    assert (document["pairs"], document["rows"]) == (3, 11_957)
+    assert 0 < document["data_bytes_compacted"] <= document["data_bytes_before_compaction"]
+    assert document["read_amplification"] == 1.0
+    assert document["peak_rss_bytes"] > 200_000_000
     html = finished.page.read_text()
     assert "<title>tpch.dwd_lineitem</title>" in html
     assert "http://" not in html.replace("http://www.w3.org", "")

@@ -121,8 +121,8 @@ def started_and_ended(command: list[str], temporary: str, ending: signal.Signals
     while not port:
         line = process.stderr.readline()
         assert line, "it ended before the server was there"
-        found = re.search(r"sql://reader@127.0.0.1:(\d+)", line)
-        port = int(found[1]) if found else 0
+        match = re.search(r"sql://reader@127.0.0.1:(\d+)", line)
+        port = int(match[1]) if match else 0
     assert listens(port)
     process.send_signal(ending)
     process.communicate()
@@ -151,16 +151,16 @@ def test_a_private_server_is_captured_while_it_changes_and_both_sides_agree(
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(figures.read_text())
-    assert (found["verified"], found["pairs"], len(found["tables"])) == (True, 3, 8)
-    assert found["transactions"] > 0
-    assert found["freshness_while_loading"] or found["freshness_following"]
+    document = json.loads(figures.read_text())
+    assert (document["verified"], document["pairs"], len(document["tables"])) == (True, 3, 8)
+    assert document["transactions"] > 0
+    assert document["freshness_while_loading"] or document["freshness_following"]
     table = ts.open(str(lake / "tpch.db" / "dwd_lineitem"))
     assert table.partition_by == partitions
     assert table.primary_key == ("l_orderkey", "l_linenumber", *partitions)
     assert {"l_year", "l_month"} <= {*table.schema.names}
     assert ts.open(str(lake / "tpch.db" / "ads_pricing_summary")).scan().to_arrow().num_rows == 4
-    assert found["rows_final"] == sum(one["rows"] for one in found["tables"])
+    assert document["rows_final"] == sum(one["rows"] for one in document["tables"])
     assert "<title>tpch.dwd_lineitem</title>" in page.read_text()
     for place in lake.rglob("*"):
         assert "password" not in place.name

@@ -74,8 +74,8 @@ def test_a_process_is_judged_over_its_longest_life():
         process = 1 if at < LEAST_SAMPLES else 2
         figures.processes["cdc"].append(process)
         figures.add(float(at), {(MEMORY, "cdc"): 100.0 * process + (at if process == 2 else 0)})
-    (found,) = figures.verdicts()
-    assert (found.word, found.seconds) == (GROWS, 3 * LEAST_SAMPLES * 0.8 - 1)
+    (actual,) = figures.verdicts()
+    assert (actual.word, actual.seconds) == (GROWS, 3 * LEAST_SAMPLES * 0.8 - 1)
 
 
 def changed(rows: pa.Table, column: str, place: int, value: object) -> pa.Table:

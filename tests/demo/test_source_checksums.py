@@ -57,8 +57,13 @@ def test_rows_of_every_type_agree(mariadb: MariaDb, address: Address, tmp_path: 
         f"INSERT INTO {place} VALUES {FULL}, {NONE}, {ZERO}",
     )
     target = captured(address, "t", tmp_path)
-    found = compare(address, "t", target)
-    assert (found.rows, found.columns, found.left_out, found.differences) == (3, 20, ("q",), ())
+    differences = compare(address, "t", target)
+    assert (differences.rows, differences.columns, differences.left_out, differences.differences) == (
+        3,
+        20,
+        ("q",),
+        (),
+    )
     names, row = f"{place} and d.t", "WHERE a = 'none'"
     for column, value in (("g", "'N'"), ("b", "0"), ("f", "''"), ("u", "0"), ("j", "'00:00:00'")):
         mariadb.run(f"UPDATE {place} SET {column} = {value} {row}")
@@ -88,8 +93,8 @@ def test_keys_that_differ_are_named_range_by_range(mariadb: MariaDb, address: Ad
     )
     target = captured(address, "t", tmp_path)
     shown: list[int] = []
-    found = compare(address, "t", target, shown.append)
-    assert (found.rows, found.ranges, found.differences) == (2000, 16, ())
+    differences = compare(address, "t", target, shown.append)
+    assert (differences.rows, differences.ranges, differences.differences) == (2000, 16, ())
     assert shown[-1] == 4000
     mariadb.run(
         f"DELETE FROM {place} WHERE id IN (-499, 1500)",

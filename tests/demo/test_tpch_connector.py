@@ -39,24 +39,24 @@ def snapshot() -> pa.Table:
 
 def changes(session: Any, sql: str, *, until: int | None = None) -> pa.Table:
     """Columns of the query and `kind`, to the end of the stream or so many rows."""
-    found: list[pa.Table] = []
+    collected: list[pa.Table] = []
     for rows, kinds in follow(planned(session, reader(()).read(pieces(sql)[0]), sql)):
-        found.append(pa.Table.from_batches([rows]).append_column("kind", rowkind.texts(kinds)))
-        if until is not None and sum(map(len, found)) >= until:
+        collected.append(pa.Table.from_batches([rows]).append_column("kind", rowkind.texts(kinds)))
+        if until is not None and sum(map(len, collected)) >= until:
             break
-    return pa.concat_tables(found)
+    return pa.concat_tables(collected)
 
 
 def test_it_gives_the_snapshot_and_then_the_log_to_its_end(session: Any, tmp_path: Path) -> None:
     session.sql(SOURCE.format(f"'path' = '{tmp_path / 'source'}'"))
-    found = changes(session, "SELECT l_orderkey AS k FROM lineitem_source WHERE l_quantity > 10")
+    actual = changes(session, "SELECT l_orderkey AS k FROM lineitem_source WHERE l_quantity > 10")
     many = pc.field("l_quantity") > Decimal("10.00")
     base = len(snapshot().filter(many))
     log = cdc.read_log(
         source := cdc.open_source(tmp_path / "source"), cdc.LOG_START, source.log_end(), table="lineitem"
     )
-    assert base + len(log.filter(many)) == len(found)
-    assert set(found["kind"].to_pylist()) == {"+I", "-D"}
+    assert base + len(log.filter(many)) == len(actual)
+    assert set(actual["kind"].to_pylist()) == {"+I", "-D"}
 
 
 def test_a_stream_by_hand_grows_pair_by_pair(session: Any, tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def test_the_rows_are_those_of_the_generator(database: Filled, tmp_path: Path) -
         expected = [row for batch in verify.expected(source, table=table) for row in batch.to_pylist()]
         padded = re.findall(r"(\w+) CHAR\(", DEFINITIONS[table])
         stored = database.rows(f"SELECT * FROM {table}")
-        found = [{**row, **{name: row[name].rstrip() for name in padded}} for row in stored]
-        assert sorted(map(str, found)) == sorted(map(str, expected)), table
+        actual = [{**row, **{name: row[name].rstrip() for name in padded}} for row in stored]
+        assert sorted(map(str, actual)) == sorted(map(str, expected)), table
 
     assert database.run_pairs(seed=7).finished
     assert len(database.rows("SELECT 1 AS x FROM lineitem")) == len(expected)

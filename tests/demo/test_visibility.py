@@ -47,10 +47,10 @@ def test_a_commit_a_write_makes_a_file_a_write(lab: VisibilityLab) -> None:
 def test_figures_are_those_of_the_deliveries() -> None:
     came = tuple(Delivery(row, row, 10.0 * (row + 1), early=row < 2, again=False) for row in range(4))
     twice = Delivery(0, 0, 99.0, early=False, again=True)
-    found = VisibilityOutcome(3, "a", 5, (*came, twice), 1, 2, 3, 4, 5, True)
-    assert (found.quantile(0.0), found.quantile(0.5), found.quantile(1.0)) == (10.0, 30.0, 40.0)
-    assert (found.early, found.doubles, found.never) == (2, 1, 1)
-    lab = VisibilityLab(Load(4, 1, 2, 0.0, 3), (found,))
+    actual = VisibilityOutcome(3, "a", 5, (*came, twice), 1, 2, 3, 4, 5, True)
+    assert (actual.quantile(0.0), actual.quantile(0.5), actual.quantile(1.0)) == (10.0, 30.0, 40.0)
+    assert (actual.early, actual.doubles, actual.never) == (2, 1, 1)
+    lab = VisibilityLab(Load(4, 1, 2, 0.0, 3), (actual,))
     assert lab.to_arrow().to_pylist()[0]["twice_in_log"] == 2
     assert "30.0 ms" in str(lab)
     assert "3 a" in str(lab)
@@ -61,6 +61,6 @@ def test_figures_are_those_of_the_deliveries() -> None:
 
 
 def test_without_a_crash_nothing_comes_twice() -> None:
-    (found,) = run(Load(batches=2, rows=1, checkpoint=2, crash=99, pause=0.0), designs=[3]).outcomes
-    assert (found.doubles, found.taken_back, found.never) == (0, 0, 0)
-    assert repr(found).startswith("VisibilityOutcome(")
+    (actual,) = run(Load(batches=2, rows=1, checkpoint=2, crash=99, pause=0.0), designs=[3]).outcomes
+    assert (actual.doubles, actual.taken_back, actual.never) == (0, 0, 0)
+    assert repr(actual).startswith("VisibilityOutcome(")

@@ -30,6 +30,6 @@ def test_the_read_view_knows_its_position(monkeypatch: pytest.MonkeyPatch) -> No
         assert [read for read in race.reads if read.reader == OURS and race.lost(read)] == []
         for read in race.reads[-2:]:
             there = {key for key in race.written if key > read.low}
-            found = watermark_race.keys_in_log(address, read)
-            assert (read.keys | found) & there == there - race.lost(read)
-            assert not race.lost(read) & found
+            actual = watermark_race.keys_in_log(address, read)
+            assert (read.keys | actual) & there == there - race.lost(read)
+            assert not race.lost(read) & actual

@@ -64,7 +64,7 @@ def test_an_error_of_ours_is_taken_out_of_spark_s(line: str, kind: type[Tablesto
     spark = caused(
         f"Python exception occurred while executing the UDF:\nTraceback\n  tablestore.core.errors.{line}"
     )
-    found = raised_within(spark)
-    assert type(found) is kind
-    assert str(found) == line.partition(": ")[2]
+    actual = raised_within(spark)
+    assert type(actual) is kind
+    assert str(actual) == line.partition(": ")[2]
     assert raised_within(caused(FAILED, "java.io.EOFException")) is None

@@ -55,19 +55,19 @@ def start(plan: Any, on_batch: Any, path: Path, **more: Any) -> Stream:
 
 def test_sources_that_end_end_the_stream_and_are_read_once(tmp_path: Path):
     streams = Streams((RowsStream(pa.table({"n": [1, 2]})), RowsStream(pa.table({"n": [5]}))))
-    found: list[list[int]] = []
+    collected: list[list[int]] = []
 
     def on_batch(batch: Batch) -> None:
-        found.append(batch.over(Summed("n"), batch.works()))
-        found.append(batch.over(doubled, [3, 4], count=doubled))
-        found.append(list(batch.counted().values()))
+        collected.append(batch.over(Summed("n"), batch.works()))
+        collected.append(batch.over(doubled, [3, 4], count=doubled))
+        collected.append(list(batch.counted().values()))
         assert [w.source for w in batch.works()] == [0, 1]
 
     for _ in range(2):  # the second time all has been read
         job = start(streams, on_batch, tmp_path)
         assert job.wait(SECONDS)
         assert (job.failure(), job.running) == (None, False)
-    assert found == [[3, 5], [6, 8], [12, 16]]
+    assert collected == [[3, 5], [6, 8], [12, 16]]
 
 
 def test_a_table_is_followed_until_somebody_stops(tmp_path: Path):

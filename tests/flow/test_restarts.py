@@ -13,10 +13,10 @@ AWAY = Unavailable(0, "the server is away")
 
 def waits(strategy: RestartStrategy, error: BaseException = AWAY, at_most: int = 100) -> list[float]:
     restarts = Restarts(strategy)
-    found: list[float] = []
-    while len(found) < at_most and (wait := restarts.wait_after(error, 0)) is not None:
-        found.append(wait)
-    return found
+    collected: list[float] = []
+    while len(collected) < at_most and (wait := restarts.wait_after(error, 0)) is not None:
+        collected.append(wait)
+    return collected
 
 
 @pytest.mark.parametrize(

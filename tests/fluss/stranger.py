@@ -33,8 +33,8 @@ LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1s", "tab
 
 
 def _table(number: int, name: str, **more: Any) -> FlussTable:
-    made = TableDescriptor(COLUMNS, buckets=2, properties=LAKE, comment="ours", **more)
-    return FlussTable(TablePath("shop", name), number, 3, made, 1, 1)
+    created = TableDescriptor(COLUMNS, buckets=2, properties=LAKE, comment="ours", **more)
+    return FlussTable(TablePath("shop", name), number, 3, created, 1, 1)
 
 
 LOG = _table(7, "log")
@@ -52,8 +52,8 @@ VALUES = [struct.pack("<h", KEYED.schema_id) + value for value in compacted(KEYE
 def batches(start: int, columns: list[int]) -> bytes:
     """The log of a bucket from an offset on, with these columns or all."""
     rows = ROWS.select(columns) if columns else ROWS
-    found = encode(rows, schema_id=3, compression="NONE") if start < 10 else b""
-    return found + (empty(10, END, 0, schema_id=3) if start < END else b"")
+    actual = encode(rows, schema_id=3, compression="NONE") if start < 10 else b""
+    return actual + (empty(10, END, 0, schema_id=3) if start < END else b"")
 
 
 def key_files(remote: Path) -> list[pb.SnapshotFile]:
@@ -150,19 +150,19 @@ class Stranger(ScriptedServer):
 
     def _Metadata(self, asked: Any) -> Any:
         here = pb.ServerNode(node_id=0, host="127.0.0.1", port=self.port, listeners="FLUSS", rack="r")
-        found = pb.MetadataResponse(coordinator=here, tablet_servers=[here])
+        actual = pb.MetadataResponse(coordinator=here, tablet_servers=[here])
         buckets = [
             pb.BucketMetadata(bucket_id=i, leader_id=0, replica_ids=[0], leader_epoch=4) for i in (0, 1)
         ]
         for path in asked.table_paths:
             one = TABLES[path.table_name]
-            found.tables.add(
+            actual.tables.add(
                 **{"table_path": path, "table_id": one.table_id, "schema_id": 3, "table_json": b"{}"},
                 **{"created_ms": 1, "modified_ms": 1, "buckets": buckets},
             )
         for id in PARTITIONS.keys() & set(asked.partition_ids):
-            found.partitions.add(table_id=9, partition_name=PARTITIONS[id], partition_id=id, buckets=buckets)
-        return found
+            actual.partitions.add(table_id=9, partition_name=PARTITIONS[id], partition_id=id, buckets=buckets)
+        return actual
 
     def _ListOffsets(self, asked: Any) -> Any:
         offset = 0 if asked.offset_type == 0 else END
@@ -296,10 +296,10 @@ def _changed(right: Any, change: Callable[[Any], None]) -> bytes:
 
 
 def _flipped(data: bytes, at: int) -> bytes:
-    found = bytearray(data)
-    if at < len(found):
-        found[at] ^= 0xFF
-    return bytes(found)
+    actual = bytearray(data)
+    if at < len(actual):
+        actual[at] ^= 0xFF
+    return bytes(actual)
 
 
 def _changes(
@@ -359,25 +359,25 @@ def _other_bytes(value: bytes) -> Iterator[bytes]:
     """Bytes with a number in the place of four of them, batches also with the CRC that fits."""
     for at in range(0, min(len(value) - 4, 120), 4 if len(value) > 500 else 3):
         for number in (b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0"):
-            found = bytearray(value)
-            found[at : at + 4] = number
+            actual = bytearray(value)
+            actual[at : at + 4] = number
             if len(value) > 60 and at >= 25:
-                (length,) = struct.unpack_from("<i", found, 8)
-                end = max(min(12 + length, len(found)), 25)
-                found[21:25] = struct.pack("<I", google_crc32c.value(bytes(found[25:end])))
-            yield bytes(found)
+                (length,) = struct.unpack_from("<i", actual, 8)
+                end = max(min(12 + length, len(actual)), 25)
+                actual[21:25] = struct.pack("<I", google_crc32c.value(bytes(actual[25:end])))
+            yield bytes(actual)
 
 
 def _other_json(value: bytes) -> Iterator[bytes]:
     right = json.loads(value)
     for path in _places(right):
         for other in _JSON:
-            found = copy.deepcopy(right)
-            at = found
+            actual = copy.deepcopy(right)
+            at = actual
             for step in path[:-1]:
                 at = at[step]
             at[path[-1]] = other
-            yield json.dumps(found).encode()
+            yield json.dumps(actual).encode()
     yield b"[" * 100_000
     yield b'{"schema":' * 50_000
     nested = {"type": "ARRAY", "element_type": {"type": "STRING"}}
@@ -387,8 +387,10 @@ def _other_json(value: bytes) -> Iterator[bytes]:
     yield json.dumps(right).encode()
 
 
-def _places(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    steps = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+def _places(actual: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    steps = (
+        actual.items() if isinstance(actual, dict) else enumerate(actual) if isinstance(actual, list) else ()
+    )
     for step, below in list(steps):
         yield (*path, step)
         yield from _places(below, (*path, step))

@@ -50,10 +50,10 @@ class Recorded(ScriptedServer):
             return response_frame(
                 request.request_id, pb.MetadataResponse(coordinator=here).SerializeToString()
             )
-        found = self.answers[request.api_key]
-        if isinstance(found, tuple):
-            return error_frame(request.request_id, *found)
-        return response_frame(request.request_id, found)
+        answer = self.answers[request.api_key]
+        if isinstance(answer, tuple):
+            return error_frame(request.request_id, *answer)
+        return response_frame(request.request_id, answer)
 
     def asked(self, key: int) -> bytes:
         """The last request of a key."""
@@ -164,8 +164,8 @@ def test_before_0_9_nothing_comes_before_a_lake_commit(recorded) -> None:
 def test_a_lake_snapshot_of_0_8_with_names_of_partitions(recorded) -> None:
     bucket = bytes.fromhex("08 0b 10 00 18 64 22 01 78")
     _, admin = recorded(8, {1032: bytes.fromhex("08 07 10 05 1a") + bytes([len(bucket)]) + bucket})
-    found = admin.lake_snapshot(TABLE.path)
-    assert (found.table_id, found.snapshot_id, found.offsets) == (7, 5, {FIRST: 100})
+    lake_snapshot = admin.lake_snapshot(TABLE.path)
+    assert (lake_snapshot.table_id, lake_snapshot.snapshot_id, lake_snapshot.offsets) == (7, 5, {FIRST: 100})
 
 
 @pytest.mark.parametrize(
@@ -184,25 +184,25 @@ def test_a_heartbeat_and_its_answer(recorded) -> None:
         bytes([tag, len(one)]) + one for tag, one in ((0x12, table), (0x1A, fenced), (0x22, fine))
     )
     server, admin = recorded(9, {1042: answer})
-    found = admin.heartbeat(
+    actual = admin.heartbeat(
         HeartbeatRequest(
             (TableEpoch(7, 2, 4),), finished=(TableEpoch(8, 2, 1),), request_table=True, cut_short=(8,)
         )
     )
     fenced_table, finished_table = TableResponse(7, FENCED_TIERING_EPOCH, "x"), TableResponse(8)
-    assert found == HeartbeatResponse(2, TieringTable(9, "d.u", 3), (fenced_table,), (finished_table,))
+    assert actual == HeartbeatResponse(2, TieringTable(9, "d.u", 3), (fenced_table,), (finished_table,))
     sent = bytes.fromhex("0a 06 08 07 10 02 18 04  12 06 08 08 10 02 18 01  20 01  28 08")
     assert server.asked(1042) == sent
 
 
 def test_descriptions_of_tables_come_back() -> None:
     columns = tuple(FlussColumn(name, t, f"about {name}") for name, t in TYPES.items())
-    made = TableDescriptor(
+    created = TableDescriptor(
         (FlussColumn("id", TYPES["bigint"].not_null()), *columns),
         *(("id",), ("string",), ("id",), 4, {"a": "b"}, {"c": "d"}, "comment"),
     )
-    assert TableDescriptor.from_json(made.to_json(), "") == made
-    first = json.loads(made.to_json())["schema"]["columns"][0]
+    assert TableDescriptor.from_json(created.to_json(), "") == created
+    first = json.loads(created.to_json())["schema"]["columns"][0]
     assert first == {"name": "id", "data_type": {"type": "BIGINT", "nullable": False}}
     with pytest.raises(Corrupt, match=r"d\.t: a description that cannot be read"):
         TableDescriptor.from_json(b'{"schema": 5}', "d.t")

@@ -35,8 +35,8 @@ def test_bytes_of_a_row() -> None:
         pa.array(["é", None, ""]),
         pa.array([300, None, -(1 << 63)], pa.int64()),
     ]
-    found = encode_rows(columns, [INT, STRING, BIGINT]).to_pylist()
-    assert [one.hex(" ") for one in found] == [
+    rows = encode_rows(columns, [INT, STRING, BIGINT]).to_pylist()
+    assert [one.hex(" ") for one in rows] == [
         "00 01 02 c3 a9 ac 02",
         "06 ff ff ff ff 0f",
         "01 00 80 80 80 80 80 80 80 80 80 01",
@@ -47,8 +47,8 @@ def test_bytes_of_a_row() -> None:
 def test_wide_decimals_are_as_short_as_java_writes_them() -> None:
     values = [0, 127, 128, -128, -129, 255, 256, 10**37, -(10**37)]
     column = pa.array(values, pa.decimal128(38, 0))
-    found = encode_rows([column], [DECIMAL(38, 0)]).to_pylist()
-    for value, row in zip(values, found, strict=True):
+    rows = encode_rows([column], [DECIMAL(38, 0)]).to_pylist()
+    for value, row in zip(values, rows, strict=True):
         bits = value if value >= 0 else -value - 1
         wanted = value.to_bytes(bits.bit_length() // 8 + 1, "big", signed=True)
         assert row == bytes([0, len(wanted)]) + wanted

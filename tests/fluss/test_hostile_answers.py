@@ -80,28 +80,28 @@ class TriedClient:
 
     def tables(self) -> None:
         for one in (LOG, KEYED, PARTS):
-            found = self.admin.table(one.path)
-            assert len(found.arrow_schema) == len(found.columns)
-            assert 0 < len(self.admin.buckets(found, [PartitionInfo(31, {})])) <= 1 << 18
-            assert {found.lake_enabled, found.keeps_batches} <= {True, False}
-            assert found.compression.isupper() or not found.compression.isalpha()
-            assert found.bucket_keys == () or set(found.bucket_keys) <= {c.name for c in found.columns}
+            table = self.admin.table(one.path)
+            assert len(table.arrow_schema) == len(table.columns)
+            assert 0 < len(self.admin.buckets(table, [PartitionInfo(31, {})])) <= 1 << 18
+            assert {table.lake_enabled, table.keeps_batches} <= {True, False}
+            assert table.compression.isupper() or not table.compression.isalpha()
+            assert table.bucket_keys == () or set(table.bucket_keys) <= {c.name for c in table.columns}
 
     def schemas(self) -> None:
         assert self.admin.columns(LOG.path, 4)
         assert self.admin.columns(LOG.path, None) or True
 
     def partitions(self) -> None:
-        found = self.admin.partitions(PARTS.path)
-        assert all(isinstance(one.name, str) for one in found)
-        buckets = self.admin.buckets(PARTS, found)
+        actual = self.admin.partitions(PARTS.path)
+        assert all(isinstance(one.name, str) for one in actual)
+        buckets = self.admin.buckets(PARTS, actual)
         self.offsets_of(PARTS, buckets)
 
     def offsets_of(self, table: FlussTable, buckets: list[TableBucket]) -> None:
         for at in (EARLIEST, LATEST, 1):
-            found = self.admin.offsets(table, buckets, at)
-            assert found.keys() == set(buckets)
-            assert all(0 <= offset < 1 << 63 for offset in found.values())
+            actual = self.admin.offsets(table, buckets, at)
+            assert actual.keys() == set(buckets)
+            assert all(0 <= offset < 1 << 63 for offset in actual.values())
 
     def offsets(self) -> None:
         self.offsets_of(LOG, self.admin.buckets(LOG))
@@ -152,9 +152,9 @@ class TriedClient:
             writer.upsert(ROWS)
 
     def lake(self) -> None:
-        found = self.admin.lake_snapshot(LOG.path)
-        assert found is not None
-        assert all(offset >= 0 for offset in found.offsets.values())
+        lake_snapshot = self.admin.lake_snapshot(LOG.path)
+        assert lake_snapshot is not None
+        assert all(offset >= 0 for offset in lake_snapshot.offsets.values())
         offsets = {TableBucket(7, None, 0): 3}
         prepared = self.admin.prepare_lake_snapshot(LOG, offsets)
         self.admin.commit_lake_snapshot(LOG, 3, offsets, prepared=prepared)
@@ -263,10 +263,10 @@ def walked(
     of which some cost a time-out."""
     assert ended(stranger, verb) == ("", None), "with right answers"
     before, faults = tree(tmp_path), list[str]()
-    found = [(key, *one) for key, answer in stranger.answered.items() for one in mutations(answer)]
+    actual = [(key, *one) for key, answer in stranger.answered.items() for one in mutations(answer)]
     keys = [key for key in stranger.answered if frames and key != apis.API_VERSIONS.key]
-    found += [(key, f"{FRAME}{what}", change) for key in keys for what, change in FRAMES.items()]
-    for key, place, change in (some := chosen(found)):
+    actual += [(key, f"{FRAME}{what}", change) for key in keys for what, change in FRAMES.items()]
+    for key, place, change in (some := chosen(actual)):
         framed = place.startswith(FRAME)
         stranger.wrong, stranger.wrong_frame = (
             None if framed else (key, change),
@@ -297,14 +297,16 @@ def test_a_wrong_answer_is_one_error_or_none(
 ) -> None:
     for seed in seeds:
         rng = random.Random(seed)
-        assert walked(stranger, tmp_path, verb, lambda found, r=rng: r.sample(found, min(12, len(found)))) > 0
+        assert (
+            walked(stranger, tmp_path, verb, lambda actual, r=rng: r.sample(actual, min(12, len(actual)))) > 0
+        )
 
 
-def each_field(found: list[Any], rng: random.Random) -> list[Any]:
+def each_field(actual: list[Any], rng: random.Random) -> list[Any]:
     """One wrong value of every field, and a few of all others."""
-    rng.shuffle(found)
-    fields = {(key, place.split(" ")[0]): (key, place, change) for key, place, change in found}
-    return [*fields.values(), *rng.sample(found, min(MOST_OTHERS, len(found)))]
+    rng.shuffle(actual)
+    fields = {(key, place.split(" ")[0]): (key, place, change) for key, place, change in actual}
+    return [*fields.values(), *rng.sample(actual, min(MOST_OTHERS, len(actual)))]
 
 
 @pytest.mark.large
@@ -314,4 +316,4 @@ def test_every_field_of_every_answer_wrong(
     stranger: Stranger, tmp_path: Path, verb: str, seeds: tuple[int, ...]
 ) -> None:
     rng = random.Random(seeds[0])
-    assert walked(stranger, tmp_path, verb, lambda found: each_field(found, rng), frames=True) > 20
+    assert walked(stranger, tmp_path, verb, lambda actual: each_field(actual, rng), frames=True) > 20

@@ -41,17 +41,17 @@ def test_rows_come_back(compression: str, leader_epoch: int | None) -> None:
     (head,) = heads(pa.py_buffer(data), "here")
     assert (head.base, head.end, head.timestamp_ms, head.schema_id) == (1000, 1200, 77, 2)
     assert (head.writer_id, head.sequence, head.append_only) == (5, 6, True)
-    (found,) = decoded(data, rows.schema)
-    assert found.rows == rows
-    assert found.kinds is None
+    (actual,) = decoded(data, rows.schema)
+    assert actual.rows == rows
+    assert actual.kinds is None
 
 
 def test_change_kinds_are_row_kinds() -> None:
     kinds = np.array([0, 1, 2, 3, 0, 0, 0, 0, 0, 3], np.int8)
     data = encode(ROWS, schema_id=1, kinds=kinds)
     assert data[48:58] == bytes([1, 2, 3, 4, 1, 1, 1, 1, 1, 4])
-    (found,) = decoded(data, ROWS.schema)
-    assert found.kinds.tolist() == kinds.tolist()
+    (actual,) = decoded(data, ROWS.schema)
+    assert actual.kinds.tolist() == kinds.tolist()
     changed = data[:48] + bytes([0]) + data[49:]  # +A, which an append-only batch leaves out
     (head,) = heads(pa.py_buffer(changed), "")
     assert decode(pa.py_buffer(changed), head, ROWS.schema, "").kinds[0] == 0
@@ -61,34 +61,34 @@ def test_uncompressed_rows_are_not_copied() -> None:
     """The header takes 48 bytes, so a batch lies as its buffer does; one that does not lie well is moved."""
     data = pa.py_buffer(encode(ROWS, schema_id=1, compression="NONE"))
     (head,) = heads(data, "")
-    found = decode(data, head, ROWS.schema, "").rows.column(0).buffers()[1]
-    assert data.address <= found.address < data.address + data.size
+    actual = decode(data, head, ROWS.schema, "").rows.column(0).buffers()[1]
+    assert data.address <= actual.address < data.address + data.size
     moved = pa.py_buffer(b"x" + data.to_pybytes()).slice(1)
     assert decode(moved, head, ROWS.schema, "").rows == ROWS
 
 
 def test_a_range_of_offsets() -> None:
-    (found,) = decoded(
+    (actual,) = decoded(
         encode(ROWS, schema_id=1, base=100, kinds=np.arange(10, dtype=np.int8) % 4), ROWS.schema
     )
-    part = found.between(103, 106)
+    part = actual.between(103, 106)
     assert (part.base, part.end, part.rows["id"].to_pylist()) == (103, 106, [3, 4, 5])
     assert part.kinds.tolist() == [3, 0, 1]
-    assert found.between(0, 1000) is found
-    assert found.between(105, 1000).end == 110
+    assert actual.between(0, 1000) is actual
+    assert actual.between(105, 1000).end == 110
 
 
 def test_a_batch_without_rows_takes_its_offsets() -> None:
     data = (
         encode(ROWS, schema_id=1, base=0) + empty(10, 15, 3, schema_id=1) + encode(ROWS, schema_id=1, base=15)
     )
-    found = list(decoded(data, ROWS.schema))
-    assert [(one.base, one.end, one.rows.num_rows) for one in found] == [
+    actual = list(decoded(data, ROWS.schema))
+    assert [(one.base, one.end, one.rows.num_rows) for one in actual] == [
         (0, 10, 10),
         (10, 15, 0),
         (15, 25, 10),
     ]
-    part = found[1].between(12, 14)
+    part = actual[1].between(12, 14)
     assert (part.base, part.end, part.rows.num_rows) == (12, 14, 0)
 
 

@@ -60,8 +60,8 @@ def test_rows_by_partition_keep_their_order() -> None:
     partitioned = table(None, partition_keys=("day", "hour"))
     days, hours = ["b", "a", "b", "a", "b"], ["1", "1", "1", "2", "2"]
     rows = pa.record_batch([pa.array(range(5)), pa.array(days), pa.array(hours)], names=["id", "day", "hour"])
-    found = {values: positions.tolist() for values, positions in by_partition(partitioned, rows)}
-    assert found == {("b", "1"): [0, 2], ("a", "1"): [1], ("a", "2"): [3], ("b", "2"): [4]}
+    by_values = {values: positions.tolist() for values, positions in by_partition(partitioned, rows)}
+    assert by_values == {("b", "1"): [0, 2], ("a", "1"): [1], ("a", "2"): [3], ("b", "2"): [4]}
     assert [p.tolist() for _, p in by_partition(table(None), rows)] == [list(range(5))]
     with pytest.raises(SchemaMismatch, match="NULL in the partition column 'day'"):
         list(by_partition(partitioned, rows.set_column(1, "day", pa.array([None] * 5, pa.string()))))

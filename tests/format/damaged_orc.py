@@ -80,20 +80,20 @@ def read(path: Path, schema: TableSchema, system: bool) -> pa.Table | Corrupt:
 
 def told_by_statistics(rows: pa.Table) -> dict[str, Any]:
     """What statistics of a stripe say of each column."""
-    found: dict[str, Any] = {}
+    collected: dict[str, Any] = {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         if pa.types.is_timestamp(column.type):
             continue  # they are not held against statistics
-        found[name] = [len(column) - column.null_count]
+        collected[name] = [len(column) - column.null_count]
         if pa.types.is_integer(column.type):
-            found[name].append(pc.min_max(column).as_py())
+            collected[name].append(pc.min_max(column).as_py())
             if sum(map(abs, column.drop_null().to_pylist())) < 1 << 63:  # else writers leave the sum out
-                found[name].append(pc.sum(column).as_py())
+                collected[name].append(pc.sum(column).as_py())
         elif pa.types.is_string(column.type) and not name.endswith(
             "char"
         ):  # blanks at the end of CHAR vanish
-            found[name].append(pc.sum(pc.binary_length(column)).as_py())
-    return found
+            collected[name].append(pc.sum(pc.binary_length(column)).as_py())
+    return collected
 
 
 def bits(rows: pa.Table) -> pa.Table:

@@ -49,8 +49,12 @@ def look(footer: pq.FileMetaData) -> None:
     for g in range(min(footer.num_row_groups, 4)):
         group = footer.row_group(g)
         for chunk in (group.column(c) for c in range(group.num_columns)):
-            found = chunk.statistics
-            bounds = (found.min_raw, found.max_raw) if found is not None and found.has_min_max else ()
+            statistics = chunk.statistics
+            bounds = (
+                (statistics.min_raw, statistics.max_raw)
+                if statistics is not None and statistics.has_min_max
+                else ()
+            )
             assert len(bounds) in (0, 2)
             assert isinstance(chunk.has_dictionary_page, bool)
 

@@ -44,12 +44,12 @@ def test_integers_take_as_many_bytes_as_they_need(seeds: tuple[int, ...]) -> Non
         rng = random.Random(seed)
         numbers = [rng.randrange(-(2 ** rng.randrange(1, 64)), 2 ** rng.randrange(1, 64)) for _ in range(300)]
         numbers += [0, -1, 1, 63, 64, -64, -65, 8191, 8192, 2**31, 2**63 - 1, -(2**63)]
-        found = avro_encode.varints(np.array(numbers, dtype=np.int64))
+        actual = avro_encode.varints(np.array(numbers, dtype=np.int64))
         out = io.BytesIO()
         for number in numbers:
             fastavro.schemaless_writer(out, "long", number)
-        assert found.data.tobytes() == out.getvalue()
-        assert found.lengths.sum() == len(out.getvalue())
+        assert actual.data.tobytes() == out.getvalue()
+        assert actual.lengths.sum() == len(out.getvalue())
     assert len(avro_encode.varints(np.array([], dtype=np.int64)).lengths) == 0
 
 
@@ -93,8 +93,8 @@ def test_codecs(tmp_path: Path, codec: str) -> None:
     columns = columns_of({"s": STRING})
     rows = pa.table({"s": ["word " * 9] * 20_000})
     path = write(tmp_path / "x.avro", columns, rows, **{"file.compression": codec})
-    found = pa.Table.from_batches(avro_data.read(IO, str(path), columns, batch_rows=3000))
-    assert found.equals(rows)
+    actual = pa.Table.from_batches(avro_data.read(IO, str(path), columns, batch_rows=3000))
+    assert actual.equals(rows)
     assert (path.stat().st_size < rows.nbytes / 3) == (codec not in ("null", "none"))
 
 
@@ -110,8 +110,8 @@ def test_older_files_with_a_union_on_top(tmp_path: Path) -> None:
     with path.open("wb") as f:
         fastavro.writer(f, schema, [{"k": i, "s": None} for i in range(5)], codec="deflate")
     for some in (columns, columns[:1]):
-        found = pa.Table.from_batches(avro_data.read(IO, str(path), some, batch_rows=2))
-        assert found.column("k").to_pylist() == [0, 1, 2, 3, 4]
+        rows = pa.Table.from_batches(avro_data.read(IO, str(path), some, batch_rows=2))
+        assert rows.column("k").to_pylist() == [0, 1, 2, 3, 4]
 
 
 def test_huge_lengths_of_a_damaged_file_are_not_believed(tmp_path: Path) -> None:

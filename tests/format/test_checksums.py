@@ -77,10 +77,10 @@ def test_no_flipped_bit_of_a_sealed_text_changes_what_it_says() -> None:
         for bit in range(8):
             flipped = sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :]
             try:
-                found = json.loads(checksums.require_intact(flipped, "here"))
+                document = json.loads(checksums.require_intact(flipped, "here"))
             except (Corrupt, ValueError):
                 continue
-            assert {key: found.get(key) for key in said} == said
+            assert {key: document.get(key) for key in said} == said
 
 
 def test_every_flipped_bit_of_a_checksum_itself_is_named() -> None:
@@ -150,10 +150,10 @@ def test_every_flip_in_a_small_file_is_named_or_changes_nothing(tmp_path: Path) 
     for at in range(0, len(data), 3):
         path.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
         try:
-            found = read(path)
+            content = read(path)
         except (ValueError, OSError, pa.ArrowException):
             continue
-        assert found == sound
+        assert content == sound
 
 
 def test_files_of_others_are_read_as_they_are(tmp_path: Path) -> None:

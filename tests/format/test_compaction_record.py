@@ -134,8 +134,8 @@ def test_compactions_of_other_engines_come_from_the_manifests():
     new = [data_file(n, 0, 9, max_sequence=s, file_size=10, row_count=2) for n, s in (("b", 7), ("c", 9))]
     moved = data_file("m", 20, 29, level=0, file_size=50, row_count=5, max_sequence=3)
     out = data_file("d", 0, 9, level=5, file_size=110, row_count=11)
-    found = foreign_record("p=1", 3, [old, *new, moved], [out, moved.upgraded(5)], [])
-    assert (found.strategy, found.rule, found.output_level) == (None, None, 5)
-    assert found.inputs == (LevelInput(0, 3, 70, 9), LevelInput(5, 1, 100, 10))
-    assert (found.bytes_read, found.bytes_written, found.bytes_moved) == (120, 110, 50)
-    assert (found.rows_in, found.rows_out, found.files_moved) == (14, 11, 1)
+    actual = foreign_record("p=1", 3, [old, *new, moved], [out, moved.upgraded(5)], [])
+    assert (actual.strategy, actual.rule, actual.output_level) == (None, None, 5)
+    assert actual.inputs == (LevelInput(0, 3, 70, 9), LevelInput(5, 1, 100, 10))
+    assert (actual.bytes_read, actual.bytes_written, actual.bytes_moved) == (120, 110, 50)
+    assert (actual.rows_in, actual.rows_out, actual.files_moved) == (14, 11, 1)

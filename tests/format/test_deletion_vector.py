@@ -75,10 +75,10 @@ def test_vectors_of_java_read_and_are_written_alike(table: str) -> None:
     for entry in expected["index_files"]:
         path = GOLDEN / "warehouse" / "j.db" / table / "index" / entry["name"]
         files = {n: DeletionFile(str(path), start, size, card) for n, start, size, card in entry["dv_ranges"]}
-        found = deletion_vector.read_many(LocalFileIO(), str(path), files)
+        actual = deletion_vector.read_many(LocalFileIO(), str(path), files)
         order = sorted(files, key=lambda n: files[n].offset)
         assert (
-            deletion_vector.container([(n, found[n]) for n in order], bitmap64=False)[0] == path.read_bytes()
+            deletion_vector.container([(n, actual[n]) for n in order], bitmap64=False)[0] == path.read_bytes()
         )
 
 
@@ -110,11 +110,11 @@ def test_bitmaps_with_a_right_checksum_but_wrong_inside_are_refused(seeds: tuple
                 for _ in range(chance.randrange(1, 4)):
                     damaged[chance.randrange(min(len(damaged), 80))] = chance.randrange(256)
                 try:
-                    found = decode(bytes(damaged), max_count=200_000)
+                    decoded = decode(bytes(damaged), max_count=200_000)
                 except ValueError:
                     continue
-                assert len(found) <= 200_000
-                assert (np.diff(found) > 0).all()
+                assert len(decoded) <= 200_000
+                assert (np.diff(decoded) > 0).all()
 
 
 @pytest.mark.parametrize(

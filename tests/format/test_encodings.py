@@ -41,21 +41,21 @@ def test_the_choice_follows_the_values_whatever_the_rows(rows: int, chunks: int)
     table = columns(rows)
     if chunks > 1:
         table = pa.Table.from_batches(table.to_batches(max_chunksize=-(-rows // chunks)))
-    found = encodings.choose(table, whole_bytes=table.nbytes)
-    assert found.other.get("_KEY_k") == found.other.get("k")
-    assert {"few", "flag"} <= set(found.dictionary)
-    assert {"_KEY_k", "k"} <= set(found.other)
-    assert "text" not in (*found.dictionary, *found.other)
+    actual = encodings.choose(table, whole_bytes=table.nbytes)
+    assert actual.other.get("_KEY_k") == actual.other.get("k")
+    assert {"few", "flag"} <= set(actual.dictionary)
+    assert {"_KEY_k", "k"} <= set(actual.other)
+    assert "text" not in (*actual.dictionary, *actual.other)
     if rows > 2500:
-        assert "sorted" in found.dictionary
-    assert "yes" not in (*found.dictionary, *found.other)
+        assert "sorted" in actual.dictionary
+    assert "yes" not in (*actual.dictionary, *actual.other)
 
 
 def test_small_files_have_no_dictionaries_but_those_that_come() -> None:
     table = columns(2_047)
-    found = encodings.choose(table, whole_bytes=table.nbytes)
-    assert found.dictionary == ()
-    assert set(found.other) == {"_KEY_k", "k", "few", "sorted", "day"}
+    actual = encodings.choose(table, whole_bytes=table.nbytes)
+    assert actual.dictionary == ()
+    assert set(actual.other) == {"_KEY_k", "k", "few", "sorted", "day"}
     flag = table.schema.get_field_index("flag")
     encoded = table.set_column(flag, "flag", table["flag"].dictionary_encode())
     assert encodings.choose(encoded, whole_bytes=encoded.nbytes).dictionary == ("flag",)

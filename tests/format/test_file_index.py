@@ -64,15 +64,15 @@ def test_containers_of_java_are_made_again_from_the_rows(table: str) -> None:
     seen = 0
     for path in sorted((JAVA / table / "bucket-0").glob("*.index")):
         schema = from_json(max((JAVA / table / "schema").iterdir()).read_bytes(), "schema")
-        found = container.decode(path.read_bytes(), str(path)).indexes
-        made = FileIndexes(index_specs(schema))
+        indexes = container.decode(path.read_bytes(), str(path)).indexes
+        indexes = FileIndexes(index_specs(schema))
         source = str(path).removesuffix(".index")
         request = FileRequest(schema.names, system=bool(schema.primary_keys))
         for batch in datafile.read(LocalFileIO(), source, schema, request):
-            made.update(batch)
-        again = container.decode(made.finish(), "made again").indexes
-        assert again == found
-        seen += len(found)
+            indexes.update(batch)
+        again = container.decode(indexes.finish(), "made again").indexes
+        assert again == indexes
+        seen += len(indexes)
     assert seen or table == "pk_file_index"
 
 
@@ -131,8 +131,8 @@ def test_timestamps_above_microseconds_are_only_ever_let_through(seeds: tuple[in
     data = indexed(schema, rows)
     value = rows.column("t")[0]
     for condition, least in ((col("t") != value, [1]), (col("t") > value, [1]), (col("t") == value, [0])):
-        found = reading.select(data, "x", predicate.bind(condition, schema), schema, 3)
-        mask = np.full(3, found) if isinstance(found, bool) else found
+        actual = reading.select(data, "x", predicate.bind(condition, schema), schema, 3)
+        mask = np.full(3, actual) if isinstance(actual, bool) else actual
         assert all(mask[i] for i in least), condition
 
 
@@ -212,8 +212,8 @@ def test_damaged_indexes_are_reported_with_the_file(seeds: tuple[int, ...]) -> N
 
     def ask(data: bytes) -> None:
         for where in questions:
-            found = reading.select(data, "some.index", where, schema, 90)
-            assert isinstance(found, bool) or len(found) == 90
+            rows = reading.select(data, "some.index", where, schema, 90)
+            assert isinstance(rows, bool) or len(rows) == 90
 
     ask(sound)
     for data in (b"", sound[:11], sound[:60], sound[: len(sound) // 2], b"x" + sound[1:]):

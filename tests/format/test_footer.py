@@ -18,9 +18,9 @@ GOLDEN = ROOT / "tests" / "golden"
 
 def test_no_damaged_footer_ends_the_process(seeds: tuple[int, ...]) -> None:
     command = [sys.executable, "-m", "tests.format.flipped_footers", str(seeds[0])]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert found.returncode == 0, f"seed {seeds[0]}: {found.stderr[:500]}"
-    passed, tried = map(int, found.stdout.split())
+    outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert outcome.returncode == 0, f"seed {seeds[0]}: {outcome.stderr[:500]}"
+    passed, tried = map(int, outcome.stdout.split())
     assert 0 < passed < tried
 
 

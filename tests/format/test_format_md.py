@@ -36,15 +36,15 @@ def sections() -> list[str]:
 @functools.cache
 def citations() -> dict[str, list[str]]:
     """Numbers cited in modules and tests, with the files that do; "" for a mention without a number."""
-    found = defaultdict(list)
+    actual = defaultdict(list)
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
             if path == Path(__file__):
                 continue
             for match in CITATION.finditer(path.read_text(encoding="utf-8")):
                 for number in re.split(r",\s+", match[1] or ""):
-                    found[number].append(path.relative_to(ROOT).as_posix())
-    return found
+                    actual[number].append(path.relative_to(ROOT).as_posix())
+    return actual
 
 
 def test_the_examples_are_what_the_code_gives() -> None:
@@ -53,10 +53,10 @@ def test_the_examples_are_what_the_code_gives() -> None:
         if line.startswith("```"):
             inside = line == "```python"
         lines.append(line if inside and not line.startswith("```") else "")
-    found = doctest.DocTestParser().get_doctest("\n".join(lines) + "\n", {}, PAGE.name, str(PAGE), 0)
-    assert len(found.examples) > 80
+    actual = doctest.DocTestParser().get_doctest("\n".join(lines) + "\n", {}, PAGE.name, str(PAGE), 0)
+    assert len(actual.examples) > 80
     said: list[str] = []
-    assert doctest.DocTestRunner().run(found, out=said.append).failed == 0, "".join(said)
+    assert doctest.DocTestRunner().run(actual, out=said.append).failed == 0, "".join(said)
 
 
 def test_the_cases_of_merge_engines_are_among_those_that_are_run() -> None:

@@ -71,11 +71,11 @@ def test_rows_of_pages_are_those_of_a_plain_read(tmp_path: Path, seeds: tuple[in
                 places = np.sort(rng.sample(range(count), rng.choice([1, 1, 3, 40])))
                 begins, ends = layout.stretches(source, group, places, names)
                 encoded = ["few"] if "few" in names and rng.random() < 0.5 else []
-                found = layout.read(source, group, (begins, ends), names, dictionary=encoded)
+                content = layout.read(source, group, (begins, ends), names, dictionary=encoded)
                 wanted = np.concatenate([np.arange(b, e) for b, e in zip(begins, ends, strict=True)])
                 assert set(places) <= set(wanted)
                 plain = rows.slice(int(layout.starts[group]), count).select(names).take(wanted)
-                assert pa.Table.from_batches([found]).cast(plain.schema).equals(plain)
+                assert pa.Table.from_batches([content]).cast(plain.schema).equals(plain)
                 last = int(places[-1] - begins[-1] + 1)
                 fewer = layout.read(source, group, (begins, ends), names, last=last)
                 assert fewer.num_rows == len(wanted) - (ends[-1] - begins[-1]) + last
@@ -134,9 +134,9 @@ def test_files_of_the_original_are_read_by_their_pages() -> None:
                 continue
             count = layout.group_rows(0)
             stretches = layout.stretches(source, 0, np.array([count - 1]), names)
-            found = layout.read(source, 0, stretches, names)
-            plain = whole.select(names).slice(int(stretches[0][0]), found.num_rows)
-            assert pa.Table.from_batches([found]).cast(plain.schema).equals(plain), path
+            content = layout.read(source, 0, stretches, names)
+            plain = whole.select(names).slice(int(stretches[0][0]), content.num_rows)
+            assert pa.Table.from_batches([content]).cast(plain.schema).equals(plain), path
             seen += 1
     assert seen > 10
 
@@ -157,11 +157,11 @@ def test_damaged_footers_and_pages_are_no_endless_walk(tmp_path: Path, seeds: tu
             try:
                 layout = PageLayout(source)
                 stretches = layout.stretches(source, 0, np.array([1_234]), FLAT)
-                found = layout.read(source, 0, stretches, FLAT)
+                content = layout.read(source, 0, stretches, FLAT)
             except Exception:  # as anything: `complaints` makes Corrupt of it
                 refused += 1
                 continue
-            read += found.num_rows <= ROWS
+            read += content.num_rows <= ROWS
         assert read + refused == 60, seed
         assert refused > 5, seed
 
@@ -195,12 +195,12 @@ def test_usual_headers_are_read_as_any_others(tmp_path: Path, seeds: tuple[int, 
             for name in columns:
                 for at in layout._of(source, 0, name).offsets[:-1].tolist():
                     data = source.read_at(1 << 16, at)
-                    found = usual(data)
-                    count += found is not None
-                    assert found in (None, any_header(data)), (name, at)
+                    actual = usual(data)
+                    count += actual is not None
+                    assert actual in (None, any_header(data)), (name, at)
                     try:
                         short = usual(data[: rng.randrange(80)])
                     except IndexError:  # who asks reads more
                         continue
-                    assert short in (None, found), (name, at)
+                    assert short in (None, actual), (name, at)
     assert count > 100

@@ -131,19 +131,19 @@ def _any(source: random.Random, depth: int) -> Predicate:
         ]
     )
     column, value = col(name), source.choice(values)
-    made = [column == value, column != value, column < value, column >= value]
-    made += [column.is_in(values), column.is_null(), ~column.is_in(values[:2])]
-    made += [column.startswith("ab"), ~column.startswith("it's")] if name == "s" else []
-    made += [column.like("%it's_"), ~column.like(r"a_\%\\%")] if name == "s" else []
-    return source.choice(made)
+    created = [column == value, column != value, column < value, column >= value]
+    created += [column.is_in(values), column.is_null(), ~column.is_in(values[:2])]
+    created += [column.startswith("ab"), ~column.startswith("it's")] if name == "s" else []
+    created += [column.like("%it's_"), ~column.like(r"a_\%\\%")] if name == "s" else []
+    return source.choice(created)
 
 
 def test_it_is_public_and_scans_take_it(tmp_path) -> None:
     lake = ts.connect(str(tmp_path))
     table = lake.create_table("t.t", schema={"id": ts.INT, "amount": ts.INT}, primary_key=["id"])
     table.write({"id": list(range(10)), "amount": [i * 10 for i in range(10)]})
-    found = table.scan(where=ts.where("amount BETWEEN 30 AND 50 OR id = 9")).to_arrow()
-    assert sorted(found["id"].to_pylist()) == [3, 4, 5, 9]
+    rows = table.scan(where=ts.where("amount BETWEEN 30 AND 50 OR id = 9")).to_arrow()
+    assert sorted(rows["id"].to_pylist()) == [3, 4, 5, 9]
 
 
 def test_an_error_shows_the_text_and_points_at_its_place() -> None:

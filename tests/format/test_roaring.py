@@ -24,8 +24,8 @@ def random_set(rng: np.random.Generator) -> np.ndarray:
             parts.append(base + rng.permutation(1 << 16)[: rng.integers(4_000, 9_000)])
         else:
             parts.append(base + np.arange(0, int(rng.integers(2, 60_000)), shape - 1))
-    found = np.unique(np.concatenate(parts))
-    return found[found < 2**32]
+    actual = np.unique(np.concatenate(parts))
+    return actual[actual < 2**32]
 
 
 def test_sets_of_every_form_come_back_whatever_follows_them(seeds: tuple[int, ...]) -> None:
@@ -34,8 +34,8 @@ def test_sets_of_every_form_come_back_whatever_follows_them(seeds: tuple[int, ..
         positions = random_set(rng)
         data = roaring.encode32(positions)
         assert np.array_equal(roaring.decode32(data), positions), seed
-        found, size = roaring.decode32_from(data + rng.bytes(rng.integers(0, 20)))
-        assert np.array_equal(found, positions), seed
+        actual, size = roaring.decode32_from(data + rng.bytes(rng.integers(0, 20)))
+        assert np.array_equal(actual, positions), seed
         assert size == len(data), seed
 
 

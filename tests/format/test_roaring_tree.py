@@ -62,11 +62,11 @@ def test_bytes_that_are_no_bitmap_are_refused(data: bytes) -> None:
 def test_a_bitmap_with_one_byte_changed_is_a_bitmap_or_refused(
     values: np.ndarray, data: st.DataObject
 ) -> None:
-    made = bytearray(roaring_tree.encode(values))
-    made[data.draw(st.integers(0, len(made) - 1))] = data.draw(st.integers(0, 255))
+    created = bytearray(roaring_tree.encode(values))
+    created[data.draw(st.integers(0, len(created) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = roaring_tree.decode(bytes(made))
+        decoded = roaring_tree.decode(bytes(created))
     except ValueError:
         return
-    assert (np.diff(found.astype(object)) > 0).all()
-    assert np.array_equal(roaring_tree.decode(roaring_tree.encode(found)), found)
+    assert (np.diff(decoded.astype(object)) > 0).all()
+    assert np.array_equal(roaring_tree.decode(roaring_tree.encode(decoded)), decoded)

@@ -24,11 +24,11 @@ SECONDS = 30
 def varint(value: int) -> bytes:
     """A zigzag varint."""
     value = value << 1 if value >= 0 else (-value << 1) - 1
-    made = bytearray()
+    collected = bytearray()
     while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
+        collected.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*made, value))
+    return bytes((*collected, value))
 
 
 def container(

@@ -34,9 +34,9 @@ def damaged(rng: random.Random, data: bytes) -> tuple[str, bytes]:
     """(what was done, the damaged bytes); never the bytes as they were."""
     for _ in range(20):
         name, change = rng.choice(CHANGES)
-        made = change(rng, data)
-        if made != data:
-            return name, made
+        created = change(rng, data)
+        if created != data:
+            return name, created
     return "appended", data + b"\x00"
 
 
@@ -45,11 +45,11 @@ def _truncated(rng: random.Random, data: bytes) -> bytes:
 
 
 def _flipped(rng: random.Random, data: bytes) -> bytes:
-    made = bytearray(data)
+    created = bytearray(data)
     for _ in range(rng.choice([1, 1, 1, 2, 8])):
-        if made:
-            made[rng.randrange(len(made))] ^= 1 << rng.randrange(8)
-    return bytes(made)
+        if created:
+            created[rng.randrange(len(created))] ^= 1 << rng.randrange(8)
+    return bytes(created)
 
 
 def _overwritten(rng: random.Random, data: bytes) -> bytes:
@@ -197,8 +197,8 @@ def hostile_index(rng: random.Random, data: bytes) -> tuple[str, bytes]:
         j = rng.randrange(len(ranges))
         name = rng.choice([f.name for f in fields(VectorRange)])
         value = _int32(_value(rng, name, getattr(ranges[j], name)))
-        made = (*ranges[:j], replace(ranges[j], **{name: value}), *ranges[j + 1 :])
-        entries[i] = replace(e, file=replace(e.file, dv_ranges=made))
+        created = (*ranges[:j], replace(ranges[j], **{name: value}), *ranges[j + 1 :])
+        entries[i] = replace(e, file=replace(e.file, dv_ranges=created))
     elif rng.random() < 0.3:
         name = rng.choice(["partition", "bucket"])
         entries[i] = replace(e, **{name: _value(rng, name, getattr(e, name))})

@@ -147,16 +147,16 @@ def cases(table: Path, outside: Path) -> Iterator[Case]:
         folder, kind = path.parent.name, path.name
         if folder.startswith("bucket-") or folder == "index":
             continue
-        made: Iterator[tuple[str, Callable[[], bytes]]]
+        created: Iterator[tuple[str, Callable[[], bytes]]]
         if kind.startswith("index-manifest"):
-            made = _rows(list(index_manifest.decode(data, name)), away, index_manifest.encode)
+            created = _rows(list(index_manifest.decode(data, name)), away, index_manifest.encode)
         elif kind.startswith("manifest-list"):
-            made = _rows(list(manifest.decode_list(data, name)), away, manifest.encode_list)
+            created = _rows(list(manifest.decode_list(data, name)), away, manifest.encode_list)
         elif kind.startswith("manifest"):
-            made = _rows(list(manifest.decode_entries(data, name)), away, manifest.encode_entries)
+            created = _rows(list(manifest.decode_entries(data, name)), away, manifest.encode_entries)
         else:
-            made = _text(data, away, options=folder == "schema")
-        yield from ((name, what, changed) for what, changed in made)
+            created = _text(data, away, options=folder == "schema")
+        yield from ((name, what, changed) for what, changed in created)
 
 
 def _rows(

@@ -224,12 +224,12 @@ def _changed(t: Any) -> Any:
 
 
 def _past(t: Any) -> Any:
-    found = [
+    actual = [
         _ordered(t.at(tag=name).scan().to_arrow()) for name in t.inspect.tags().column("tag_name").to_pylist()
     ]
     snapshots = t.store.snapshots.all()
-    found.append(_ordered(t.at(timestamp=snapshots[0].time_millis).scan().to_arrow()))
-    return [*found, [(s.id, s.time_millis, s.watermark, dict(s.properties or {})) for s in snapshots]]
+    actual.append(_ordered(t.at(timestamp=snapshots[0].time_millis).scan().to_arrow()))
+    return [*actual, [(s.id, s.time_millis, s.watermark, dict(s.properties or {})) for s in snapshots]]
 
 
 def _branched(t: Any) -> Any:
@@ -281,8 +281,8 @@ def _judged(table: str, kind: str, sound: dict[str, Any]) -> tuple[str, str]:
     if not wrong:
         return (NAMED if named else UNNOTICED), ""
     manifest_cache.LOCAL.clear()
-    found = ts.open(table).check()
-    return (BY_CHECK if found else SILENT), ", ".join(wrong)
+    problems = ts.open(table).check()
+    return (BY_CHECK if problems else SILENT), ", ".join(wrong)
 
 
 def _compared(table: str, names: Sequence[str], sound: dict[str, Any]) -> tuple[list[str], tuple[str, ...]]:

@@ -107,9 +107,9 @@ def _damage(
     command = [sys.executable, "-m", "tests.hostile.worker", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=FEW_THREADS)
     said = [json.loads(line) for line in done.stdout.splitlines()]
-    found = [case for case in said if case.get("wrong")]
+    cases = [case for case in said if case.get("wrong")]
     finished = sum("wrong" in case for case in said)
     if done.returncode or finished != count * len(kinds):
         last = said[-1] if said else {}
-        found.append({"died": done.returncode, "at": last, "stderr": done.stderr[-2000:]})
-    return [{**case, "again": " ".join(command[1:])} for case in found]
+        cases.append({"died": done.returncode, "at": last, "stderr": done.stderr[-2000:]})
+    return [{**case, "again": " ".join(command[1:])} for case in cases]

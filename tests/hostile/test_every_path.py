@@ -29,8 +29,8 @@ def test_no_field_leads_outside(table: Path, tmp_path: Path, seeds: tuple[int, .
     assert kinds == {*named, "tablestore"}
     for seed in seeds:
         for name, what, data in random.Random(seed).sample(every, CASES):
-            found = reached(table, tmp_path / "lake/d.db/t", outside, {name: data()})
-            assert found == [], f"{name}: {what}"
+            actual = reached(table, tmp_path / "lake/d.db/t", outside, {name: data()})
+            assert actual == [], f"{name}: {what}"
 
 
 def test_the_watch_notes_what_a_root_lets_through(table: Path, tmp_path: Path) -> None:

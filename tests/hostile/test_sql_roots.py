@@ -92,8 +92,8 @@ class Places:
 
     def state(self) -> list[tuple[str, int, int]]:
         """Each file outside with its size and the time of its last change."""
-        found = sorted(self.outside.rglob("*"))
-        return [(str(path), path.lstat().st_size, path.lstat().st_mtime_ns) for path in found]
+        actual = sorted(self.outside.rglob("*"))
+        return [(str(path), path.lstat().st_size, path.lstat().st_mtime_ns) for path in actual]
 
     @property
     def forms(self) -> list[str]:
@@ -118,16 +118,16 @@ class Places:
 @pytest.fixture
 def places(tmp_path: Path) -> Iterator[Places]:
     """The places; at the end, what is outside is as it was, and nobody looked at it."""
-    found = Places(tmp_path)
-    lake = ts.connect(found.lake)
+    actual = Places(tmp_path)
+    lake = ts.connect(actual.lake)
     lake.create_table("shop.orders", schema={"k": ts.INT}, primary_key=["k"]).write({"k": [1]})
-    _HOME[:], _TOUCHED[:] = [str(found.outside)], []
+    _HOME[:], _TOUCHED[:] = [str(actual.outside)], []
     try:
-        yield found
+        yield actual
     finally:
         _HOME.clear()
     assert [what for what in _TOUCHED if not what.startswith(("os.stat", "os.lstat"))] == []
-    assert found.state() == found.before
+    assert actual.state() == actual.before
 
 
 @pytest.fixture

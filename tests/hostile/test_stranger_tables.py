@@ -69,9 +69,9 @@ def strangers(warehouse: Path, options: dict[str, Any]) -> ts.Table:
 
 def pasted(error: InvalidRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Do what an error says."""
-    found = re.search(rf"set the variable ({TRUSTED_SERVERS})=(\S+)", str(error))
-    assert found is not None
-    monkeypatch.setenv(found[1], found[2])
+    match = re.search(rf"set the variable ({TRUSTED_SERVERS})=(\S+)", str(error))
+    assert match is not None
+    monkeypatch.setenv(match[1], match[2])
 
 
 DOORS: dict[str, Callable[[ts.Table, Lake], Any]] = {

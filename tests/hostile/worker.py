@@ -85,7 +85,7 @@ def _judged(table: Path, damaged: Path, kind: str, before: dict[str, Any]) -> st
     for name, look in LOOKS.items():
         manifest_cache.LOCAL.clear()
         try:
-            found = look(table)
+            actual = look(table)
         except Corrupt as e:
             outside = "points outside the table" in str(e)  # then the place named is that path
             if not outside and not _is_place(str(e.path), table):
@@ -99,7 +99,7 @@ def _judged(table: Path, damaged: Path, kind: str, before: dict[str, Any]) -> st
             return f"{name}: more than {SECONDS} s"
         except BaseException as e:
             return f"{name}: {e!r}{_where(e)}"
-        if kind in CHECKSUMMED and found is not None and found != before[name]:
+        if kind in CHECKSUMMED and actual is not None and actual != before[name]:
             return f"{name}: a wrong answer where a checksum could tell ({damaged.name})"
     return None
 
@@ -132,8 +132,8 @@ def _rows(table: Path) -> Any:
 
 
 def _check(table: Path) -> Any:
-    found = [str(v) for v in examine(ts.open(str(table)).store).violations]
-    stopped = [v for v in found if "the check stopped" in v]
+    actual = [str(v) for v in examine(ts.open(str(table)).store).violations]
+    stopped = [v for v in actual if "the check stopped" in v]
     if stopped and not any(isinstance(v, str) and str(table) in v.split("stopped:")[1] for v in stopped):
         raise AssertionError(stopped[0])
     return None
@@ -170,13 +170,13 @@ LOOKS = {"rows": _rows, "inspect": _inspect, "stream": _stream, "refs": _refs, "
 
 def seen(table: Path) -> dict[str, Any]:
     """What the sound table gives; a look that the engine refuses is dropped."""
-    found = {}
+    collected = {}
     for name, look in list(LOOKS.items()):
         try:
-            found[name] = look(table)
+            collected[name] = look(table)
         except Unsupported:
             del LOOKS[name]
-    return found
+    return collected
 
 
 if __name__ == "__main__":

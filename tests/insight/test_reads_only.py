@@ -32,7 +32,7 @@ class ReadOnly(LocalFileIO):
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Table:
     lake = ts.connect(tmp_path_factory.mktemp("lake") / request.param)
     keyed = request.param != "append"
-    made = lake.create_table(
+    created = lake.create_table(
         "d.t",
         schema={"k": ts.INT, "v": ts.INT},
         primary_key=["k"] if keyed else [],
@@ -40,12 +40,12 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     )
     for start in range(0, 60, 10):
         ks = pa.array(range(start, start + 20), pa.int32())
-        made.write(pa.table({"k": ks, "v": ks}))
-    made.tags.create("kept", 2)
-    made.branches.create("side", tag="kept")
-    made.compact(full=True)
-    made.expire_snapshots(keep=2)
-    return ts.open(made.location, io=ReadOnly())
+        created.write(pa.table({"k": ks, "v": ks}))
+    created.tags.create("kept", 2)
+    created.branches.create("side", tag="kept")
+    created.compact(full=True)
+    created.expire_snapshots(keep=2)
+    return ts.open(created.location, io=ReadOnly())
 
 
 def views(table: Table) -> list[str]:

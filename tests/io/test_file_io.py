@@ -93,10 +93,10 @@ def test_a_listing_shows_files_and_directories_by_name(place: FilePlace) -> None
     place.io.write(place.at("a", "deep", "file"), b"1")
     place.io.write(place.at(".hidden.tmp"), b"1")
     place.io.make_dir(place.at("empty"))
-    found = place.io.list(place.root)
-    assert [(s.name, s.is_dir) for s in found] == [("a", True), ("b", False), ("empty", True)]
-    assert found[1].size == 2
-    assert found[1].modified_ms > 1_600_000_000_000
+    actual = place.io.list(place.root)
+    assert [(s.name, s.is_dir) for s in actual] == [("a", True), ("b", False), ("empty", True)]
+    assert actual[1].size == 2
+    assert actual[1].modified_ms > 1_600_000_000_000
     assert names(place, "empty", hidden=True) == []
     assert names(place, hidden=True) == [".hidden.tmp", "a", "b", "empty"]
     assert names(place, "a") == ["deep"]

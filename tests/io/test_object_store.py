@@ -97,9 +97,9 @@ def test_secrets_are_in_no_repr_and_no_pickle() -> None:
 def test_secrets_are_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     options = S3Options.parse({**SECRETS, "s3.endpoint": "http://127.0.0.1:1/hush/hush+hush"})
     monkeypatch.setattr(object_store, "_RETRY", {**object_store._RETRY, "max_retries": 0})
-    with pytest.raises(Unavailable, match=r"s3://b/x: .*\*\*\*") as found:
+    with pytest.raises(Unavailable, match=r"s3://b/x: .*\*\*\*") as raised:
         ObjectStoreFileIO(options).read("s3://b/x")
-    assert not any(secret in str(found.value) for secret in SECRETS.values())
+    assert not any(secret in str(raised.value) for secret in SECRETS.values())
 
 
 @pytest.mark.parametrize(

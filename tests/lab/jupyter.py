@@ -215,11 +215,11 @@ class Lab:
         """A new notebook of these code cells, run to its end unless `run` is False."""
         self._count += 1
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        made = nbformat.v4.new_notebook(
+        notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(cell) for cell in cells], metadata={"kernelspec": kernel}
         )
         path = self.server.root / f"test_{self._count}.ipynb"
-        path.write_text(nbformat.writes(made))
+        path.write_text(nbformat.writes(notebook))
         return self._show(path, run=run)
 
     def open_file(self, path: Path, *, run: bool = True) -> Notebook:
@@ -286,9 +286,9 @@ class Notebook:
     def expect(self, expression: str, value: object, *, seconds: float = 120) -> None:
         """Wait until the kernel holds `value`: what a click does arrives a moment after it."""
         until = time.monotonic() + seconds
-        while (found := self.kernel(expression)) != value and time.monotonic() < until:
+        while (actual := self.kernel(expression)) != value and time.monotonic() < until:
             self.page.wait_for_timeout(30)
-        assert found == value, f"{expression} is {found!r} in the kernel, not {value!r}"
+        assert actual == value, f"{expression} is {actual!r} in the kernel, not {value!r}"
 
     def reload(self) -> Notebook:
         """Save, load the whole page anew, and open the notebook again on the kernel that still runs."""
@@ -314,22 +314,22 @@ class Notebook:
 
     def failures(self) -> list[str]:
         """The errors of cells, each with its cell's first line, and code cells that did not run."""
-        found = []
+        collected = []
         for cell in self.cells():
             if cell["cell_type"] != "code" or not "".join(cell["source"]).strip():
                 continue
             first = "".join(cell["source"]).strip().splitlines()[0]
             if cell["execution_count"] is None:
-                found.append(f"did not run: {first}")
+                collected.append(f"did not run: {first}")
             errors = [output for output in cell["outputs"] if output["output_type"] == "error"]
-            found += [f"{error['ename']}: {error['evalue']} in: {first}" for error in errors]
-        return found
+            collected += [f"{error['ename']}: {error['evalue']} in: {first}" for error in errors]
+        return collected
 
     def check(self) -> None:
         """No failed cell, no complaint of the page, nothing asked of any other host."""
-        found = [*self.failures(), *self.lab.complaints]
-        found += [f"asked another host: {url}" for url in self.lab.strangers]
-        assert not found, "\n".join(found)
+        actual = [*self.failures(), *self.lab.complaints]
+        actual += [f"asked another host: {url}" for url in self.lab.strangers]
+        assert not actual, "\n".join(actual)
 
     def close(self) -> None:
         """Close it and end its kernel."""

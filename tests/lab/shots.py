@@ -38,17 +38,17 @@ def shoot_cells(
             notebook = lab.open(cells)
             if failures := notebook.failures():
                 raise RuntimeError("\n".join(failures))
-            made = [path for width in widths for path in _cell_at(lab, folder, name, width, act)]
+            created = [path for width in widths for path in _cell_at(lab, folder, name, width, act)]
             for complaint in (*lab.complaints, *lab.strangers):
                 print(complaint)
-            return made
+            return created
         finally:
             browsing.close()
             server.stop()
 
 
 def _cell_at(lab: Lab, folder: Path, name: str, width: int, act: Act | None) -> list[Path]:
-    made = []
+    collected = []
     output = lab.page.locator(OUTPUT).last
     now = output.bounding_box()
     lab.page.set_viewport_size({"width": round(1500 + width - now["width"]) if now else 1500, "height": 1700})
@@ -61,16 +61,16 @@ def _cell_at(lab: Lab, folder: Path, name: str, width: int, act: Act | None) -> 
         if act:
             act(lab.page)
         lab.page.wait_for_timeout(700)
-        made.append(folder / f"{name}-{word}-{width}.png")
-        output.screenshot(path=made[-1])
-    return made
+        collected.append(folder / f"{name}-{word}-{width}.png")
+        output.screenshot(path=collected[-1])
+    return collected
 
 
 def shoot_page(
     path: Path, folder: Path, *, widths: tuple[int, ...] = WIDTHS, act: Act | None = None
 ) -> list[Path]:
     """Picture a page of ours from file://."""
-    made = []
+    collected = []
     try:
         for width in widths:
             for scheme in ("light", "dark"):
@@ -81,14 +81,14 @@ def shoot_page(
                 if act:
                     act(page.page)
                 page.page.wait_for_timeout(300)
-                made.append(folder / f"{path.stem}-{scheme}-{width}.png")
-                page.page.screenshot(path=made[-1], full_page=True)
+                collected.append(folder / f"{path.stem}-{scheme}-{width}.png")
+                page.page.screenshot(path=collected[-1], full_page=True)
                 for complaint in page.complaints:
                     print(complaint)
                 context.close()
     finally:
         browsing.close()
-    return made
+    return collected
 
 
 def main() -> None:
@@ -109,11 +109,11 @@ def main() -> None:
             page.keyboard.press(key)
 
     if asked.source.suffix == ".html":
-        made = shoot_page(asked.source.resolve(), asked.folder, widths=widths, act=act)
+        created = shoot_page(asked.source.resolve(), asked.folder, widths=widths, act=act)
     else:
         cells = [cell for cell in asked.source.read_text().split("# %%") if cell.strip()]
-        made = shoot_cells(cells, asked.folder, name=asked.source.stem, widths=widths, act=act)
-    print("\n".join(map(str, made)))
+        created = shoot_cells(cells, asked.folder, name=asked.source.stem, widths=widths, act=act)
+    print("\n".join(map(str, created)))
 
 
 if __name__ == "__main__":

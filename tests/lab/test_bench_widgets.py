@@ -15,11 +15,11 @@ pytestmark = [*needs_browser, pytest.mark.large]
 
 def test_widgets_are_seen_and_their_state_is_small(lab: Lab) -> None:
     names = ["levels", "timeline", "explorer"]
-    found = bench.measure(lab, (10,), 1, names, peer=False)
-    assert list(found) == [(name, 10, bench.OURS) for name in names]
-    assert all(seen.first > 0 and len(seen.changes) == 1 for seen in found.values())
-    assert max(seen.state for seen in found.values()) < 25_000
-    lines = bench.show(found).splitlines()
+    actual = bench.measure(lab, (10,), 1, names, peer=False)
+    assert list(actual) == [(name, 10, bench.OURS) for name in names]
+    assert all(seen.first > 0 and len(seen.changes) == 1 for seen in actual.values())
+    assert max(seen.state for seen in actual.values()) < 25_000
+    lines = bench.show(actual).splitlines()
     assert [line.split()[1] for line in lines[2:]] == names
 
 
@@ -34,11 +34,11 @@ def test_unknown_widgets_are_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_page_that_plays_is_timed_from_a_server(tmp_path: Path) -> None:
     counterparts.need("Pyodide")
-    found = playable.measure(tmp_path, ["merge", playable.OWN], 1)
-    assert list(found) == ["merge", playable.OWN]
-    for page in found.values():
+    actual = playable.measure(tmp_path, ["merge", playable.OWN], 1)
+    assert list(actual) == ["merge", playable.OWN]
+    for page in actual.values():
         assert 0 < page.first[0] < page.playable[0]
         assert page.again[0] > 0
         assert page.processor[0] > 0
         assert page.weight < 15_000_000
-    assert [line[0] for line in playable.lines(found, report.spread)] == ["merge", playable.OWN]
+    assert [line[0] for line in playable.lines(actual, report.spread)] == ["merge", playable.OWN]

@@ -81,11 +81,11 @@ def sidebar(lab: Lab) -> Iterator[Sidebar]:
     """The sidebar; afterwards it is closed, knows no path and has no kernel of its own."""
     lab.complaints.clear()
     lab.strangers.clear()
-    made = Sidebar(lab)
-    yield made
+    created = Sidebar(lab)
+    yield created
     for button in ("Forget", "shut down"):
-        made.show()
-        for found in made.node.get_by_role("button", name=button).all():
+        created.show()
+        for found in created.node.get_by_role("button", name=button).all():
             found.click()
     lab.js("() => jupyterapp.shell.collapseLeft()")
     lab.js(CLOSE)

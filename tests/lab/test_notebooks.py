@@ -53,11 +53,11 @@ def parameterized(path: Path, folder: Path) -> Path:
     given = {name: value for name, value in SMALL.items() if name in known}
     assert "solve" in known, "the engine can answer the tasks of every notebook"
     given["solve"] = path.stem == GAME
-    made = with_checks(parameterize_notebook(load_notebook_node(str(path)), given), path.stem)
-    for cell in made.cells:
+    created = with_checks(parameterize_notebook(load_notebook_node(str(path)), given), path.stem)
+    for cell in created.cells:
         cell.metadata.pop("papermill", None)
     copy = folder / path.name
-    nbformat.write(made, copy)
+    nbformat.write(created, copy)
     return copy
 
 

@@ -22,8 +22,8 @@ LESSON = "class course:\n    begin = print\ncourse.begin('a lesson')"
 def notebook(path: Path, code: str) -> Path:
     cells = [nbformat.v4.new_markdown_cell(TEXT), nbformat.v4.new_code_cell(code)]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    made = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    path.write_text(nbformat.writes(made))
+    created = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    path.write_text(nbformat.writes(created))
     return path
 
 

@@ -83,19 +83,19 @@ def content(
     log: EmbeddedLog, start: Offsets | None = None, stop: Offsets | None = None
 ) -> dict[int, list[tuple[int, int]]]:
     """(offset, id) of each row by bucket; text and bounds of batches are checked."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    collected: dict[int, list[tuple[int, int]]] = {}
     for batch in log.read(start or {}, log.bounds().end if stop is None else stop):
         ids = batch.rows.column("id").to_pylist()
         assert batch.rows.column("text").to_pylist() == [f"row {i}" for i in ids]
         assert len(batch.kinds) == len(batch.timestamps) == len(batch.offsets) == batch.rows.num_rows
-        found.setdefault(batch.bucket, []).extend(zip(batch.offsets.tolist(), ids, strict=True))
+        collected.setdefault(batch.bucket, []).extend(zip(batch.offsets.tolist(), ids, strict=True))
         assert batch.end > batch.offsets[-1]
-    return found
+    return collected
 
 
 def ids(log: EmbeddedLog) -> dict[int, list[int]]:
     """The ids of all rows by bucket, whose offsets are dense from 0 on."""
-    found = content(log)
-    for pairs in found.values():
+    actual = content(log)
+    for pairs in actual.values():
         assert [offset for offset, _ in pairs] == list(range(len(pairs)))
-    return {bucket: [i for _, i in pairs] for bucket, pairs in found.items()}
+    return {bucket: [i for _, i in pairs] for bucket, pairs in actual.items()}

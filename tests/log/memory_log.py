@@ -104,19 +104,19 @@ class MemoryLog:
                 yield one
 
     def at(self, timestamp_ms: int) -> dict[int, int]:
-        found = dict(self.bounds().end)
+        actual = dict(self.bounds().end)
         for bucket in self._numbers:
             for one in self._rows.get(bucket, ()):
                 if one.timestamp_ms >= timestamp_ms and one.end > self._starts.get(bucket, 0):
-                    found[bucket] = max(one.start, self._starts.get(bucket, 0))
+                    actual[bucket] = max(one.start, self._starts.get(bucket, 0))
                     break
-        return found
+        return actual
 
     def wait(self, offsets: Offsets, seconds: float) -> Offsets | None:
-        if (found := self._behind(offsets)) is None:
+        if (actual := self._behind(offsets)) is None:
             self.env.sleep(seconds)
-            found = self._behind(offsets)
-        return found
+            actual = self._behind(offsets)
+        return actual
 
     def _behind(self, offsets: Offsets) -> Offsets | None:
         ends = {b: self._ends.get(b, 0) for b in self._numbers}

@@ -76,13 +76,13 @@ class TableTruth:
         """The state after more rows."""
         if self.kind == "append":
             return TableTruth(self.kind, self.rows + Counter((k, v) for _, k, v in rows))
-        found = dict(list(self.rows))
+        actual = dict(list(self.rows))
         for kind, k, v in rows:
             if kind == "-D":
-                found.pop(k, None)
+                actual.pop(k, None)
             else:
-                found[k] = v + (found.get(k, 0) if self.kind == "sums" else 0)
-        return TableTruth(self.kind, Counter(found.items()))
+                actual[k] = v + (actual.get(k, 0) if self.kind == "sums" else 0)
+        return TableTruth(self.kind, Counter(actual.items()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableTruth) and self.rows == other.rows
@@ -341,9 +341,9 @@ class Life:
             self.counts["begun again"] += 1
             self.readers[number] = reader = self.reader(number)
             self.read(reader)
-        found = reader.followed.rows
-        assert found == reader.due.rows, (
-            f"reader {number} lost {reader.due.rows - found}, has too much {found - reader.due.rows}"
+        rows = reader.followed.rows
+        assert rows == reader.due.rows, (
+            f"reader {number} lost {reader.due.rows - rows}, has too much {rows - reader.due.rows}"
         )
 
     def read(self, reader: LogFollower) -> None:
@@ -375,9 +375,9 @@ class Life:
             return  # who asks for more than there is gets what there is
         if self.kind == "eventual":
             with suppress(NotFound):
-                found = self.scanned(self.table.at(timestamp=moment), log=True)
+                actual = self.scanned(self.table.at(timestamp=moment), log=True)
                 self.counts["past seen"] += 1
-                assert found == then, (moment, found, then)
+                assert actual == then, (moment, actual, then)
         if self.kind in ("keyed", "eventual"):
             followed = Followed(1, raw=True, states={(k,): (v,) for k, v in then.rows})
             with suppress(NotFound):

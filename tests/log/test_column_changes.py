@@ -23,10 +23,10 @@ FIRST = TableSchema(0, FIELDS, 20, (), ("k",), {}, "", 0)
 
 def altered(*steps: Change) -> list[TableSchema]:
     """The schemas of a table that is altered step by step."""
-    found = [FIRST]
+    actual = [FIRST]
     for step in steps:
-        found.append(apply(found[-1], [step], has_snapshots=True, time_millis=0))
-    return found
+        actual.append(apply(actual[-1], [step], has_snapshots=True, time_millis=0))
+    return actual
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def test_a_missing_end_is_an_error_for_writers_and_files_go_on(
     ):
         with pytest.raises(Corrupt, match=r"the newest snapshot at .* is missing.*table\.log\.repair\(\)"):
             verb(opened(tmp_path))
-    found = followed(tmp_path, "earliest")
-    assert (sorted(found.rows), found.sources[-1]) == (KEYS, "files")
+    actual = followed(tmp_path, "earliest")
+    assert (sorted(actual.rows), actual.sources[-1]) == (KEYS, "files")
     assert any("names offsets" in v.text for v in opened(tmp_path).check())
     (finding,) = (f for f in opened(tmp_path).inspect.doctor() if f.kind == "damaged log")
     assert finding.remedy == "table.log.repair()"
@@ -69,8 +69,8 @@ def test_a_missing_end_is_an_error_for_writers_and_files_go_on(
 def test_a_torn_end_costs_no_row_and_no_call(tmp_path: Path) -> None:
     file = log_files(made(tmp_path, count=4))[-1]
     file.write_bytes(file.read_bytes()[:200])
-    found = followed(tmp_path, "earliest")
-    assert (sorted(found.rows), found.sources) == (KEYS[:4], ["log", "files"])
+    actual = followed(tmp_path, "earliest")
+    assert (sorted(actual.rows), actual.sources) == (KEYS[:4], ["log", "files"])
     opened(tmp_path).write([{"k": 4, "v": 4}])
     assert sorted(followed(tmp_path, "earliest").rows) == KEYS
     assert opened(tmp_path).check() == []
@@ -104,9 +104,9 @@ def test_streams_go_around_damage_in_the_middle_by_files_and_say_so(
 ) -> None:
     damaged = log_files(made(tmp_path, kind, count=9))[3]
     flip(damaged, at)
-    found = followed(tmp_path, "earliest")
-    assert sorted(found.rows) == [(k, k) for k in range(9)]
-    assert found.sources[0] == found.sources[-1] == "log"
+    actual = followed(tmp_path, "earliest")
+    assert sorted(actual.rows) == [(k, k) for k in range(9)]
+    assert actual.sources[0] == actual.sources[-1] == "log"
     steps = opened(tmp_path).stream(start="earliest", timeout=0.0)
     reasons = {step.reason for step in steps if step.source == "files"}
     assert reasons

@@ -87,8 +87,8 @@ def lived(kind: str, path: Path, rng: random.Random) -> Life:
         if rng.random() < 0.2:
             life.table().compact(full=rng.random() < 0.5)
         if rng.random() < 0.2:
-            found = followed(path, "latest-full")
-            life.cursors.append((found.cursor or "", life.rows))
+            actual = followed(path, "latest-full")
+            life.cursors.append((actual.cursor or "", life.rows))
         if kind == "tiered" and rng.random() < 0.3:
             log_view(life.table()).finish()
     if kind == "tiered":
@@ -123,19 +123,19 @@ def log_files(path: Path) -> list[Path]:
 def followed(path: Path, start: Any, before: Rows | None = None) -> Followed:
     """What a stream gives that begins there and reads all that is there."""
     t = opened(path)
-    found = Followed(len(t.primary_key))
+    actual = Followed(len(t.primary_key))
     if before is not None and t.primary_key:
-        found.states = {(k,): (v,) for k, v in before}
+        actual.states = {(k,): (v,) for k, v in before}
     elif before is not None:
-        found.counts = Counter(before)
+        actual.counts = Counter(before)
     for step in t.stream(start=start, timeout=0.0):
-        found.take(step)
-    return found
+        actual.take(step)
+    return actual
 
 
 def scanned(path: Path, *, log: bool) -> Rows:
-    found = opened(path).scan(log=log).to_arrow().to_pylist()
-    return Counter((r["k"], r["v"]) for r in found)
+    rows = opened(path).scan(log=log).to_arrow().to_pylist()
+    return Counter((r["k"], r["v"]) for r in rows)
 
 
 # damage: each changes files of the log at random, and says what it did
@@ -158,9 +158,9 @@ def flipped(life: Life, path: Path) -> str:
 
 
 def missing(life: Life, path: Path) -> str:
-    found = log_files(path)
-    first = max(0, len(found) - life.rng.randint(1, 3)) if life.rng.random() < 0.6 else 0
-    gone = found[first:] if life.rng.random() < 0.5 else [life.rng.choice(found)]
+    files = log_files(path)
+    first = max(0, len(files) - life.rng.randint(1, 3)) if life.rng.random() < 0.6 else 0
+    gone = files[first:] if life.rng.random() < 0.5 else [life.rng.choice(files)]
     for file in gone:
         file.unlink()
     return f"{[f.name for f in gone]} missing"
@@ -185,9 +185,9 @@ def foreign(life: Life, path: Path) -> str:
     """A file comes from the log of another table with the same writes."""
     other = other_table(life, path)
     names = {f.name for f in log_files(other)}
-    found = [f for f in log_files(path) if f.name in names]
-    file = life.rng.choice(found or log_files(path))
-    shutil.copy(log_folder(other) / file.name if found else log_files(other)[-1], file)
+    files = [f for f in log_files(path) if f.name in names]
+    file = life.rng.choice(files or log_files(path))
+    shutil.copy(log_folder(other) / file.name if files else log_files(other)[-1], file)
     return f"{file.name} from another table"
 
 
@@ -205,8 +205,8 @@ def gone(life: Life, path: Path) -> str:
 
 def one(life: Life, path: Path) -> Path:
     """The newest file as often as any other."""
-    found = log_files(path)
-    return found[-1] if life.rng.random() < 0.5 else life.rng.choice(found)
+    files = log_files(path)
+    return files[-1] if life.rng.random() < 0.5 else life.rng.choice(files)
 
 
 WITHIN: tuple[Callable[[Life, Path], str], ...] = (torn, flipped, missing, swapped, foreign, foreign_log)
@@ -230,12 +230,12 @@ def complaints(life: Life, path: Path, whole: Rows, *, least: Rows | None = None
     assert scanned(path, log=False) == life.in_files
     for read in reads:
         try:
-            found = read()
+            content = read()
         except TablestoreError as e:
             require_named(e)
             yield str(e)
         else:
-            assert found == whole or (least is not None and not least - found and not found - whole)
+            assert content == whole or (least is not None and not least - content and not content - whole)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -277,10 +277,10 @@ def follow(life: Life, path: Path) -> None:
             assert followed(twin, "latest-full").rows == now == life.rows + new
     shutil.rmtree(twin)
     t = opened(path)
-    found, kinds = t.check(), t.inspect.doctor().kinds
+    actual, kinds = t.check(), t.inspect.doctor().kinds
     expired = [e for e in errors if "latest-full" in e]  # what retention does, too
-    assert found or errors == expired, errors
-    assert "damaged log" in kinds or all(v.text.startswith("rows ") for v in found)  # it reads no rows
+    assert actual or errors == expired, errors
+    assert "damaged log" in kinds or all(v.text.startswith("rows ") for v in actual)  # it reads no rows
     lost = log_view(t).repair()
     assert not lost or life.rows != life.in_files
     opened(path).write([{"k": 99, "v": 1}])

@@ -131,8 +131,8 @@ def test_rows_of_an_older_schema_are_read_by_field_id(tmp_path: Path) -> None:
     added = {"extra": [5], "number": [2], "text": ["row 2"]}
     appender.write(0, inserts(1), pa.RecordBatch.from_pydict(added, schema=newer.arrow))
     appender.flush()
-    found = pa.Table.from_batches([b.rows for b in log.read({}, {0: 2})])
-    assert found.to_pydict() == {"extra": [None, 5], "number": [1, 2], "text": ["row 1", "row 2"]}
+    rows = pa.Table.from_batches([b.rows for b in log.read({}, {0: 2})])
+    assert rows.to_pydict() == {"extra": [None, 5], "number": [1, 2], "text": ["row 1", "row 2"]}
 
 
 def test_timestamps_never_go_back_although_the_clock_does(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_timestamps_never_go_back_although_the_clock_does(tmp_path: Path) -> Non
     for now in (1000, 2000, 500, 3000):
         object.__setattr__(env, "_now", now)
         append(log, {0: [now], 1: [now]} if now == 1000 else {0: [now]})
-    found = np.concatenate([b.timestamps for b in log.read({}, {0: 4})])
-    assert found.tolist() == [1000, 2000, 2000, 3000]
+    batches = np.concatenate([b.timestamps for b in log.read({}, {0: 4})])
+    assert batches.tolist() == [1000, 2000, 2000, 3000]
     assert log.at(0) == {0: 0, 1: 0}
     assert log.at(1500) == {0: 1, 1: 1}
     assert log.at(2001) == {0: 3, 1: 1}

@@ -81,10 +81,10 @@ def test_a_transaction_is_there_wholly_or_not_at_all(
         except (Killed, TablestoreError):
             pass
         log = open_log(path, env=SimEnv(9))
-        found = ids(log)
-        assert found in (BEFORE, AFTER), (number, mode)
-        assert found == AFTER or not done, (number, mode)
-        if found == BEFORE:
+        actual = ids(log)
+        assert actual in (BEFORE, AFTER), (number, mode)
+        assert actual == AFTER or not done, (number, mode)
+        if actual == BEFORE:
             commit(log)
         append(log, {1: [99]})
         assert ids(open_log(path)) == {0: AFTER[0], 1: [15, 99]}, (number, mode)
@@ -183,8 +183,8 @@ def test_a_torn_newest_file_is_passed_over(tmp_path: Path) -> None:
             done = append(log, {0: [7]})
             assert done.start == {0: 2 + CUT}  # no offset that anybody may have seen comes again
             for reader in (log, following, open_log(path)):
-                found = content(reader)
-                assert found == {0: [(0, 0), (1, 1), (2 + CUT, 7)], 1: [(0, 0), (1, 1)]}
+                actual = content(reader)
+                assert actual == {0: [(0, 0), (1, 1), (2 + CUT, 7)], 1: [(0, 0), (1, 1)]}
                 assert content(reader, {0: 2, 1: 2}) == {0: [(2 + CUT, 7)]}
 
 

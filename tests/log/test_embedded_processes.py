@@ -49,9 +49,9 @@ def test_two_processes_append_at_once_and_nothing_is_lost(tmp_path: Path) -> Non
     for k in (0, 1):
         assert [n for n in seen if n % 2 == k] == list(range(k, 2 * count, 2))
     fresh = open_log(tmp_path, env=SYSTEM)
-    found = content(fresh)
-    assert [i for _, i in found[1]] == seen
-    assert [offset for offset, _ in found[0]] == list(range(len(found[0])))
+    actual = content(fresh)
+    assert [i for _, i in actual[1]] == seen
+    assert [offset for offset, _ in actual[0]] == list(range(len(actual[0])))
     marks = [t.mark for t in fresh.transactions({})]
     for k in ("0", "1"):
         assert [m.identifier for m in marks if m is not None and m.user == k] == list(range(count))

@@ -16,8 +16,8 @@ from tests.log.embedded_logs import WithoutRollUps, append, content, ids, insert
 
 def names(path: Path) -> list[str]:
     """The log files, numbers without zeros in front."""
-    found = sorted(path.glob("*.log"))
-    return ["-".join(n.lstrip("0") for n in p.stem.split("-")) for p in found]
+    actual = sorted(path.glob("*.log"))
+    return ["-".join(n.lstrip("0") for n in p.stem.split("-")) for p in actual]
 
 
 def test_ranges_are_due_once_all_their_numbers_are_old() -> None:
@@ -179,12 +179,12 @@ def test_newest_rows_of_a_key_remain_of_what_snapshots_hold(tmp_path: Path) -> N
     assert names(tmp_path)[:2] == [f"1-{SPAN}", f"{SPAN + 1}-{2 * SPAN}"]
     last = 2 * SPAN
     for reader in (log, open_log(tmp_path, buckets=1, upsert=True)):
-        found = content(reader)[0]
-        assert [offset for offset, _ in found][:6] == list(range(last - 6, last))
-        assert [i for _, i in found][:6] == [((SPAN - 3 + k // 2) % 3) + 10 * (k % 2) for k in range(6)]
-        assert [offset for offset, _ in found[6:]] == list(range(last, 6 * SPAN))
+        actual = content(reader)[0]
+        assert [offset for offset, _ in actual][:6] == list(range(last - 6, last))
+        assert [i for _, i in actual][:6] == [((SPAN - 3 + k // 2) % 3) + 10 * (k % 2) for k in range(6)]
+        assert [offset for offset, _ in actual[6:]] == list(range(last, 6 * SPAN))
         assert len(list(reader.transactions({}))) == 3 * SPAN
-        assert content(reader, {0: 5}, {0: last - 2})[0] == found[:4]
+        assert content(reader, {0: 5}, {0: last - 2})[0] == actual[:4]
 
 
 def test_orphan_parts_are_found_by_their_age(tmp_path: Path) -> None:
@@ -198,9 +198,9 @@ def test_orphan_parts_are_found_by_their_age(tmp_path: Path) -> None:
     appender.commit(CommitMark("u", 1), [message or b""])
     (tmp_path / ".1.log.uuid.tmp").write_bytes(b"half")
     real = open_log(tmp_path, env=SimEnv(now_ms=1 << 42))
-    found = real.remove_orphans(older_than_ms=1000)
-    assert len(found) == 2
-    assert real.remove_orphans(older_than_ms=1000, dry_run=False) == found
+    removed = real.remove_orphans(older_than_ms=1000)
+    assert len(removed) == 2
+    assert real.remove_orphans(older_than_ms=1000, dry_run=False) == removed
     assert real.remove_orphans(older_than_ms=1000) == []
     assert ids(real) == {0: [1, 5]}
     assert real.remove_orphans(older_than_ms=1 << 43) == []

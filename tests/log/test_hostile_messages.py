@@ -45,10 +45,10 @@ NO_EVENT = [
 
 def rows(format: ValueFormat, *values: bytes | None, names: str = "ktlrd", keys: Any = None) -> list[Any]:
     """The rows of messages."""
-    found = RowFormat(FREE, (), False, format) if keys is None else RowFormat(FREE, ("k",), True, format)
+    actual = RowFormat(FREE, (), False, format) if keys is None else RowFormat(FREE, ("k",), True, format)
     given = pa.nulls(len(values), pa.binary()) if keys is None else pa.array(keys, pa.binary())
     messages = Messages("t", 0, np.arange(len(values)), given, pa.array(values, pa.binary()))
-    changes = found.decode(messages, list(names))
+    changes = actual.decode(messages, list(names))
     assert changes.num_rows == len(values)
     return changes.rows.to_pylist()
 
@@ -95,45 +95,45 @@ def test_messages_with_some_bytes_changed_are_their_rows_or_errors(seeds: tuple[
         for _ in range(300):
             value = changed(original, rng)
             try:
-                [found] = rows(JsonRows(FREE), value)
+                [actual] = rows(JsonRows(FREE), value)
             except TablestoreError:
                 continue
             asked = json.loads(
                 value.replace(b",}", b"}").replace(b",]", b"]"), object_pairs_hook=first_of_each
             )
-            assert same(found["k"], asked.get("k")), value
-            assert same(found["t"], asked.get("t")), value
-            assert same(found["d"], asked.get("d")), value
-            assert [str(v) for v in found["l"] or ()] == [str(v) for v in asked.get("l") or ()], value
-            assert (found["r"] is None) == (asked.get("r") is None), value
+            assert same(actual["k"], asked.get("k")), value
+            assert same(actual["t"], asked.get("t")), value
+            assert same(actual["d"], asked.get("d")), value
+            assert [str(v) for v in actual["l"] or ()] == [str(v) for v in asked.get("l") or ()], value
+            assert (actual["r"] is None) == (asked.get("r") is None), value
 
 
 def changed(value: bytes, rng: random.Random) -> bytes:
-    found = bytearray(value)
+    actual = bytearray(value)
     for _ in range(rng.randint(1, 2)):
-        at = rng.randrange(len(found))
+        at = rng.randrange(len(actual))
         match rng.randrange(4):
             case 0:
-                found[at] ^= 1 << rng.randrange(8)
+                actual[at] ^= 1 << rng.randrange(8)
             case 1:
-                del found[at : at + rng.randint(1, 4)]
+                del actual[at : at + rng.randint(1, 4)]
             case 2:
-                found[at:at] = bytes([rng.choice(b'{}[]",:019ntfe.- \\\x00\xff')])
+                actual[at:at] = bytes([rng.choice(b'{}[]",:019ntfe.- \\\x00\xff')])
             case 3:
-                found[at:at] = found[at : at + rng.randint(1, 5)]
-    return bytes(found)
+                actual[at:at] = actual[at : at + rng.randint(1, 5)]
+    return bytes(actual)
 
 
 def first_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(reversed(pairs))
 
 
-def same(found: Any, asked: Any) -> bool:
-    if found is None or asked is None:
-        return found is asked
-    if isinstance(found, str):
-        return found == asked if isinstance(asked, str) else True  # the JSON of what is no text
-    return Decimal(str(found)) == Decimal(str(asked))
+def same(actual: Any, asked: Any) -> bool:
+    if actual is None or asked is None:
+        return actual is asked
+    if isinstance(actual, str):
+        return actual == asked if isinstance(asked, str) else True  # the JSON of what is no text
+    return Decimal(str(actual)) == Decimal(str(asked))
 
 
 def test_a_message_is_looked_at_again_only_where_something_may_be_wrong(

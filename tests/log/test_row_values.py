@@ -96,9 +96,9 @@ def batch(rng: random.Random, fields: tuple[DataField, ...], rows: int) -> tuple
 
 
 def given_back(values: ValueFormat, kinds: pa.Array, rows: pa.RecordBatch, fields: Any) -> None:
-    found = values.decode(values.encode(kinds, rows).cast(pa.binary()), fields)
-    assert found.kinds.equals(kinds)
-    assert found.rows.equals(rows)
+    decoded = values.decode(values.encode(kinds, rows).cast(pa.binary()), fields)
+    assert decoded.kinds.equals(kinds)
+    assert decoded.rows.equals(rows)
 
 
 def avro(fields: tuple[DataField, ...]) -> AvroEventRows:
@@ -138,26 +138,26 @@ def test_fastavro_reads_the_events_by_their_schema(seeds: tuple[int, ...]) -> No
         avro(fields).encode(kinds, rows).to_pylist(), texts, rows.to_pylist(), strict=True
     ):
         source = io.BytesIO(event[5:])
-        found: Any = fastavro.schemaless_reader(source, schema, None)
+        actual: Any = fastavro.schemaless_reader(source, schema, None)
         assert source.tell() == len(event) - 5
         for name in ("seconds", "millis", "micros"):  # of Avro, in UTC
             row[name] = row[name] and row[name].replace(tzinfo=UTC)
         if row["row"] and row["row"]["b"] and row["row"]["b"]["t"]:
             row["row"]["b"]["t"] = row["row"]["b"]["t"].replace(tzinfo=UTC)
         side = "before" if kind in ("-U", "-D") else "after"
-        assert found[side] == row
-        assert found["before" if side == "after" else "after"] is None
-        assert found["op"] == ("d" if side == "before" else "c")
-        assert found["kind"] == (kind if kind in ("-U", "+U") else None)
+        assert actual[side] == row
+        assert actual["before" if side == "after" else "after"] is None
+        assert actual["op"] == ("d" if side == "before" else "c")
+        assert actual["kind"] == (kind if kind in ("-U", "+U") else None)
 
 
 def test_readers_of_debezium_understand_them() -> None:
     fields = columns(**TYPES)
     kinds, rows = batch(random.Random(3), fields, 30)
     format_, _ = format_of("debezium-avro-confluent", fields, {"url": "mock://values"})
-    found = changes(format_, avro(fields).encode(kinds, rows).to_pylist())
+    actual = changes(format_, avro(fields).encode(kinds, rows).to_pylist())
     plain = ["-D" if k in ("-U", "-D") else "+I" for k in rowkind.texts(kinds).to_pylist()]
-    assert found == list(zip(plain, rows.to_pylist(), strict=True))
+    assert actual == list(zip(plain, rows.to_pylist(), strict=True))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -199,9 +199,9 @@ def test_messages_that_are_all_deletes_are_read(format: Callable[..., ValueForma
     rows = RowFormat(fields, ("k",), True, format(fields))
     none = pa.nulls(2, pa.binary())
     keys = pa.array([b'{"k":1}', b'{"k":2}'])
-    found = rows.decode(Messages("t", 0, np.arange(2), keys, none), [f.name for f in fields])
-    assert rowkind.texts(found.kinds).to_pylist() == ["-D", "-D"]
-    assert found.rows.column("k").to_pylist() == [1, 2]
-    assert found.rows.schema.types == [f.arrow.type for f in fields]
+    decoded = rows.decode(Messages("t", 0, np.arange(2), keys, none), [f.name for f in fields])
+    assert rowkind.texts(decoded.kinds).to_pylist() == ["-D", "-D"]
+    assert decoded.rows.column("k").to_pylist() == [1, 2]
+    assert decoded.rows.schema.types == [f.arrow.type for f in fields]
     empty = rows.values.decode(none.slice(0, 0), fields)
     assert (empty.rows.num_rows, len(empty.kinds)) == (0, 0)

@@ -30,10 +30,10 @@ class Seen(EmbeddedLog):
 
 def selected(log: EmbeddedLog, where: Any) -> list[tuple[int, int, str]]:
     """(bucket, offset, text) of the rows."""
-    found = selected_rows(log, {}, log.bounds().end, ["text"], bind(where, SCHEMA))
+    actual = selected_rows(log, {}, log.bounds().end, ["text"], bind(where, SCHEMA))
     return [
         (batch.bucket, offset, text)
-        for batch in found
+        for batch in actual
         for offset, text in zip(batch.offsets.tolist(), batch.rows["text"].to_pylist(), strict=True)
     ]
 

@@ -17,10 +17,10 @@ def read(script: Script, orders: dict[str, int] | None = None) -> list[Appended]
     names = sorted({name for found in script.values() for name in found if name})
     counts = {n: {p: found.count(n) for p, found in script.items() if n in found} for n in names}
     transactions = Transactions("t")
-    for partition, found in script.items():
-        for offset, name in enumerate(found):
+    for partition, actual in script.items():
+        for offset, name in enumerate(actual):
             header = None
-            if name and name not in found[:offset]:
+            if name and name not in actual[:offset]:
                 order = (orders or {}).get(name, 1)
                 mark = TransactionMark(name, order, 7, counts[name], CommitMark(name, 1))
                 header = mark.encode()
@@ -28,27 +28,27 @@ def read(script: Script, orders: dict[str, int] | None = None) -> list[Appended]
     return list(transactions.appended({p: len(found) for p, found in script.items()}))
 
 
-def names(found: list[Appended]) -> list[str]:
-    return ["" if one.mark is None else one.mark.user for one in found]
+def names(actual: list[Appended]) -> list[str]:
+    return ["" if one.mark is None else one.mark.user for one in actual]
 
 
 def test_transactions_come_in_the_order_of_their_messages_whatever_their_marks_say() -> None:
-    found = read({0: ["a", "b", "b"], 1: ["c", "b"]}, {"a": 9, "b": 1, "c": 5})
-    assert names(found) == ["c", "a", "b"]
-    assert [(one.start, one.end) for one in found[2:]] == [({0: 1, 1: 1}, {0: 3, 1: 2})]
-    assert not any(one.mixed for one in found)
+    content = read({0: ["a", "b", "b"], 1: ["c", "b"]}, {"a": 9, "b": 1, "c": 5})
+    assert names(content) == ["c", "a", "b"]
+    assert [(one.start, one.end) for one in content[2:]] == [({0: 1, 1: 1}, {0: 3, 1: 2})]
+    assert not any(one.mixed for one in content)
 
 
 def test_of_two_that_are_first_in_a_partition_each_one_is_mixed() -> None:
-    found = read({0: ["a", "b"], 1: ["b", "a"], 2: ["b", "c"]})
-    assert names(found) == ["a", "b", "c"]
-    assert [one.mixed for one in found] == [True, False, False]
+    content = read({0: ["a", "b"], 1: ["b", "a"], 2: ["b", "c"]})
+    assert names(content) == ["a", "b", "c"]
+    assert [one.mixed for one in content] == [True, False, False]
 
 
 def test_messages_without_a_mark_stay_where_they_are() -> None:
-    found = read({0: ["", "a", "a", "", "", "b"], 1: ["", "b"]})
-    assert names(found) == ["", "a", "", "b"]
-    assert [(one.start, one.end) for one in found] == [
+    content = read({0: ["", "a", "a", "", "", "b"], 1: ["", "b"]})
+    assert names(content) == ["", "a", "", "b"]
+    assert [(one.start, one.end) for one in content] == [
         ({0: 0, 1: 0}, {0: 1, 1: 1}),
         ({0: 1}, {0: 3}),
         ({0: 3}, {0: 5}),
@@ -57,24 +57,24 @@ def test_messages_without_a_mark_stay_where_they_are() -> None:
 
 
 def test_messages_without_a_mark_inside_another_transaction_are_certain_of_neither() -> None:
-    found = read({0: ["a", "b", "b", "a", "c"]})
-    assert [(one.start, one.end, one.mixed) for one in found] == [
+    content = read({0: ["a", "b", "b", "a", "c"]})
+    assert [(one.start, one.end, one.mixed) for one in content] == [
         ({0: 0}, {0: 4}, True),
         ({0: 1}, {0: 3}, True),
         ({0: 4}, {0: 5}, False),
     ]
-    assert [one.between for one in found] == [{0: (range(1, 4),)}, {0: (range(2, 3),)}, {}]
+    assert [one.between for one in content] == [{0: (range(1, 4),)}, {0: (range(2, 3),)}, {}]
 
 
 def test_every_message_is_of_a_transaction_that_comes_after_those_before_it() -> None:
     for seed in range(300):
         rng = random.Random(seed)
         script = {p: [n for _ in range(5) for n in [rng.choice(["", *"abcdef"])] * 2] for p in range(3)}
-        found = read(script, {name: rng.randrange(4) for name in "abcdef"})
+        content = read(script, {name: rng.randrange(4) for name in "abcdef"})
         for partition, messages in script.items():
             spans = [
-                range(one.start[partition], one.end[partition]) for one in found if partition in one.start
+                range(one.start[partition], one.end[partition]) for one in content if partition in one.start
             ]
             assert {offset for span in spans for offset in span} == set(range(len(messages)))
-            if not any(one.mixed for one in found):
+            if not any(one.mixed for one in content):
                 assert spans == sorted(spans, key=lambda span: span.start)

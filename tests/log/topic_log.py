@@ -85,12 +85,12 @@ class TopicLog(MemoryLog):
         return placed
 
     def transactions(self, start: Offsets) -> Iterator[Appended]:
-        found = Transactions("t")
+        actual = Transactions("t")
         for bucket, messages in self.messages.items():
             for message in messages:
                 if message.at >= start.get(bucket, 0):
-                    found.take(bucket, message)
-        yield from found.appended(self.bounds().end)
+                    actual.take(bucket, message)
+        yield from actual.appended(self.bounds().end)
 
 
 class _Sent:
@@ -100,8 +100,8 @@ class _Sent:
         self._log, self._mark = log, mark
         rows: dict[int, pa.Table] = {}
         for bucket, kinds, some in parts:
-            found = pa.Table.from_batches([some]).append_column("kind of row", kinds)
-            rows[bucket] = pa.concat_tables([rows[bucket], found]) if bucket in rows else found
+            actual = pa.Table.from_batches([some]).append_column("kind of row", kinds)
+            rows[bucket] = pa.concat_tables([rows[bucket], actual]) if bucket in rows else actual
         self._rows = rows
         self._counts = {bucket: found.num_rows for bucket, found in rows.items()}
         self._header = None

@@ -43,7 +43,7 @@ class LiveBucket:
 
     @property
     def schema(self) -> TableSchema:
-        made = create_schema(
+        created = create_schema(
             self.fields,
             primary_key=self.primary_key,
             partition_by=(),
@@ -52,8 +52,8 @@ class LiveBucket:
             time_millis=0,
         )
         given = {f.name: f.id for f in self.fields}  # a new table would number them anew
-        fields = tuple(replace(f, id=given[f.name]) for f in made.fields)
-        return replace(made, id=len(self.older), fields=fields, highest_field_id=max(given.values()))
+        fields = tuple(replace(f, id=given[f.name]) for f in created.fields)
+        return replace(created, id=len(self.older), fields=fields, highest_field_id=max(given.values()))
 
     @property
     def table_options(self) -> TableOptions:

@@ -84,15 +84,15 @@ def kv_batch(rows: Sequence[Row], keys: Sequence[DataField]) -> pa.RecordBatch:
 
 def rows_of(batches: Iterable[pa.RecordBatch], keys: Sequence[DataField]) -> list[Row]:
     """Rows of kv batches, keys raw."""
-    found: list[Row] = []
+    collected: list[Row] = []
     for batch in batches:
         columns = [batch.column(SEQUENCE).to_pylist(), batch.column(KIND).to_pylist()]
         for field in keys:
             column = batch.column(field.name)
             column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             columns.append(binary_row.raw_values(column, field.type))
-        found += zip(*columns, batch.column("v").to_pylist(), strict=True)
-    return found
+        collected += zip(*columns, batch.column("v").to_pylist(), strict=True)
+    return collected
 
 
 def comparable(row: Row, keys: Sequence[DataField]) -> tuple[Any, ...]:

@@ -15,10 +15,10 @@ from tests.tables import APPEND, KEYED
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> ts.Table:
     """Thirty writes under a trigger of 3."""
-    made = KEYED.create(tmp_path_factory.mktemp("lake"), {"num-sorted-run.compaction-trigger": 3})
+    created = KEYED.create(tmp_path_factory.mktemp("lake"), {"num-sorted-run.compaction-trigger": 3})
     for number in range(30):
-        made.write(rows(37 * number))
-    return made.refresh()
+        created.write(rows(37 * number))
+    return created.refresh()
 
 
 def test_the_numbers_are_those_of_what_if(table: ts.Table):

@@ -171,8 +171,10 @@ def test_the_worst_bucket_comes_first_and_the_rest_waits_for_the_hour(tmp_path: 
 
 
 def keys_of(table: ts.Table, bucket: int) -> list[int]:
-    found = [s for s in table.scan(["k"]).plan().splits if s.bucket == bucket]
-    return sorted({k for split in found for batch in table.read_split(split) for k in batch["k"].to_pylist()})
+    splits = [s for s in table.scan(["k"]).plan().splits if s.bucket == bucket]
+    return sorted(
+        {k for split in splits for batch in table.read_split(split) for k in batch["k"].to_pylist()}
+    )
 
 
 def test_outside_its_hours_only_what_writers_wait_for_is_done(tmp_path: Path):

@@ -57,9 +57,9 @@ def test_index_manifests_carry_fields_of_later_releases() -> None:
     file = IndexFileMeta("HASH", "index-1", 4, 1, carried=(STRANGE,))
     entries = [IndexEntry(manifest.ADD, manifest.EMPTY_ROW, 0, f) for f in (file, replace(file, carried=()))]
     data = index_manifest.encode(entries, "zstd")
-    found = index_manifest.decode(data, "there")
-    assert [e.file.carried for e in found] == [(STRANGE,), ()]
-    assert index_manifest.decode(index_manifest.encode(found, "none"), "there") == entries
+    decoded = index_manifest.decode(data, "there")
+    assert [e.file.carried for e in decoded] == [(STRANGE,), ()]
+    assert index_manifest.decode(index_manifest.encode(decoded, "none"), "there") == entries
 
 
 def test_sidecars_live_and_go_with_their_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,10 +114,10 @@ def fields(entries: Iterable[ManifestEntry]) -> list[tuple[tuple[CarriedField, .
 def test_manifests_carry_fields_of_later_releases_of_entries_and_files() -> None:
     entries = [carrying(n) for n in range(4)]
     data = manifest.encode_entries(entries, "zstd")
-    found = manifest.decode_entries(data, "there")
-    assert found == entries
-    assert fields(found) == fields(entries)
-    for some in (manifest_columns.decode([("there", data)])[0], manifest_columns.of(found)):
+    actual = manifest.decode_entries(data, "there")
+    assert actual == entries
+    assert fields(actual) == fields(entries)
+    for some in (manifest_columns.decode([("there", data)])[0], manifest_columns.of(actual)):
         assert fields(manifest_columns.entries(some)) == fields(entries)
     plain = manifest.encode_entries([carrying(0, entry=False)], "zstd")
     assert b"_HELD_UNTIL" not in plain
@@ -127,9 +127,9 @@ def test_manifests_carry_fields_of_later_releases_of_entries_and_files() -> None
 def test_messages_carry_fields_of_later_releases() -> None:
     file, index = carrying(1).file, IndexFileMeta("HASH", "index-1", 4, 1, carried=(STRANGE,))
     message = CommitMessage(manifest.EMPTY_ROW, 0, 1, compact_before=(file,), new_index=(index,))
-    found = commit_message.decode(commit_message.encode(message))
-    assert found.compact_before[0].carried == file.carried
-    assert found.new_index[0].carried == (STRANGE,)
+    decoded = commit_message.decode(commit_message.encode(message))
+    assert decoded.compact_before[0].carried == file.carried
+    assert decoded.new_index[0].carried == (STRANGE,)
     task = CompactionTask(manifest.EMPTY_ROW, 0, 1, (file,), (index,), True, None, 3)
     again = compaction_task.decode(compaction_task.encode(task))
     assert (again.files[0].carried, again.index_files[0].carried) == (file.carried, (STRANGE,))

@@ -79,8 +79,8 @@ def test_what_is_decoded_together_is_what_each_file_gives_alone(seeds: tuple[int
             lists.append(
                 (f"list-{n}", older_list(metas) if old else manifest.encode_list(metas, rng.choice(CODECS)))
             )
-        found = [manifest_columns.entries(t) for t in manifest_columns.decode(files)]
-        assert found == [manifest.decode_entries(data, path) for path, data in files], seed
+        actual = [manifest_columns.entries(t) for t in manifest_columns.decode(files)]
+        assert actual == [manifest.decode_entries(data, path) for path, data in files], seed
         alone = [manifest.decode_list(d, p) for p, d in lists]
         assert manifest_columns.decode_lists(lists) == alone, seed
         named = {m.file_name: m.file_size for some in alone for m in some}
@@ -128,15 +128,15 @@ def test_what_is_missing_is_left_to_who_asks(tmp_path: Path) -> None:
     lost = store.manifests.read_list(every[3].delta_manifest_list)[0].file_name
     Path(t.location, "manifest", lost).unlink()
     manifest_cache.LOCAL.clear()
-    found = []
+    collected = []
     for snapshot in store.manifests.prefetched(every, bases=True):
         if snapshot.id == every[3].id:
             with pytest.raises(Corrupt, match=lost):
                 store.manifests.delta_entries(snapshot)
         else:
-            found.append(len(store.manifests.delta_entries(snapshot)))
-    assert len(found) == len(every) - 1
-    assert all(found)
+            collected.append(len(store.manifests.delta_entries(snapshot)))
+    assert len(collected) == len(every) - 1
+    assert all(collected)
 
 
 def test_histories_do_not_depend_on_how_much_is_read_at_once(

@@ -217,8 +217,10 @@ def test_damaged_statistics_are_named(body: bytes) -> None:
 
 
 def test_statistics_survive_a_round_trip() -> None:
-    found = statistics.Statistics(3, 1, 7, None, {"a": statistics.ColumnStatistics(2, 5, "-3", "9", 1, 8, 8)})
-    assert statistics.from_json(statistics.to_json(found), "stat") == found
+    actual = statistics.Statistics(
+        3, 1, 7, None, {"a": statistics.ColumnStatistics(2, 5, "-3", "9", 1, 8, 8)}
+    )
+    assert statistics.from_json(statistics.to_json(actual), "stat") == actual
 
 
 def test_a_tag_has_a_success_file_where_the_table_wants_one(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def outcome(lines: list[str]) -> str:
         return None if number in missing else number * HOUR_MS
 
     policy = ExpirePolicy(int(keep["min"]), int(keep["max"]), duration_ms(keep["age"]), int(keep["limit"]))
-    found = extent(
+    actual = extent(
         policy,
         earliest=first,
         latest=last,
@@ -46,13 +46,13 @@ def outcome(lines: list[str]) -> str:
         now_ms=now * HOUR_MS,
         protected=protected,
     )
-    going = f"{first}..{found.end - 1} go" if found.end > first else "none goes"
+    going = f"{first}..{actual.end - 1} go" if actual.end > first else "none goes"
     rules = []
-    for b in found.bounds:
+    for b in actual.bounds:
         until = "" if b.until_ms is None else f", until {b.until_ms / HOUR_MS:g} o'clock"
         rules.append(f"  {b.rule}: from {b.first} on, {b.text}{until}")
-    kept = [f"  kept for {', '.join(found.protected_by)}"] if found.protected_by else []
-    return "\n".join([f"{going}, {found.end}..{last} stay", *rules, *kept])
+    kept = [f"  kept for {', '.join(actual.protected_by)}"] if actual.protected_by else []
+    return "\n".join([f"{going}, {actual.end}..{last} stay", *rules, *kept])
 
 
 def test_every_rule_of_retention(rewrite: bool) -> None:

@@ -151,26 +151,26 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, part=st.integers(0, 2))
     def get(self, key: int, part: int) -> None:
-        found = self.table.get({"k": key, "part": part})
-        assert (found is not None) == ((key, part) in self.now)
-        if found is not None:
-            assert found["v"] == self.now[key, part]
+        value = self.table.get({"k": key, "part": part})
+        assert (value is not None) == ((key, part) in self.now)
+        if value is not None:
+            assert value["v"] == self.now[key, part]
 
     @rule(value=st.integers(-100, 100))
     def filtered_scan(self, value: int) -> None:
-        found = self.table.scan(where=ts.col("v") >= value).to_arrow().to_pylist()
+        rows = self.table.scan(where=ts.col("v") >= value).to_arrow().to_pylist()
         expected = {k: v for k, v in self.now.items() if v is not None and v >= value}
-        assert {(r["k"], r["part"]): r["v"] for r in found} == expected
-        assert len(found) == len(expected)
+        assert {(r["k"], r["part"]): r["v"] for r in rows} == expected
+        assert len(rows) == len(expected)
 
     @rule()
     def reopen(self) -> None:
         self.table = ts.open(self.table.location, env=self.env)
 
     def _rows(self, table: ts.Table) -> Rows:
-        found = table.scan().to_arrow().to_pylist()
-        rows = {(r["k"], r["part"]): r["v"] for r in found}
-        assert len(rows) == len(found), "a key came back twice"
+        actual = table.scan().to_arrow().to_pylist()
+        rows = {(r["k"], r["part"]): r["v"] for r in actual}
+        assert len(rows) == len(actual), "a key came back twice"
         return rows
 
     @invariant()

@@ -216,8 +216,8 @@ class Living:
             self._with_writers(parts[1:])
 
     def rows(self, loose: tuple[str, ...] = ()) -> Rows:
-        found = ts.open(self.table.location).scan(columns=[c for c in COLUMNS if c not in loose]).to_arrow()
-        return found.sort_by("k").to_pylist()
+        actual = ts.open(self.table.location).scan(columns=[c for c in COLUMNS if c not in loose]).to_arrow()
+        return actual.sort_by("k").to_pylist()
 
 
 def seeds_of(seeds: tuple[int, ...]) -> tuple[int, ...]:

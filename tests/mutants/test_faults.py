@@ -84,9 +84,9 @@ def test_a_mutant_is_named_by_its_outermost_function_and_shown_as_a_difference()
 @pytest.mark.sample(4)
 def test_mutants_of_a_module_are_modules_whose_lines_stay_in_place(module: str) -> None:
     source = (ROOT / module).read_text(encoding="utf-8")
-    made = mutants(module, source)
-    assert len({each.source for each in made}) == len(made) > 3
-    for each in made[:: max(1, len(made) // 10)]:
+    created = mutants(module, source)
+    assert len({each.source for each in created}) == len(created) > 3
+    for each in created[:: max(1, len(created) // 10)]:
         assert ast.dump(ast.parse(each.source)) != ast.dump(ast.parse(source))
         assert each.source.count("\n") <= source.count("\n")
 

@@ -60,11 +60,11 @@ def attempt(module: str, seed: int, folder: Path, *, most: int | None = None) ->
         return MutantsTried(
             module, 0, 0, broken=f"the run ended without verdicts:\n{log.read_text(errors='replace')[-2000:]}"
         )
-    found = json.loads(answer.read_text(encoding="utf-8"))
-    alive = [each for each in found["verdicts"] if each["outcome"] != KILLED]
+    document = json.loads(answer.read_text(encoding="utf-8"))
+    alive = [each for each in document["verdicts"] if each["outcome"] != KILLED]
     survivors = tuple(f"{each['outcome']}: {all_of[each['number']].diff}" for each in alive)
-    tried = len(found["verdicts"])
-    return MutantsTried(module, tried, tried - len(alive), survivors, found["broken"])
+    tried = len(document["verdicts"])
+    return MutantsTried(module, tried, tried - len(alive), survivors, document["broken"])
 
 
 def turn(seed: int, folder: Path) -> Outcome:

@@ -66,14 +66,14 @@ def test_checks_are_called_right_behind_the_cells_that_name_them() -> None:
         nbformat.v4.new_code_cell("levels = []\nkeys = 10", metadata={"tags": [f"{TAG}four_runs"]}),
         nbformat.v4.new_code_cell("levels = None", metadata={"tags": ["parameters"]}),
     ]
-    made = with_checks(nbformat.v4.new_notebook(cells=cells), "03_merging")
-    assert [cell.source for cell in made.cells] == [
+    created = with_checks(nbformat.v4.new_notebook(cells=cells), "03_merging")
+    assert [cell.source for cell in created.cells] == [
         "levels = []\nkeys = 10",
         "from notebooks.course.checks import call, lesson_03\ncall(lesson_03.four_runs, globals())",
         "levels = None",
     ]
     with pytest.raises(AssertionError):
-        exec("\n".join(cell.source for cell in made.cells), {})
+        exec("\n".join(cell.source for cell in created.cells), {})
 
 
 def test_a_claim_that_is_not_so_fails() -> None:
@@ -116,8 +116,8 @@ def strings(nodes: list[ast.expr]) -> list[str]:
     """The literal texts in expressions; the keys of a mapping are none."""
     parts = [value for node in nodes if isinstance(node, ast.Dict) for value in node.values]
     parts += [node for node in nodes if not isinstance(node, ast.Dict)]
-    found = [each for part in parts for each in ast.walk(part) if isinstance(each, ast.Constant)]
-    return [each.value for each in found if isinstance(each.value, str)]
+    actual = [each for part in parts for each in ast.walk(part) if isinstance(each, ast.Constant)]
+    return [each.value for each in actual if isinstance(each.value, str)]
 
 
 @pytest.mark.parametrize("path", COUNTED, ids=lambda p: p.stem)

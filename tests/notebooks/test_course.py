@@ -277,8 +277,8 @@ def test_an_order_is_shuffled_the_same_way_and_never_right() -> None:
     shuffles = {tuple(option.id for option in ask(course.Order(words)).question.options) for _ in range(3)}
     assert len(shuffles) == 1
     assert tuple(words) not in shuffles
-    found = ask(course.Order(words)).answer.problem(["one", "three", "two"])
-    assert found == "1 of 3 stand where they belong: one."
+    actual = ask(course.Order(words)).answer.problem(["one", "three", "two"])
+    assert actual == "1 of 3 stand where they belong: one."
 
 
 def test_one_cell_of_each_group_is_the_answer() -> None:
@@ -427,9 +427,9 @@ def test_java_is_read_without_being_run(tmp_path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "bin" / "java").touch()
     (tmp_path / "release").write_text('JAVA_VERSION="11.0.2"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found = health.java()
-    assert (found.state, "11.0.2" in found.found) == ("note", True)
-    assert "notebook 01 needs 17" in found.remedy
+    actual = health.java()
+    assert (actual.state, "11.0.2" in actual.found) == ("note", True)
+    assert "notebook 01 needs 17" in actual.remedy
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:

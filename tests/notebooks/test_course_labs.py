@@ -177,14 +177,14 @@ def test_the_picture_shows_what_a_new_process_finds() -> None:
 
 @pytest.mark.parametrize("writer", ["java", "python"])
 def test_a_foreign_table_is_a_copy_with_the_rows_its_engine_reads(writer: str, tmp_path: Path) -> None:
-    found = foreign.foreign(writer, tmp_path)
-    key = found.table.primary_key[0]
-    assert found.table.scan().to_arrow().sort_by(key).equals(found.rows.sort_by(key))
-    found.table.compact(full=True)
+    actual = foreign.foreign(writer, tmp_path)
+    key = actual.table.primary_key[0]
+    assert actual.table.scan().to_arrow().sort_by(key).equals(actual.rows.sort_by(key))
+    actual.table.compact(full=True)
     assert foreign.foreign(writer, tmp_path).table.inspect.snapshots().num_rows < 30, (
         "the original is as it was"
     )
-    assert found.folder.is_relative_to(tmp_path)
+    assert actual.folder.is_relative_to(tmp_path)
 
 
 def test_a_writer_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ def test_a_story_gives_its_tree_again_and_again() -> None:
 
 
 def test_options_change_in_the_story() -> None:
-    made = course.tree(4, {"num-sorted-run.compaction-trigger": 3}, "compact", workload=WORKLOAD)
-    assert made.inspect.levels()["level"].to_pylist() == [5]
+    created = course.tree(4, {"num-sorted-run.compaction-trigger": 3}, "compact", workload=WORKLOAD)
+    assert created.inspect.levels()["level"].to_pylist() == [5]
 
 
 @pytest.mark.parametrize("story", [(2, "compact"), ("flush",), (True,)])

@@ -44,16 +44,16 @@ def column(array: pa.Array, t: DataType | None) -> list[Any]:
         keys = column(array.keys, children[0] if children else None)
         values = column(array.items, _map_value(t, children))
         pairs = [list(p) for p in zip(keys, values, strict=True)]
-        found = [sorted(p, key=lambda pair: _text(pair[0])) for p in _sliced(array, pairs)]
+        actual = [sorted(p, key=lambda pair: _text(pair[0])) for p in _sliced(array, pairs)]
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        found = _sliced(array, column(array.values, children[0] if children else None))
+        actual = _sliced(array, column(array.values, children[0] if children else None))
     elif pa.types.is_struct(kind):
         names = [kind.field(i).name for i in range(kind.num_fields)]
         parts = [column(array.field(i), children[i] if children else None) for i in range(len(names))]
-        found = [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+        actual = [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
     else:
         return _scalars(array, t)
-    return [v if ok else None for v, ok in zip(found, array.is_valid().to_pylist(), strict=True)]
+    return [v if ok else None for v, ok in zip(actual, array.is_valid().to_pylist(), strict=True)]
 
 
 def _children(t: DataType | None) -> list[DataType]:

@@ -81,10 +81,10 @@ def _downloaded(folder: Path, version: str) -> Path:
     command += ["--no-deps", "--no-cache-dir", "--no-binary", ":all:", "--retries", "1"]
     wanted = [f"--dest={folder}", f"{PACKAGE}=={version}"]
     done = subprocess.run([*command, *wanted], capture_output=True, text=True, timeout=900)
-    found = next(folder.glob("*.tar.gz"), None)
-    if found is None:
+    actual = next(folder.glob("*.tar.gz"), None)
+    if actual is None:
         raise Missing(f"pip could not fetch {PACKAGE}=={version}: {done.stderr.strip()[-300:]}")
-    return found
+    return actual
 
 
 def _unpack(archive: Path, version: str, *, into: Path) -> Path:

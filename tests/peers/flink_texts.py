@@ -38,22 +38,22 @@ def difference(
     the columns. Of a stream the kinds of changes are compared, too; ours are the column `op`. Two errors
     agree, whatever they say."""
     try:
-        found = run()
+        actual = run()
     except Exception as e:
         return "" if answer.error else f"an error of ours, none of Flink's: {type(e).__name__}: {e}"
     if answer.error:
         return f"no error of ours; Flink: {answer.error}"
     if not answer.columns:
         return ""
-    kinds_found = found["op"].to_pylist() if answer.kinds else []
-    found = found.drop(["op"]) if answer.kinds else found
+    kinds_found = actual["op"].to_pylist() if answer.kinds else []
+    actual = actual.drop(["op"]) if answer.kinds else actual
     names = [name for name, _ in answer.columns]
-    if found.column_names != names:
-        return f"columns {found.column_names}, Flink {names}"
+    if actual.column_names != names:
+        return f"columns {actual.column_names}, Flink {names}"
     kinds = [kind(text) for _, text in answer.columns]
-    if types and (ours := [arrow_kind(t) for t in found.schema.types]) != kinds:
+    if types and (ours := [arrow_kind(t) for t in actual.schema.types]) != kinds:
         return f"types {ours}, Flink {kinds}"
-    rows = texts(found, [text for _, text in answer.columns])
+    rows = texts(actual, [text for _, text in answer.columns])
     wanted = list(answer.rows)
     if answer.kinds:
         rows = [(*row, kind) for row, kind in zip(rows, kinds_found, strict=True)]
@@ -107,8 +107,8 @@ def _column(table: pa.Table, flink_type: str) -> list[str | None]:
         table = pa.table({table.column_names[0]: pc.local_timestamp(table.column(0))})
     values = [row[0] for row in cells(table)]
     digits = re.match(r"TIMESTAMP(?:_LTZ)?\((\d)\)", flink_type)
-    found = [None if v is None else _shown(v, table.schema.types[0]) for v in values]
-    return [v and _cut(v, int(digits[1])) for v in found] if digits else found
+    actual = [None if v is None else _shown(v, table.schema.types[0]) for v in values]
+    return [v and _cut(v, int(digits[1])) for v in actual] if digits else actual
 
 
 def _cut(text: str, digits: int) -> str:

@@ -49,9 +49,9 @@ def driver_jars() -> list[Path]:
 def are_compiled(folder: Path, classes: Path) -> bool:
     """Whether `classes` holds the drivers in `folder` as they are now."""
     sources = sorted(folder.glob("*.java"))
-    made = [classes / f"{source.stem}.class" for source in sources]
+    created = [classes / f"{source.stem}.class" for source in sources]
     newest = max(source.stat().st_mtime for source in sources)
-    return all(one.exists() and one.stat().st_mtime >= newest for one in made)
+    return all(one.exists() and one.stat().st_mtime >= newest for one in created)
 
 
 def compiled(folder: Path, *, path: str, classes: Path) -> Path:

@@ -186,7 +186,7 @@ class JavaPaimon(JavaProcess):
     ) -> JavaRead:
         """Batch read. `suffix` names a system table ("snapshots", "audit_log"); with `exact` false a filter
         only prunes."""
-        found = self.ask(
+        actual = self.ask(
             "read",
             path,
             columns=None if columns is None else list(columns),
@@ -197,7 +197,7 @@ class JavaPaimon(JavaProcess):
             branch=branch,
             options=_texts(options),
         )
-        return JavaRead(**found)
+        return JavaRead(**actual)
 
     def global_table(self, warehouse: str, name: str) -> list[list[Any]]:
         """Rows of a table of the database `sys`: tables, partitions, all_table_options."""
@@ -237,8 +237,8 @@ class JavaPaimon(JavaProcess):
 
     def levels(self, path: str) -> list[list[Any]]:
         """Live files: bucket, level, rows, deletes, name; sorted."""
-        found = ([f[k] for k in ("bucket", "level", "rows", "deletes", "name")] for f in self.files(path))
-        return sorted(found, key=str)
+        actual = ([f[k] for k in ("bucket", "level", "rows", "deletes", "name")] for f in self.files(path))
+        return sorted(actual, key=str)
 
     def index_files(self, path: str, snapshot: int | None = None) -> list[dict[str, Any]]:
         return self.ask("index_files", path, snapshot=snapshot)
@@ -253,8 +253,8 @@ class JavaPaimon(JavaProcess):
 
     def snapshot(self, path: str, number: int | None = None) -> dict[str, Any] | None:
         """A snapshot file as Java understands it; None = the newest."""
-        found = self.ask("snapshot", path, snapshot=number)
-        return None if found is None else json.loads(found)
+        actual = self.ask("snapshot", path, snapshot=number)
+        return None if actual is None else json.loads(actual)
 
     def buckets(self, path: str, rows: Rows, *, hash: bool = True) -> list[list[Any]]:
         """Of each row [bucket, hex of the partition's BinaryRow, hex of the trimmed key's]; hash=False
@@ -265,8 +265,8 @@ class JavaPaimon(JavaProcess):
     def bitmaps(self, lists: Sequence[Sequence[int]]) -> tuple[list[bytes], list[bytes]]:
         """Bytes of 64-bit bitmaps: of each list's values, added in their order, and of each joined to the
         union of all before it."""
-        found = self.ask("bitmaps", "", lists=[[str(v) for v in one] for one in lists])
-        return tuple([bytes.fromhex(text) for text in found[key]] for key in ("alone", "united"))
+        actual = self.ask("bitmaps", "", lists=[[str(v) for v in one] for one in lists])
+        return tuple([bytes.fromhex(text) for text in actual[key]] for key in ("alone", "united"))
 
     # compaction without tables
 
@@ -335,8 +335,8 @@ class JavaPaimon(JavaProcess):
 
     def statistics(self, path: str, options: Mapping[str, object] | None = None) -> dict[str, Any] | None:
         """Statistics that Java finds."""
-        found = self.ask("statistics", path, options=_texts(options))
-        return None if found is None else json.loads(found)
+        actual = self.ask("statistics", path, options=_texts(options))
+        return None if actual is None else json.loads(actual)
 
     def compact_manifests(self, path: str, *, user: str = "java") -> None:
         self.ask("compact_manifests", path, user=user)

@@ -77,23 +77,23 @@ def decimals(*unscaled: int) -> Pool:
 
 
 def theta(rng: random.Random, t: DataType) -> list[bytes]:
-    found = []
+    collected = []
     for _ in range(4):
         sketch = datasketches.update_theta_sketch()
         for value in rng.sample(range(200), 60):
             sketch.update(value)
-        found.append(sketch.compact().serialize())
-    return found
+        collected.append(sketch.compact().serialize())
+    return collected
 
 
 def hll(rng: random.Random, t: DataType) -> list[bytes]:
-    found = []
+    collected = []
     for _ in range(4):
         sketch = datasketches.hll_sketch(11)
         for value in rng.sample(range(200), 60):
             sketch.update(value)
-        found.append(sketch.serialize_compact())
-    return found
+        collected.append(sketch.serialize_compact())
+    return collected
 
 
 def bitmaps32(rng: random.Random, t: DataType) -> list[bytes]:
@@ -285,13 +285,13 @@ class MergeSpace:
 
     def rows(self, rng: random.Random, count: int) -> pa.Table:
         """Random rows of few keys."""
-        made = {}
+        collected = {}
         for name, pool in self.pools.items():
-            made[name] = pool.take(pa.array(rng.choices(range(len(pool)), k=count)))
+            collected[name] = pool.take(pa.array(rng.choices(range(len(pool)), k=count)))
         for c in self.columns:
             chosen = [None if rng.random() < 0.25 else rng.randrange(len(c.pool)) for _ in range(count)]
-            made[c.name] = c.pool.take(pa.array(chosen, pa.int64()))
-        return pa.table(made)
+            collected[c.name] = c.pool.take(pa.array(chosen, pa.int64()))
+        return pa.table(collected)
 
 
 def drawn(number: int) -> MergeSpace:
@@ -360,8 +360,8 @@ def drawn_column(rng: random.Random, name: str, t: str) -> SpaceColumn:
 
 def _few(rng: random.Random, t: DataType, most: int) -> pa.Array:
     """At most so many values of a key."""
-    found = {repr(v): v for v in (values.value(rng, t) for _ in range(4 * most))}
-    return pa.array(list(found.values())[:most], to_arrow(t))
+    actual = {repr(v): v for v in (values.value(rng, t) for _ in range(4 * most))}
+    return pa.array(list(actual.values())[:most], to_arrow(t))
 
 
 def _aggregated(rng: random.Random, name: str, function: SpaceFunction) -> SpaceColumn:
@@ -437,11 +437,11 @@ def _partial_update(rng: random.Random, columns: list[SpaceColumn], options: Opt
         options["partial-update.remove-record-on-sequence-group"] = ",".join(removing)
     elif rng.random() < 0.2:
         options["ignore-delete"] = "true"
-    made = [c if c.name in inside else SpaceColumn(c.name, c.type, c.pool) for c in columns]
-    for column in made:
+    created = [c if c.name in inside else SpaceColumn(c.name, c.type, c.pool) for c in columns]
+    for column in created:
         if column.function is not None:
             _function_options(rng, column, options)
-    return made
+    return created
 
 
 def _row_deduplicate(rng: random.Random, columns: Sequence[SpaceColumn], options: Options) -> None:

@@ -80,7 +80,7 @@ def snapshots(request: Request) -> list[dict[str, Any]]:
     if newest is None:
         return []
     oldest = manager.try_get_earliest_snapshot()
-    found = (manager.get_snapshot_by_id(number) for number in range(oldest.id, newest.id + 1))
+    actual = (manager.get_snapshot_by_id(number) for number in range(oldest.id, newest.id + 1))
     return [
         {
             "id": snapshot.id,
@@ -91,7 +91,7 @@ def snapshots(request: Request) -> list[dict[str, Any]]:
             "total_record_count": snapshot.total_record_count,
             "delta_record_count": snapshot.delta_record_count,
         }
-        for snapshot in found
+        for snapshot in actual
         if snapshot is not None
     ]
 

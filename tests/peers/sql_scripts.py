@@ -58,19 +58,19 @@ def statements(name: str) -> list[ScriptStatement]:
 
 def recorded(name: str) -> list[ScriptAnswer]:
     """The recorded answers, one a statement."""
-    found = json.loads((FOLDER / f"{name}.answers.json").read_text(encoding="utf-8"))
-    return [_answer(one) for one in found["answers"]]
+    document = json.loads((FOLDER / f"{name}.answers.json").read_text(encoding="utf-8"))
+    return [_answer(one) for one in document["answers"]]
 
 
 def split(text: str) -> list[ScriptStatement]:
-    found, start, depth = [], 0, 0
+    actual, start, depth = [], 0, 0
     for token in TOKEN.finditer(text):
         word = token[0].upper()
         depth += {"BEGIN": 1, "CASE": 1, "END": -1}.get(word, 0)  # a statement set holds statements
         if word == ";" and depth == 0:
-            found.append(_statement(text, start, token.start()))
+            actual.append(_statement(text, start, token.start()))
             start = token.end()
-    return found
+    return actual
 
 
 def _statement(text: str, start: int, end: int) -> ScriptStatement:
@@ -101,7 +101,7 @@ def answers(
     name: str, run: Callable[[ScriptStatement], tuple[Sequence, Sequence, Sequence]], *, warehouse: str
 ) -> list[ScriptAnswer]:
     """A script's answers: `run` gives (columns, rows, row kinds) of a statement or raises AssertionError."""
-    found, streaming = list[ScriptAnswer](), False
+    actual, streaming = list[ScriptAnswer](), False
     for one in statements(name):
         filled = ScriptStatement(one.line, one.text.replace(WAREHOUSE, warehouse), one.limit)
         if "execution.runtime-mode" in one.text:
@@ -109,22 +109,22 @@ def answers(
         try:
             columns, rows, kinds = run(filled)
         except AssertionError as e:
-            found.append(ScriptAnswer(error=_problem(str(e), warehouse)))
+            actual.append(ScriptAnswer(error=_problem(str(e), warehouse)))
             continue
         if rows in DONE:
-            found.append(ScriptAnswer())
+            actual.append(ScriptAnswer())
             continue
         pairs = [(_without(row, warehouse), kind) for row, kind in zip(rows, kinds, strict=True)]
         if not ordered(one.text):
             pairs.sort(key=lambda pair: (sort_key(pair[0]), pair[1]))
         shown = tuple(kind for _, kind in pairs) if streaming else ()
-        found.append(ScriptAnswer(tuple(map(tuple, columns)), tuple(row for row, _ in pairs), shown))
-    return found
+        actual.append(ScriptAnswer(tuple(map(tuple, columns)), tuple(row for row, _ in pairs), shown))
+    return actual
 
 
-def write(name: str, found: list[ScriptAnswer], *, engine: str) -> None:
+def write(name: str, actual: list[ScriptAnswer], *, engine: str) -> None:
     """Record the answers: a line a statement and a row, so that a difference can be read."""
-    parts = [_text(one, answer) for one, answer in zip(statements(name), found, strict=True)]
+    parts = [_text(one, answer) for one, answer in zip(statements(name), actual, strict=True)]
     text = f'{{"engine": {_json(engine)}, "answers": [\n' + ",\n".join(parts) + "\n]}\n"
     (FOLDER / f"{name}.answers.json").write_text(text, encoding="utf-8")
 
@@ -140,9 +140,9 @@ def _text(statement: ScriptStatement, answer: ScriptAnswer) -> str:
     return f'{text},\n  "kinds": {_json(answer.kinds)}}}' if answer.kinds else f"{text}}}"
 
 
-def _answer(found: dict[str, Any]) -> ScriptAnswer:
-    columns, rows = (tuple(map(tuple, found.get(key, ()))) for key in ("columns", "rows"))
-    return ScriptAnswer(columns, rows, tuple(found.get("kinds", ())), found.get("error", ""))
+def _answer(actual: dict[str, Any]) -> ScriptAnswer:
+    columns, rows = (tuple(map(tuple, actual.get(key, ()))) for key in ("columns", "rows"))
+    return ScriptAnswer(columns, rows, tuple(actual.get("kinds", ())), actual.get("error", ""))
 
 
 def _problem(text: str, warehouse: str) -> str:

@@ -18,23 +18,23 @@ def some_values(rng: np.random.Generator) -> np.ndarray:
     kind = rng.integers(6)
     high = np.uint64(rng.integers(4)) << np.uint64(rng.choice([16, 40, 62]))
     if kind == 0:
-        found = rng.integers(0, 2**64 - 1, rng.integers(1, 300), dtype=np.uint64)
+        actual = rng.integers(0, 2**64 - 1, rng.integers(1, 300), dtype=np.uint64)
     elif kind == 1:  # many prefixes below one byte of the key
         below = rng.integers(0, rng.choice([5, 17, 49, 256]), rng.integers(1, 120)).astype(np.uint64)
-        found = high + (below << np.uint64(rng.choice([16, 24, 32])))
+        actual = high + (below << np.uint64(rng.choice([16, 24, 32])))
     elif kind == 2:  # around the size at which an array becomes bits
-        found = high + rng.integers(0, 2**16, rng.integers(3500, 6000)).astype(np.uint64)
+        actual = high + rng.integers(0, 2**16, rng.integers(3500, 6000)).astype(np.uint64)
     elif kind == 3:  # runs, short enough to be a tie
         starts = rng.integers(0, 2**17, rng.integers(1, 20))
-        found = high + np.concatenate([np.arange(s, s + rng.integers(1, 6)) for s in starts]).astype(
+        actual = high + np.concatenate([np.arange(s, s + rng.integers(1, 6)) for s in starts]).astype(
             np.uint64
         )
     elif kind == 4:
         start = rng.integers(0, 1000)
-        found = high + np.arange(start, start + rng.integers(30_000, 70_000)).astype(np.uint64)
+        actual = high + np.arange(start, start + rng.integers(30_000, 70_000)).astype(np.uint64)
     else:
-        found = high + np.uint64(2) * np.arange(rng.integers(1, 40_000)).astype(np.uint64)
-    return rng.permutation(found) if rng.random() < 0.5 else found
+        actual = high + np.uint64(2) * np.arange(rng.integers(1, 40_000)).astype(np.uint64)
+    return rng.permutation(actual) if rng.random() < 0.5 else actual
 
 
 def test_bitmaps_and_their_unions_have_the_bytes_of_java(java: JavaPaimon, seeds: tuple[int, ...]) -> None:

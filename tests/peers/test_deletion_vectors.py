@@ -56,21 +56,21 @@ def rows_of(path: str) -> list[list[Any]]:
 
 def splits_of_ours(path: str) -> list[Any]:
     """(raw, file, range of its deletion vector) of every file that a plan reads."""
-    found = []
+    collected = []
     for s in ts.open(path).scan().plan().splits:
         for number, file in enumerate(s.files):
             d = s.deletion_file(number)
             where = None if d is None else [d.path.rsplit("/", 1)[1], d.offset, d.length, d.cardinality]
-            found.append([s.raw, file.file_name, where])
-    return sorted(found, key=str)
+            collected.append([s.raw, file.file_name, where])
+    return sorted(collected, key=str)
 
 
 def splits_of_java(java: JavaPaimon, path: str) -> list[Any]:
-    found = []
+    collected = []
     for s in java.splits(path):
         vectors = s["deletion_files"] or [None] * len(s["files"])
-        found += [[s["raw"], f, d] for f, d in zip(s["files"], vectors, strict=True)]
-    return sorted(found, key=str)
+        collected += [[s["raw"], f, d] for f, d in zip(s["files"], vectors, strict=True)]
+    return sorted(collected, key=str)
 
 
 def both_agree(java: JavaPaimon, path: str, where: object) -> None:

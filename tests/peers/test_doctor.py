@@ -33,8 +33,8 @@ def arrow(some: list[list[Any]]) -> pa.Table:
 
 
 def ours(t: ts.Table) -> list[list[Any]]:
-    found = t.refresh().scan().to_arrow()
-    return in_order(cells(found, {f.name: f.type for f in t.store.schema.fields}))
+    rows = t.refresh().scan().to_arrow()
+    return in_order(cells(rows, {f.name: f.type for f in t.store.schema.fields}))
 
 
 @pytest.mark.parametrize("name", ILL)
@@ -49,11 +49,11 @@ def test_what_is_prescribed_for_tables_of_others_is_read_by_java(
     mended = []
     for _ in range(6):
         table = ts.open(str(path))
-        found = [f for f in table.inspect.doctor() if f.mends and f.kind not in mended]
-        if not found:
+        findings = [f for f in table.inspect.doctor() if f.mends and f.kind not in mended]
+        if not findings:
             break
-        eval(found[0].remedy, {"table": table, "ts": ts})
-        mended.append(found[0].kind)
+        eval(findings[0].remedy, {"table": table, "ts": ts})
+        mended.append(findings[0].kind)
     after = ts.open(str(path))
     assert mended
     assert not [f.kind for f in after.inspect.doctor() if f.mends]
@@ -78,9 +78,9 @@ def test_deletes_that_an_engine_refuses_are_found_and_ignored_after_the_call(
     table = ts.open(path)
     with pytest.raises(JavaError, match="can not accept"):
         java.rows(path)
-    (found,) = [f for f in table.inspect.doctor() if f.kind == "refused deletes"]
-    assert (found.severity, found.evidence["deletes_in_files"]) == ("risk", 1)
-    eval(found.remedy, {"table": table, "ts": ts})
+    (actual,) = [f for f in table.inspect.doctor() if f.kind == "refused deletes"]
+    assert (actual.severity, actual.evidence["deletes_in_files"]) == ("risk", 1)
+    eval(actual.remedy, {"table": table, "ts": ts})
     assert "refused deletes" not in ts.open(path).inspect.doctor().kinds
     assert java.rows(path) == ours(table) == in_order(rows(0, 4, "a"))
 

@@ -41,11 +41,11 @@ def test_java_removes_the_files_that_our_preview_names(
 
 def changes_of_tags(t: ts.Table) -> set[str]:
     """Changelog files of tagged snapshots, with manifests: tags of ours keep them, those of Java do not."""
-    found: set[str] = set()
+    collected: set[str] = set()
     for snapshot in refs.tags(t.store).values():
         files = reachable.changelog_files(t.store, snapshot)
-        found |= {p.removeprefix(f"{t.location}/") for p in files.paths}
-    return found
+        collected |= {p.removeprefix(f"{t.location}/") for p in files.paths}
+    return collected
 
 
 def test_a_position_of_ours_outlives_its_snapshot_that_java_expires(java: JavaPaimon, tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_both_compute_the_columns_of_our_tables(flink: FlinkSql, tmp_path: Path)
     session.sql("USE `default`; " + MADE)
     flink.run("INSERT INTO t VALUES (1, 2.5, 'a', TIMESTAMP '2024-01-02 03:04:05')")
     text = "SELECT d, w, `a b` FROM t"
-    found = session.sql(text).to_arrow().to_pylist()
-    assert found == [{"d": "2024-01-02", "w": -1, "a b": "a"}]
+    result = session.sql(text).to_arrow().to_pylist()
+    assert result == [{"d": "2024-01-02", "w": -1, "a b": "a"}]
     assert flink.run(text).rows == [["2024-01-02", "-1", "a"]]
 
 

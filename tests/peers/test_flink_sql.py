@@ -30,9 +30,9 @@ def two_rows(flink: FlinkSql, tmp_path: Path) -> FlinkSql:
 
 
 def test_a_select_gives_names_types_and_texts(two_rows: FlinkSql) -> None:
-    found = two_rows.run("SELECT * FROM t ORDER BY k")
+    outcome = two_rows.run("SELECT * FROM t ORDER BY k")
     columns = [["k", "INT NOT NULL"], ["s", "STRING"], ["d", "DECIMAL(10, 2)"], ["made", "TIMESTAMP(3)"]]
-    assert (found.columns, found.rows, found.kinds) == (columns, TWO, ["+I", "+I"])
+    assert (outcome.columns, outcome.rows, outcome.kinds) == (columns, TWO, ["+I", "+I"])
 
 
 @pytest.mark.large
@@ -51,8 +51,8 @@ def test_a_stream_gives_changes_and_ends_at_the_limit(two_rows: FlinkSql) -> Non
     two_rows.run("INSERT INTO t (k, s) VALUES (1, 'A')")
     two_rows.run("SET 'execution.runtime-mode' = 'streaming'")
     hint = "OPTIONS('scan.snapshot-id' = '1', 'continuous.discovery-interval' = '100 ms')"
-    found = two_rows.run(f"SELECT k, s FROM t /*+ {hint} */", limit=4)
-    got = list(zip(found.kinds, found.rows, strict=True))
+    outcome = two_rows.run(f"SELECT k, s FROM t /*+ {hint} */", limit=4)
+    got = list(zip(outcome.kinds, outcome.rows, strict=True))
     assert sorted(got[:2]) == [("+I", ["1", "a"]), ("+I", ["2", "b"])]
     assert got[2:] == [("-U", ["1", "a"]), ("+U", ["1", "A"])]
     two_rows.run("SET 'execution.runtime-mode' = 'batch'")

@@ -45,8 +45,8 @@ def test_values_of_each_type_are_texts_of_flinks_client() -> None:
         (pa.array([float("inf"), float("nan")]), "DOUBLE", ("Infinity", "NaN")),
     ]
     for array, flink_type, expected in cases:
-        found = flink_texts.texts(pa.table({"c": array}), [flink_type])
-        assert found == [(text,) for text in expected], flink_type
+        actual = flink_texts.texts(pa.table({"c": array}), [flink_type])
+        assert actual == [(text,) for text in expected], flink_type
 
 
 def test_a_difference_is_said_and_equal_results_have_none() -> None:
@@ -54,8 +54,8 @@ def test_a_difference_is_said_and_equal_results_have_none() -> None:
     d = pa.array([None, 0.1 + 1e-17])
     table = pa.table({"k": pa.array([2, 1], pa.int32()), "d": d})
 
-    def differs(found: pa.Table, answer: ScriptAnswer = answer, **more: bool) -> str:
-        return flink_texts.difference(answer, lambda: found, ordered=more.pop("ordered", False), **more)
+    def differs(actual: pa.Table, answer: ScriptAnswer = answer, **more: bool) -> str:
+        return flink_texts.difference(answer, lambda: actual, ordered=more.pop("ordered", False), **more)
 
     assert differs(table, types=True) == ""
     assert "rows of ours" in differs(table, ordered=True)
@@ -73,8 +73,8 @@ def test_errors_agree_whatever_they_say() -> None:
         raise ValueError("ours")
 
     assert flink_texts.difference(ScriptAnswer(error="theirs"), fails, ordered=False) == ""
-    found = flink_texts.difference(ScriptAnswer(), fails, ordered=False)
-    assert found == "an error of ours, none of Flink's: ValueError: ours"
+    actual = flink_texts.difference(ScriptAnswer(), fails, ordered=False)
+    assert actual == "an error of ours, none of Flink's: ValueError: ours"
 
 
 @pytest.mark.parametrize(

@@ -222,14 +222,14 @@ def test_file_indexes_are_those_of_java_byte_by_byte(
         assert [n.rpartition(".")[2] for n in mine.extra_files] == [
             n.rpartition(".")[2] for n in other.extra_files
         ]
-        found, expected = container_of(ours, mine).indexes, container_of(theirs, other).indexes
-        assert {c: set(kinds) for c, kinds in found.items()} == {c: set(k) for c, k in expected.items()}
+        actual, expected = container_of(ours, mine).indexes, container_of(theirs, other).indexes
+        assert {c: set(kinds) for c, kinds in actual.items()} == {c: set(k) for c, k in expected.items()}
         for column, kinds in expected.items():
             for kind, data in kinds.items():
                 if kind != "bitmap":  # Java's bitmaps lie in the order of its hash map
-                    assert found[column][kind] == data, (column, kind)
+                    assert actual[column][kind] == data, (column, kind)
                 else:
-                    assert len(found[column][kind]) == len(data), (column, kind)
+                    assert len(actual[column][kind]) == len(data), (column, kind)
         asked_alike(java, ours, theirs, rows, seed)
 
 
@@ -241,11 +241,11 @@ def asked_alike(java: JavaPaimon, ours: str, theirs: str, rows: pa.Table, seed: 
         op = rng.choice(sorted(OPERATORS))
         value = rng.choice([v for v in rows.column(name).to_pylist() if v is not None])
         condition = OPERATORS[op](ts.col(name), value)
-        found = [cells(ts.open(p).scan(where=condition).to_arrow(), all_types(p)) for p in (ours, theirs)]
+        actual = [cells(ts.open(p).scan(where=condition).to_arrow(), all_types(p)) for p in (ours, theirs)]
         column = pa.table({name: pa.array([value], rows.schema.field(name).type)})
         literal = cells(column, types)[0][0]
         asked = [java.rows(p, where=[op, name, literal]) for p in (ours, theirs)]
-        assert in_order(found[0]) == in_order(found[1]) == asked[0] == asked[1], (name, op, value)
+        assert in_order(actual[0]) == in_order(actual[1]) == asked[0] == asked[1], (name, op, value)
 
 
 def all_types(path: str) -> dict[str, Any]:
@@ -301,8 +301,8 @@ def test_forms_of_files_by_level_and_kind_go_both_ways(
 
 def suffixes(path: str) -> list[str]:
     """What data files are called but for their uuids."""
-    found = (p.name for p in Path(path).rglob("bucket-*/*"))
-    return sorted({re.sub(r"[0-9a-f]{8}-.*?(?=\.)", "", name) for name in found})
+    names = (p.name for p in Path(path).rglob("bucket-*/*"))
+    return sorted({re.sub(r"[0-9a-f]{8}-.*?(?=\.)", "", name) for name in names})
 
 
 def test_data_files_outside_the_table_are_found_by_both(java: JavaPaimon, tmp_path: Path) -> None:

@@ -35,15 +35,15 @@ def source(name: str) -> Path:
 
 def new_rows(table: ts.Table, rng: random.Random, rows: int) -> pa.Table:
     """Random rows of the table's own types; keys and partitions are never NULL, no sum overflows."""
-    made = {f.name: values.column(rng, f.type, rows) for f in table.store.schema.fields}
-    for name in made:
+    by_name = {f.name: values.column(rng, f.type, rows) for f in table.store.schema.fields}
+    for name in by_name:
         if table.options.get(f"fields.{name}.aggregate-function") == "sum":
             few = pa.array([rng.randint(-9, 9) for _ in range(rows)], pa.int8())
-            made[name] = few.cast(table.schema.field(name).type)
+            by_name[name] = few.cast(table.schema.field(name).type)
     kinds = table.options.get("rowkind.field")
     if kinds:
-        made[kinds] = pa.array(["+I"] * rows)
-    return pa.table(made)
+        by_name[kinds] = pa.array(["+I"] * rows)
+    return pa.table(by_name)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -78,6 +78,6 @@ def agree(java: JavaPaimon, path: Path, place: str) -> None:
     rows = cells(table.scan().to_arrow(), types)
     theirs, names = java.rows(str(path)), list(types)
     unordered = [n for n in ("co", "cd", "nu") if n in types and "pk_aggregation" in place]
-    found, theirs = (in_order(golden.without_order(r, names, unordered)) for r in (rows, theirs))
-    assert found == theirs, place
+    actual, theirs = (in_order(golden.without_order(r, names, unordered)) for r in (rows, theirs))
+    assert actual == theirs, place
     assert [str(v) for v in table.check()] == [], place

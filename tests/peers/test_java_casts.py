@@ -144,8 +144,8 @@ def words(source: DataType, seed: int) -> list[str]:
 def test_the_same_changes_of_type_are_allowed(java: JavaCasts, explicit: bool) -> None:
     for source, target in product(TYPES, TYPES):
         theirs = java.ask("allowed", source, target, str(explicit).lower())
-        found = casts.allowed(parse_type(source), parse_type(target), explicit=explicit)
-        assert str(found).lower() == theirs, f"{source} to {target}"
+        actual = casts.allowed(parse_type(source), parse_type(target), explicit=explicit)
+        assert str(actual).lower() == theirs, f"{source} to {target}"
 
 
 @pytest.mark.parametrize("source", TYPES)
@@ -164,11 +164,11 @@ def test_values_become_the_same(java: JavaCasts, source: str, seeds: tuple[int, 
                 continue  # years that neither side can print
             if t.root in casts.TIMES and s.root == "BIGINT" and _before_year_1(value):
                 continue  # Java prints such years as "0-//"
-            found, theirs = ours(s, t, value), java.ask("cast", source, target, value)
-            if found == "error" and ("TIME" in (s.root, t.root) or t.precision == 9):
+            actual, theirs = ours(s, t, value), java.ask("cast", source, target, value)
+            if actual == "error" and ("TIME" in (s.root, t.root) or t.precision == 9):
                 continue  # Java keeps times that are no time of a day, and nanoseconds of any year
-            if found != theirs and not _nearly(s, found, theirs):
-                wrong.append((target, value, found, theirs))
+            if actual != theirs and not _nearly(s, actual, theirs):
+                wrong.append((target, value, actual, theirs))
     assert wrong == []
 
 
@@ -176,17 +176,17 @@ def _before_year_1(seconds: str) -> bool:
     return seconds.lstrip("-").isdigit() and int(seconds) < -62_135_596_800
 
 
-def _nearly(source: DataType, found: str, theirs: str) -> bool:
+def _nearly(source: DataType, actual: str, theirs: str) -> bool:
     """Java before 19 gives some floats a digit more than they need; it shows in texts and decimals."""
-    if source.root in casts.FLOATS and len(found) == len(theirs) in (6, 7):
-        return found[:5] == theirs[:5]  # cut to VARCHAR(5) or CHAR(6), perhaps before its exponent
-    if source.root in casts.FLOATS and "E" in found and len(found) < 8:
-        return found[:4] == theirs[:4]
-    if "FLOAT" not in str(source) and "DOUBLE" not in str(source) and "E" not in found:
+    if source.root in casts.FLOATS and len(actual) == len(theirs) in (6, 7):
+        return actual[:5] == theirs[:5]  # cut to VARCHAR(5) or CHAR(6), perhaps before its exponent
+    if source.root in casts.FLOATS and "E" in actual and len(actual) < 8:
+        return actual[:4] == theirs[:4]
+    if "FLOAT" not in str(source) and "DOUBLE" not in str(source) and "E" not in actual:
         return False
     try:
-        ours, java = float(found[1:]), float(theirs[1:])
+        ours, java = float(actual[1:]), float(theirs[1:])
     except ValueError:
         return False
-    digits = 6 if "FLOAT" in str(source) or "E" in found else 15
+    digits = 6 if "FLOAT" in str(source) or "E" in actual else 15
     return abs(ours - java) <= 10.0**-digits * abs(java)

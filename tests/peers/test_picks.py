@@ -90,9 +90,9 @@ def compare_picks(java: JavaPaimon, seed: int, count: int) -> list[str]:
     cases = [some_case(chance) for _ in range(count)]
     for case, answer in zip(cases, java.picks(cases), strict=True):
         case["pick"] = answer
-    found = check_picks(map(json.dumps, cases))
-    assert (found.cases, found.damaged) == (count, ())
-    return list(found.shown)
+    actual = check_picks(map(json.dumps, cases))
+    assert (actual.cases, actual.damaged) == (count, ())
+    return list(actual.shown)
 
 
 def test_picks_of_random_layouts_are_those_of_java(java: JavaPaimon, seeds: tuple[int, ...]) -> None:
@@ -105,8 +105,8 @@ def test_sections_of_random_files_are_those_of_java(java: JavaPaimon, seeds: tup
         chance = random.Random(seed)
         spans = [some_spans(chance) for _ in range(CASES // 2)]
         answers = zip(spans, java.sections(spans), strict=True)
-        found = check_picks(json.dumps({"files": s, "sections": a}) for s, a in answers)
-        assert (found.cases, found.wrong, found.damaged) == (len(spans), 0, ()), (seed, found.shown)
+        actual = check_picks(json.dumps({"files": s, "sections": a}) for s, a in answers)
+        assert (actual.cases, actual.wrong, actual.damaged) == (len(spans), 0, ()), (seed, actual.shown)
 
 
 def test_off_peak_hours_are_those_of_java(java: JavaPaimon, seeds: tuple[int, ...]) -> None:

@@ -16,9 +16,9 @@ ROWS = pa.table({"k": pa.array([2, 1, 3], pa.int32()), "v": ["b", "a", None]})
 
 @pytest.fixture
 def peer(tmp_path: Path) -> PyPaimon:
-    made = PyPaimon(tmp_path / "lake")
-    made.create("shop.t", schema=ROWS.schema, primary_keys=["k"], options={"bucket": "1"})
-    return made
+    created = PyPaimon(tmp_path / "lake")
+    created.create("shop.t", schema=ROWS.schema, primary_keys=["k"], options={"bucket": "1"})
+    return created
 
 
 def test_rows_written_are_read_at_each_snapshot(peer: PyPaimon):
@@ -50,6 +50,6 @@ def test_refusals_are_errors_and_the_process_lives_on(peer: PyPaimon):
 def test_an_environment_that_cannot_be_made_gives_a_reason(tmp_path: Path):
     lock = tmp_path / "bad.lock"
     lock.write_text("no-such-package-of-ours @ file:///nowhere/at-all.whl\n")
-    made = pypaimon_env.make(tmp_path / "venv", lock=lock)
-    assert made.path is None
-    assert made.reason.startswith("needs pypaimon: ")
+    created = pypaimon_env.make(tmp_path / "venv", lock=lock)
+    assert created.path is None
+    assert created.reason.startswith("needs pypaimon: ")

@@ -21,12 +21,12 @@ pytestmark = pytest.mark.peer
 
 def files_of(path: str) -> set[str]:
     """Every file but hints, schemas and what only our expiry keeps, relative to the table."""
-    found = set()
+    actual = set()
     for folder, _, names in os.walk(path):
-        found |= {os.path.relpath(os.path.join(folder, n), path) for n in names if not n.startswith(".")}
+        actual |= {os.path.relpath(os.path.join(folder, n), path) for n in names if not n.startswith(".")}
     ours = (os.path.join("tablestore", "history"), os.path.join("tablestore", "synced"))
-    found = {f for f in found if not f.startswith(ours)}
-    return {f for f in found if os.path.basename(f) not in ("LATEST", "EARLIEST")}
+    actual = {f for f in actual if not f.startswith(ours)}
+    return {f for f in actual if os.path.basename(f) not in ("LATEST", "EARLIEST")}
 
 
 def test_tags_of_either_engine_are_read_by_the_other(java: JavaPaimon, tmp_path: Path) -> None:
@@ -198,13 +198,13 @@ def test_statistics_go_both_ways(java: JavaPaimon, tmp_path: Path) -> None:
         )
     )
     t.write(pa.table({"k": [1], "v": ["a"]}))
-    made = t.analyze()
-    found = java.statistics(t.location)
-    assert (found["snapshotId"], found["mergedRecordCount"]) == (2, 3)
+    created = t.analyze()
+    actual = java.statistics(t.location)
+    assert (actual["snapshotId"], actual["mergedRecordCount"]) == (2, 3)
     assert java.snapshots(t.location)[-1]["commit_kind"] == "ANALYZE"
     assert ts.open(t.location).inspect.snapshots()["commit_kind"][-1].as_py() == "ANALYZE"
-    assert made.snapshots == (3,)
-    columns = found["colStats"]
+    assert created.snapshots == (3,)
+    columns = actual["colStats"]
     assert (columns["k"]["min"], columns["k"]["max"], columns["k"]["distinctCount"]) == ("1", "3", 3)
     assert (columns["v"]["nullCount"], columns["v"]["maxLen"], columns["v"]["distinctCount"]) == (1, 2, 2)
     assert columns["d"]["min"] == columns["d"]["max"] == "-2.25"

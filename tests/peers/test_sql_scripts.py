@@ -23,14 +23,16 @@ pytestmark = pytest.mark.peer
 @pytest.mark.large
 def test_flink_gives_the_recorded_answers(name: str, flink: FlinkSql, tmp_path: Path, rewrite: bool) -> None:
     def run(statement: sql_scripts.ScriptStatement) -> tuple[list, list, list]:
-        found = flink.run(statement.text, limit=statement.limit or 10_000)
-        return found.columns, found.rows, found.kinds
+        outcome = flink.run(statement.text, limit=statement.limit or 10_000)
+        return outcome.columns, outcome.rows, outcome.kinds
 
     flink.start(tmp_path)
-    found = sql_scripts.answers(name, run, warehouse=str(tmp_path))
+    actual = sql_scripts.answers(name, run, warehouse=str(tmp_path))
     if rewrite:
-        sql_scripts.write(name, found, engine="Flink 2.0.0, Java Paimon 2.0.0")
-    for one, now, before in zip(sql_scripts.statements(name), found, sql_scripts.recorded(name), strict=True):
+        sql_scripts.write(name, actual, engine="Flink 2.0.0, Java Paimon 2.0.0")
+    for one, now, before in zip(
+        sql_scripts.statements(name), actual, sql_scripts.recorded(name), strict=True
+    ):
         assert now == before, f"{name}.sql, line {one.line}: {one.text}"
     both_read_all_tables(flink, ts.connect(str(tmp_path)))
 
@@ -52,8 +54,8 @@ def both_read_all_tables(flink: FlinkSql, lake: ts.Lake) -> None:
 def test_scripts_are_split_outside_of_quotes_comments_and_blocks() -> None:
     block = "EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1; END"
     text = f"-- a; b\nSELECT ';' ;\n-- rows: 2\n\n{block};\nVALUES (1) -- ;\n;"
-    found = [(one.line, one.text, one.limit) for one in sql_scripts.split(text)]
-    assert found == [(2, "SELECT ';'", None), (5, block, 2), (6, "VALUES (1) -- ;", None)]
+    actual = [(one.line, one.text, one.limit) for one in sql_scripts.split(text)]
+    assert actual == [(2, "SELECT ';'", None), (5, block, 2), (6, "VALUES (1) -- ;", None)]
 
 
 @pytest.mark.parametrize(

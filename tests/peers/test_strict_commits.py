@@ -92,6 +92,6 @@ def test_the_same_strict_commits_are_refused(java: JavaPaimon, tmp_path: Path, s
             mine, other = (tmp_path / f"{seed}-{number}-{who}.db" / "t" for who in ("ours", "java"))
             for copy in (mine, other):
                 shutil.copytree(path, copy)
-            found = commit.ours_refuses(str(mine))
-            assert found == commit.java_refuses(java, str(other)), f"seed {seed}: {commit}"
-            assert found == sure.get(commit, found)
+            actual = commit.ours_refuses(str(mine))
+            assert actual == commit.java_refuses(java, str(other)), f"seed {seed}: {commit}"
+            assert actual == sure.get(commit, actual)

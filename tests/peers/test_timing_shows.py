@@ -23,6 +23,6 @@ def test_it_shows_in_java_when_rows_met(java: JavaPaimon, tmp_path: Path, case: 
             else:
                 kinds, rows = rows_of(case, step)
                 java.write(table.location, rows, kinds=kinds, identifier=identifier, write_only=True)
-        found = [tuple(row[1:]) for row in java.rows(table.location)]
-        assert found == ([] if wanted is None else [wanted])
+        actual = [tuple(row[1:]) for row in java.rows(table.location)]
+        assert actual == ([] if wanted is None else [wanted])
         assert seen(table) == wanted

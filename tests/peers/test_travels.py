@@ -56,8 +56,8 @@ TRAVELS: list[dict[str, Any]] = [
 def _both(java: JavaPaimon, path: str, options: dict[str, Any]) -> tuple[Any, Any]:
     """What both say; a refusal is the word "refused"."""
     try:
-        found = ts.open(path).with_options(options).system("audit_log").to_arrow()
-        ours: Any = in_order(cells(found))
+        rows = ts.open(path).with_options(options).system("audit_log").to_arrow()
+        ours: Any = in_order(cells(rows))
     except TablestoreError:
         ours = "refused"
     try:

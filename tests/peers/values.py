@@ -61,8 +61,8 @@ def _whole(bits: int) -> Callable[[random.Random, DataType], int]:
 
 def _floating(rng: random.Random, t: DataType) -> float:
     corner = rng.choice([0.0, -0.0, 1.5, -2.25, float("inf"), float("-inf"), 0.1, 1e-30, 1e30])
-    found = corner if rng.random() < 0.5 else rng.uniform(-1e6, 1e6)
-    return pa.scalar(found, pa.float32()).as_py() if t.root == "FLOAT" else found
+    actual = corner if rng.random() < 0.5 else rng.uniform(-1e6, 1e6)
+    return pa.scalar(actual, pa.float32()).as_py() if t.root == "FLOAT" else actual
 
 
 def _decimal(rng: random.Random, t: DataType) -> Decimal:
@@ -72,9 +72,11 @@ def _decimal(rng: random.Random, t: DataType) -> Decimal:
 
 
 def _text(rng: random.Random, t: DataType) -> str:
-    found = rng.choice(TEXTS) if rng.random() < 0.5 else "".join(rng.choices("abcé中 _", k=rng.randrange(12)))
-    found = found[: t.precision] if t.precision else found
-    return found.rstrip(" ") if t.root == "CHAR" else found  # ORC files lose the blanks at the end
+    actual = (
+        rng.choice(TEXTS) if rng.random() < 0.5 else "".join(rng.choices("abcé中 _", k=rng.randrange(12)))
+    )
+    actual = actual[: t.precision] if t.precision else actual
+    return actual.rstrip(" ") if t.root == "CHAR" else actual  # ORC files lose the blanks at the end
 
 
 def _bytes(rng: random.Random, t: DataType) -> bytes:
@@ -87,8 +89,8 @@ def _moment(rng: random.Random, t: DataType) -> int:
     """In the Arrow unit of the precision, whole in the type's own digits; 1970 to 2200."""
     per = 1000 if t.precision <= 3 else 10**6 if t.precision <= 6 else 10**9
     step = per // 10 ** min(t.precision, 3 if per == 1000 else 6 if per == 10**6 else 9)
-    found = rng.choice([0, 1, rng.randrange(84_000 * DAY)]) * per + rng.randrange(per)
-    return found // step * step
+    actual = rng.choice([0, 1, rng.randrange(84_000 * DAY)]) * per + rng.randrange(per)
+    return actual // step * step
 
 
 def _variant(rng: random.Random, _: DataType) -> dict[str, bytes]:

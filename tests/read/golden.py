@@ -41,8 +41,8 @@ def java_tables() -> list[str]:
 
 
 def python_tables() -> list[str]:
-    made = sorted(p.name for p in (PYTHON / "warehouse" / "g.db").iterdir())
-    return [*made, "handwritten", "handwritten_compact"]
+    names = sorted(p.name for p in (PYTHON / "warehouse" / "g.db").iterdir())
+    return [*names, "handwritten", "handwritten_compact"]
 
 
 def expected(table: str) -> dict[str, Any]:
@@ -54,18 +54,20 @@ def planned(
     store: Store, snapshot: Snapshot | None = None, where: Predicate | None = None, columns: Any = None
 ) -> Plan:
     """The plan of a snapshot under its own schema (None: of the newest one under the newest schema)."""
-    found = store.snapshots.latest() if snapshot is None else snapshot
-    return plan(time_travel.at(store, snapshot), found, where, columns=columns)
+    latest = store.snapshots.latest() if snapshot is None else snapshot
+    return plan(time_travel.at(store, snapshot), latest, where, columns=columns)
 
 
 def read(
     store: Store, snapshot: Snapshot | None = None, where: Predicate | None = None, columns: Any = None
 ) -> pa.Table:
     """All rows of a snapshot (None: the newest)."""
-    made = planned(store, snapshot, where, columns)
-    names = columns or made.store.schema.names
-    schema = pa.schema([f.arrow for f in made.store.schema.columns(tuple(names))])
-    batches = [b for s in made.splits for b in s.read(made.store, columns, made.where)]
+    planned_files = planned(store, snapshot, where, columns)
+    names = columns or planned_files.store.schema.names
+    schema = pa.schema([f.arrow for f in planned_files.store.schema.columns(tuple(names))])
+    batches = [
+        b for s in planned_files.splits for b in s.read(planned_files.store, columns, planned_files.where)
+    ]
     return pa.Table.from_batches(batches, schema)
 
 

@@ -40,12 +40,12 @@ def test_rows_of_java_tables(table: str) -> None:
 
 
 def _further_reads() -> list[tuple[str, int]]:
-    found = []
+    collected = []
     for table in JAVA_TABLES:
         for i, r in enumerate(golden.expected(table)["reads"]):
             if "options" in r:
-                found.append((table, i))
-    return found
+                collected.append((table, i))
+    return collected
 
 
 @pytest.mark.parametrize(("table", "number"), _further_reads())
@@ -54,11 +54,11 @@ def test_time_travel_tags_and_branches_of_java_tables(table: str, number: int) -
     options = wanted["options"]
     store = golden.java(table, branch=options.get("branch", "main"))
     snapshot = int(options["scan.snapshot-id"]) if "scan.snapshot-id" in options else None
-    found = time_travel.resolve(store, snapshot=snapshot, tag=options.get("scan.tag-name"))
-    then = time_travel.at(store, found)
+    resolved = time_travel.resolve(store, snapshot=snapshot, tag=options.get("scan.tag-name"))
+    then = time_travel.at(store, resolved)
     names = [name for name, _ in wanted["fields"]]  # through main's table Java gives a branch main's columns
     assert "branch" in options or [f.name for f in then.schema.fields] == names
-    rows = golden.cells(golden.read(store, found, columns=names), golden.types_of(then))
+    rows = golden.cells(golden.read(store, resolved, columns=names), golden.types_of(then))
     assert golden.in_order(rows) == golden.in_order(wanted["rows"])
 
 
@@ -67,11 +67,11 @@ def test_changes_of_java_tables(table: str) -> None:
     store = golden.java(table)
     types = golden.types_of(store)
     steps = list(stream(store, StreamRequest(start=1, follow=False)))
-    found = [
+    actual = [
         (Cursor.parse(s.cursor).snapshot, golden.in_order(golden.cells(s.to_arrow(), types))) for s in steps
     ]
     wanted = golden.expected(table)["changelog"]
-    assert [c for c in found if c[1]] == [
+    assert [c for c in actual if c[1]] == [
         (w["next"], golden.in_order(w["changes"])) for w in wanted if w["changes"]
     ]
 
@@ -107,16 +107,16 @@ def test_files_and_statistics_of_java_tables(table: str) -> None:
         if set(names) <= set(own.names) and not any(own.by_name[n].type.children for n in names):
             types = {n: own.by_name[n].type for n in names}
             decoded = stats.decode(f.value_stats, [t.as_nullable() for t in types.values()], f.row_count)
-            found = dict(zip(names, decoded, strict=True))
-            assert {n: golden.cell(s.min, types[n]) for n, s in found.items()} == w["value_stats"]["min"]
-            assert {n: golden.cell(s.max, types[n]) for n, s in found.items()} == w["value_stats"]["max"]
-            assert [s.null_count for s in found.values()] == w["value_stats"]["nulls"]
+            actual = dict(zip(names, decoded, strict=True))
+            assert {n: golden.cell(s.min, types[n]) for n, s in actual.items()} == w["value_stats"]["min"]
+            assert {n: golden.cell(s.max, types[n]) for n, s in actual.items()} == w["value_stats"]["max"]
+            assert [s.null_count for s in actual.values()] == w["value_stats"]["nulls"]
 
 
 @pytest.mark.parametrize("table", golden.java_tables())
 def test_index_files_of_java_tables(table: str) -> None:
     store = golden.java(table)
-    found = []
+    collected = []
     types = {f.name: f.type for f in store.schema.partition_fields}
     for e in store.manifests.index_entries(store.snapshots.latest()):
         values = zip(types.items(), store.partition_values(e.partition), strict=True)
@@ -125,30 +125,30 @@ def test_index_files_of_java_tables(table: str) -> None:
         row |= {"size": e.file.file_size, "rows": e.file.row_count}
         if e.file.dv_ranges is not None:
             row["dv_ranges"] = [[r.data_file, r.offset, r.length, r.cardinality] for r in e.file.dv_ranges]
-        found.append(row)
-    assert sorted(found, key=repr) == sorted(golden.expected(table)["index_files"], key=repr)
+        collected.append(row)
+    assert sorted(collected, key=repr) == sorted(golden.expected(table)["index_files"], key=repr)
 
 
 @pytest.mark.parametrize("table", golden.java_tables())
 def test_levels_of_java_tables(table: str) -> None:
     store = golden.java(table)
-    found: dict[int, list[tuple[int, int]]] = {}
+    collected: dict[int, list[tuple[int, int]]] = {}
     for row in Inspect(store).levels().to_pylist():
-        found.setdefault(row["bucket"], []).append((row["level"], row["rows"]))
+        collected.setdefault(row["bucket"], []).append((row["level"], row["rows"]))
         assert row["min_key_pos"] is None or 0 <= row["min_key_pos"] <= row["max_key_pos"] <= 1
     wanted: dict[int, list[tuple[int, int]]] = {}
     for place, files in golden.expected(table)["levels"].items():
         wanted.setdefault(int(place.rsplit(" ", 1)[1]), []).extend((f[0], f[1]) for f in files)
-    assert {b: sorted(f) for b, f in found.items()} == {b: sorted(f) for b, f in wanted.items()}
+    assert {b: sorted(f) for b, f in collected.items()} == {b: sorted(f) for b, f in wanted.items()}
 
 
 @pytest.mark.parametrize("table", golden.java_tables())
 def test_snapshots_of_java_tables(table: str) -> None:
     store = golden.java(table)
-    found = Inspect(store).snapshots().to_pylist()
+    snapshots = Inspect(store).snapshots().to_pylist()
     wanted = golden.expected(table)["snapshots"]
-    assert len(found) == len(wanted)
-    for row, w, s in zip(found, wanted, store.snapshots.all(), strict=True):
+    assert len(snapshots) == len(wanted)
+    for row, w, s in zip(snapshots, wanted, store.snapshots.all(), strict=True):
         row.pop("commit_time")
         utc = datetime.datetime.fromtimestamp(s.time_millis / 1000, datetime.UTC)
         assert utc.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] == w.pop("commit_time")
@@ -167,11 +167,11 @@ def test_plans_are_those_of_java(table: str) -> None:
         return None if d is None else [d.path.rpartition("/")[2], d.offset, d.length, d.cardinality]
 
     splits = golden.planned(store).splits
-    found = [
+    actual = [
         shape(s.raw, [f.file_name for f in s.files], [deletion(d) for d in s.deletion_files]) for s in splits
     ]
     wanted = [shape(s["raw"], s["files"], s["deletion_files"]) for s in golden.expected(table)["splits"]]
-    assert sorted(found) == sorted(wanted)
+    assert sorted(actual) == sorted(wanted)
 
 
 FILTERS = {"=": lambda c, v: c == v, "in": lambda c, v: c.is_in(v)}
@@ -222,10 +222,10 @@ def test_rows_of_python_tables(name: str) -> None:
         snapshot = time_travel.resolve(store, tag=at.removeprefix("tag_"))
     elif at.isdigit():
         snapshot = time_travel.resolve(store, snapshot=int(at))
-    found = golden.read(store, snapshot)
+    content = golden.read(store, snapshot)
     wanted = pq.ParquetFile(golden.PYTHON / "expected" / f"{name}.parquet").read()
-    assert found.column_names == wanted.column_names
-    assert _rows(found) == _rows(wanted.cast(found.schema))
+    assert content.column_names == wanted.column_names
+    assert _rows(content) == _rows(wanted.cast(content.schema))
 
 
 def _rows(table: pa.Table) -> list[str]:
@@ -234,10 +234,10 @@ def _rows(table: pa.Table) -> list[str]:
 
 @pytest.mark.parametrize("table", ["handwritten", "handwritten_compact"])
 def test_rows_of_handwritten_tables(table: str) -> None:
-    found = golden.read(golden.python(table)).to_pylist()
-    assert len(found) == 2
-    assert {r["k"] for r in found} == {r["k"] for r in _handwritten(table)}
-    assert sorted(map(repr, found)) == sorted(map(repr, _handwritten(table)))
+    content = golden.read(golden.python(table)).to_pylist()
+    assert len(content) == 2
+    assert {r["k"] for r in content} == {r["k"] for r in _handwritten(table)}
+    assert sorted(map(repr, content)) == sorted(map(repr, _handwritten(table)))
 
 
 def _handwritten(table: str) -> list[dict[str, Any]]:
@@ -247,9 +247,9 @@ def _handwritten(table: str) -> list[dict[str, Any]]:
 def test_row_ids_and_versions_of_a_java_table() -> None:
     wanted = golden.expected("row_tracking")["reads"][0]
     table = ts.open(str(golden.JAVA / "warehouse" / "j.db" / "row_tracking"))
-    found = table.system("row_tracking").scan().to_arrow()
-    assert found.column_names == [name for name, _ in wanted["fields"]]
-    assert golden.in_order(golden.cells(found)) == golden.in_order(wanted["rows"])
+    rows = table.system("row_tracking").scan().to_arrow()
+    assert rows.column_names == [name for name, _ in wanted["fields"]]
+    assert golden.in_order(golden.cells(rows)) == golden.in_order(wanted["rows"])
 
 
 def test_files_that_share_rows_are_refused_by_name_before_a_byte_is_read() -> None:

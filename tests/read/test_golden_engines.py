@@ -60,6 +60,6 @@ def test_a_filter_on_values_is_asked_of_merged_rows(name: str, tmp_path: Path) -
     column = whole.column_names[1]
     values = [v for v in whole.column(column).to_pylist() if v is not None]
     middle = sorted(values)[len(values) // 2]
-    found = table.scan(where=col(column) >= middle).to_arrow()
-    assert found.num_rows == sum(v >= middle for v in values)
-    assert set(found.column("k").to_pylist()) <= set(whole.column("k").to_pylist())
+    rows = table.scan(where=col(column) >= middle).to_arrow()
+    assert rows.num_rows == sum(v >= middle for v in values)
+    assert set(rows.column("k").to_pylist()) <= set(whole.column("k").to_pylist())

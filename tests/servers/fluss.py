@@ -60,12 +60,14 @@ class Fluss:
         `properties` those that begin with `paimon.` are options of the lake table."""
         of_lake = {k: v for k, v in (properties or {}).items() if k.startswith("paimon.")}
         of_fluss = {k: v for k, v in (properties or {}).items() if k not in of_lake}
-        made = TableDescriptor(
+        created = TableDescriptor(
             tuple(FlussColumn(column, t) for column, t in columns.items()),
             *(tuple(key), tuple(partitions), tuple(bucket_keys), buckets, of_fluss, of_lake),
         )
         path = TablePath(DATABASE, name or f"t_{uuid.uuid4().hex[:12]}")
-        return self.admin.create_table(path, made) if partitions else with_leaders(self.admin, path, made)
+        return (
+            self.admin.create_table(path, created) if partitions else with_leaders(self.admin, path, created)
+        )
 
     def drop_tables(self) -> None:
         """Drop all that were made."""
@@ -81,8 +83,8 @@ class Fluss:
 
     def rows(self, table: FlussTable) -> pa.Table:
         """All rows of the table's log as it is now, bucket by bucket, without their kinds."""
-        found = sorted(self.read(table), key=lambda b: (b.bucket, b.base))
-        return pa.Table.from_batches([batch.rows for batch in found], table.arrow_schema)
+        content = sorted(self.read(table), key=lambda b: (b.bucket, b.base))
+        return pa.Table.from_batches([batch.rows for batch in content], table.arrow_schema)
 
 
 @contextlib.contextmanager

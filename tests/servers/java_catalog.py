@@ -38,14 +38,14 @@ class JavaCatalog(JavaProcess):
             self.send("\t".join(map(str, words)))
         except BrokenPipeError:
             raise self._ended() from None
-        found = []
+        collected = []
         for line in self._process.stdout:
             line = line.rstrip("\n")
             if line == "OK":
-                return found
+                return collected
             if line.startswith("ERROR "):
                 raise AssertionError(f"Java Paimon: {line[6:]}")
-            found.append(line.split("\t"))
+            collected.append(line.split("\t"))
         raise self._ended()
 
     def names(self, *words: object) -> list[str]:

@@ -65,8 +65,8 @@ class KafkaJob:
         return sink.write(FakeBatch(source, number, *self.batches[number]), number)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        found = self.lake.table(table).scan().to_arrow().to_pylist()
-        return sorted(found, key=lambda row: json.dumps(row, default=str))
+        actual = self.lake.table(table).scan().to_arrow().to_pylist()
+        return sorted(actual, key=lambda row: json.dumps(row, default=str))
 
     def types(self, table: str) -> dict[str, str]:
         return {f.name: str(f.type) for f in self.lake.table(table).store.schema.fields}

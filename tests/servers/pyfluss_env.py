@@ -22,9 +22,9 @@ def is_made() -> bool:
 
 def make_environment() -> None:
     """Make it. Raises RuntimeError where the packages cannot be had."""
-    made = make(VENV, lock=LOCK, what="pyfluss")
-    if made.path is None:
-        raise RuntimeError(made.reason)
+    created = make(VENV, lock=LOCK, what="pyfluss")
+    if created.path is None:
+        raise RuntimeError(created.reason)
 
 
 def calls(address: str, password: str) -> dict[str, Any]:
@@ -32,5 +32,5 @@ def calls(address: str, password: str) -> dict[str, Any]:
     command = [VENV / "bin" / "python", "-I", PROGRAM, address]  # beside it there is another `fluss`
     done = subprocess.run(command, input=password, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document

@@ -122,8 +122,8 @@ def test_a_captured_database_is_in_the_topics_of_its_tables(
         wanted = mariadb.run("SELECT id, v, note FROM logged.orders ORDER BY id")
     finally:
         mariadb.run("DROP DATABASE logged")
-    found = require_same_everywhere(lake, "ods.orders")
-    assert sorted((r["id"], r["v"], r["note"]) for r in found) == list(wanted)
+    actual = require_same_everywhere(lake, "ods.orders")
+    assert sorted((r["id"], r["v"], r["note"]) for r in actual) == list(wanted)
 
 
 @pytest.mark.spark

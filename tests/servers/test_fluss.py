@@ -74,8 +74,8 @@ def test_partitions(fluss: Fluss) -> None:
     assert (table.physical_primary_key, fluss.admin.partitions(table.path)) == (("id",), ())
     for day in ("2026-01-02", "2026-01-01"):
         fluss.admin.create_partition(table.path, {"day": day})
-    found = fluss.admin.partitions(table.path)
-    assert [one.name for one in found] == ["2026-01-02", "2026-01-01"]
+    partitions = fluss.admin.partitions(table.path)
+    assert [one.name for one in partitions] == ["2026-01-02", "2026-01-01"]
     assert len(fluss.admin.buckets(table)) == 4
     with pytest.raises(FlussError, match="42 PARTITION_ALREADY_EXISTS"):
         fluss.admin.create_partition(table.path, {"day": "2026-01-01"})
@@ -99,10 +99,10 @@ def test_lake_snapshots_are_kept_bucket_by_bucket(fluss: Fluss) -> None:
     assert fluss.admin.lake_snapshot(table.path) is None
     fluss.admin.commit_lake_snapshot(table, 7, {first: 10, second: 20})
     fluss.admin.commit_lake_snapshot(table, 8, {second: 25})
-    found = fluss.admin.lake_snapshot(table.path)
-    assert found is not None
-    assert (found.table_id, found.snapshot_id) == (table.table_id, 8)
-    assert found.offsets == {first: 10, second: 25}
+    lake_snapshot = fluss.admin.lake_snapshot(table.path)
+    assert lake_snapshot is not None
+    assert (lake_snapshot.table_id, lake_snapshot.snapshot_id) == (table.table_id, 8)
+    assert lake_snapshot.offsets == {first: 10, second: 25}
     with pytest.raises(FlussError, match="TABLE_NOT_EXIST"):
         fluss.admin.lake_snapshot(TablePath("fluss", "nowhere"))
     assert TableBucket(table.table_id, None, 1) == second

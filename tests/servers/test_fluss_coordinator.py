@@ -101,10 +101,10 @@ def granted(peer: Peer, seconds: float = 240) -> TableEpoch:
         if answer.table is None:
             time.sleep(0.05)
             continue
-        found = TableEpoch(answer.table.table_id, answer.coordinator_epoch, answer.table.tiering_epoch)
-        if found.table_id in mine:
-            return found
-        peer.admin.heartbeat(HeartbeatRequest(finished=(found,)))
+        actual = TableEpoch(answer.table.table_id, answer.coordinator_epoch, answer.table.tiering_epoch)
+        if actual.table_id in mine:
+            return actual
+        peer.admin.heartbeat(HeartbeatRequest(finished=(actual,)))
     raise AssertionError("no table was handed out")
 
 
@@ -112,10 +112,10 @@ def refused(peer: Peer, dropped: TableEpoch, seconds: float = 240) -> list[list[
     """The answer to who holds a table that was dropped: a coordinator may learn of that a moment later."""
     end = time.monotonic() + seconds
     request = HeartbeatRequest(tiering=(dropped,))
-    while (found := all_codes(peer.admin.heartbeat(request))) == [[], [None], []]:
+    while (actual := all_codes(peer.admin.heartbeat(request))) == [[], [None], []]:
         assert time.monotonic() < end, "it is renewed for ever"
         time.sleep(0.05)
-    return found
+    return actual
 
 
 def script(peer: Peer) -> list[object]:
@@ -216,9 +216,11 @@ def questions(peer: Peer) -> list[object]:
     peer.write(table)
     for snapshot_id, offsets in ((5, {buckets[0]: 4}), (6, {buckets[1]: 3}), (2, {buckets[0]: 1})):
         admin.commit_lake_snapshot(table, snapshot_id, offsets)
-        found = admin.lake_snapshot(table.path)
-        assert found is not None
-        said.append((found.snapshot_id, sorted((b.bucket, o) for b, o in found.offsets.items())))
+        lake_snapshot = admin.lake_snapshot(table.path)
+        assert lake_snapshot is not None
+        said.append(
+            (lake_snapshot.snapshot_id, sorted((b.bucket, o) for b, o in lake_snapshot.offsets.items()))
+        )
     return said
 
 
@@ -245,11 +247,11 @@ def java_client(folder: Path, *arguments: str) -> dict[str, list[str]]:
     ]
     done = subprocess.run([*command, "FlussReader", *arguments], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, list[str]] = {}
+    collected: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         word, _, rest = line.partition(" ")
-        found.setdefault(word, []).append(rest)
-    return found
+        collected.setdefault(word, []).append(rest)
+    return collected
 
 
 @pytest.mark.large
@@ -264,17 +266,17 @@ def test_fluss_s_own_client_reads_the_log_of_a_table_of_ours(tmp_path: Path):
     table.write([{"k": 7, "v": "seven"}])
     with lake.coordinator() as coordinator:
         password = Path(coordinator.token_file).read_text()
-        found = java_client(tmp_path, coordinator.server, "shop", "t", password)
-    assert found["databases"] == ["[shop]"]
-    assert found["tables"] == ["[t]"]
-    assert found["columns"] == ["ROW<`k` INT NOT NULL, `v` STRING>"]
-    assert found["ends"] == [str(table.log.end).replace(": ", "=")]
-    assert found["lake"] == [f"{table.log.newest_snapshot} {str(in_files).replace(': ', '=')}"]
+        actual = java_client(tmp_path, coordinator.server, "shop", "t", password)
+    assert actual["databases"] == ["[shop]"]
+    assert actual["tables"] == ["[t]"]
+    assert actual["columns"] == ["ROW<`k` INT NOT NULL, `v` STRING>"]
+    assert actual["ends"] == [str(table.log.end).replace(": ", "=")]
+    assert actual["lake"] == [f"{table.log.newest_snapshot} {str(in_files).replace(': ', '=')}"]
     words = {0: "+I", 1: "-U", 2: "+U", 3: "-D"}
     expected = [
         f"{b.bucket} {offset} {words[kind]} {row['k']} {'null' if row['v'] is None else row['v']}"
         for b in held.logged(table, table.log.end)
         for offset, kind, row in zip(b.offsets, b.kinds.to_pylist(), b.rows.to_pylist(), strict=True)
     ]
-    assert sorted(found["row"]) == sorted(expected)
+    assert sorted(actual["row"]) == sorted(expected)
     assert len(expected) == 8

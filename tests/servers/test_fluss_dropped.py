@@ -33,10 +33,10 @@ BOTH_KINDS = pytest.mark.parametrize("keyed", [False, True], ids=["log", "keyed"
 def new_table(fluss: Fluss, *, keyed: bool) -> FlussTable:
     """Made by a test itself, so that it is on the cluster on which a test is done once more."""
     columns, key = (KEYED, ("id", "day")) if keyed else (LOG, ())
-    made = fluss.table(columns, key=key, partitions=["day"], buckets=1, properties=LAKE)
+    table = fluss.table(columns, key=key, partitions=["day"], buckets=1, properties=LAKE)
     for day in "ab":
-        fluss.admin.create_partition(made.path, {"day": day})
-    return made
+        fluss.admin.create_partition(table.path, {"day": day})
+    return table
 
 
 def put(fluss: Fluss, table: FlussTable, rows: Sequence[tuple[int, str]]) -> None:
@@ -112,12 +112,12 @@ def test_of_a_partition_that_is_dropped_while_it_is_read_the_others_are_read_on(
     table = new_table(fluss, keyed=keyed)
     put(fluss, table, [(id, "ab"[id % 2]) for id in range(10)])
     cluster = FlussTieringCluster(fluss.address)
-    found = cluster.table(str(table.path))
+    actual = cluster.table(str(table.path))
     names = cluster.partitions(str(table.path))
     splits = [
         TieringLogSplit(
-            table_path=found.path,
-            table_id=found.table_id,
+            table_path=actual.path,
+            table_id=actual.table_id,
             partition_id=id,
             partition_name=name,
             bucket=0,
@@ -129,7 +129,7 @@ def test_of_a_partition_that_is_dropped_while_it_is_read_the_others_are_read_on(
     fluss.admin.drop_partition(table.path, {"day": "a"})
     until, read = time.monotonic() + SERVED_SECONDS, dict[str, tuple[bool, int]]()
     while not read or (read["a"] == (False, 5) and time.monotonic() < until):
-        steps = list(cluster.read_log(found, splits))
+        steps = list(cluster.read_log(actual, splits))
         read = {names[step.table_bucket.partition_id]: (step.gone, step.offset) for step in steps}
         assert read["b"] == (False, 5)
     cluster.close()

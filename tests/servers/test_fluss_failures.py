@@ -49,8 +49,8 @@ def test_rows_whose_answers_are_lost_are_there_once(fluss: Fluss) -> None:
         assert sum(proxy.lost for proxy in cluster.proxies.values()) > 5
         start = dict.fromkeys(fluss.admin.buckets(log), 0)
         with LogScan(cluster, log, start, fluss.admin.offsets(log, start)) as scan:
-            found = [i for batch in scan for i in batch.rows["id"].to_pylist()]
-        assert found == list(range(100))
+            actual = [i for batch in scan for i in batch.rows["id"].to_pylist()]
+        assert actual == list(range(100))
         for proxy in cluster.proxies.values():
             proxy.close()
     assert fluss.rows(log)["id"].to_pylist() == list(range(100))
@@ -90,21 +90,21 @@ def test_writers_and_readers_outlive_a_tablet_server_that_is_killed(killed_fluss
         with pytest.raises(LogStalled, match=said):
             scan.poll(60)
     killed_fluss.servers.start("tablet-0")
-    found: dict[int, list[int]] = {0: [], 1: []}
+    actual: dict[int, list[int]] = {0: [], 1: []}
     buckets = killed_fluss.admin.buckets(table)
     with LogScan(killed_fluss.cluster, table, dict.fromkeys(buckets, 0), stall_seconds=240) as scan:
         until = time.monotonic() + 240
-        while sum(map(len, found.values())) < BATCHES * ROWS and not failed:
-            assert time.monotonic() < until, {bucket: len(ids) for bucket, ids in found.items()}
+        while sum(map(len, actual.values())) < BATCHES * ROWS and not failed:
+            assert time.monotonic() < until, {bucket: len(ids) for bucket, ids in actual.items()}
             for batch in scan.poll(1):
-                assert batch.base == len(found[batch.bucket.bucket])
-                found[batch.bucket.bucket] += batch.rows["id"].to_pylist()
+                assert batch.base == len(actual[batch.bucket.bucket])
+                actual[batch.bucket.bucket] += batch.rows["id"].to_pylist()
         writer.join()
         assert not failed
         assert scan.poll(0.2) == []
     for bucket in (0, 1):
         wanted = [i for n in range(bucket, BATCHES, 2) for i in range(n * ROWS, (n + 1) * ROWS)]
-        assert found[bucket] == wanted
+        assert actual[bucket] == wanted
 
 
 @pytest.mark.large

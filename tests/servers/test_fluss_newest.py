@@ -143,9 +143,9 @@ def test_lists_maps_and_rows_of_a_log_are_tiered(newest: Fluss, lake: ts.Lake):
     TableWriter(newest.cluster, table).append(pa.Table.from_pylist(rows, table.arrow_schema))
     with service(newest, lake, [table]):
         until(lambda: is_tiered(newest, table), what="a round of ours")
-    found = lake.table(str(table.path))
-    assert found.scan(columns=list(columns)).to_arrow().sort_by("id").to_pylist() == rows
-    assert found.check() == []
+    actual = lake.table(str(table.path))
+    assert actual.scan(columns=list(columns)).to_arrow().sort_by("id").to_pylist() == rows
+    assert actual.check() == []
 
 
 class Turns:

@@ -40,8 +40,8 @@ def replicated() -> Iterator[Fluss]:
 def leaders(fluss: Fluss, table: FlussTable) -> dict[int, int]:
     """The port of the leader of each bucket, by a client that knows nothing yet."""
     with Cluster(fluss.address, timeout=240) as cluster:
-        found = cluster.retried(lambda: cluster.by_leader(table, fluss.admin.buckets(table)), ())
-        return {bucket.bucket: one.port for one, buckets in found.items() for bucket in buckets}
+        actual = cluster.retried(lambda: cluster.by_leader(table, fluss.admin.buckets(table)), ())
+        return {bucket.bucket: one.port for one, buckets in actual.items() for bucket in buckets}
 
 
 def server_of(fluss: Fluss, port: int) -> str:
@@ -69,8 +69,8 @@ def test_leaders_are_spread_and_one_that_is_none_any_more_sends_readers_and_writ
             wrong = {TableBucket(table.table_id, None, b): ids[led[(b + 1) % 3]] for b in range(3)}
             cluster._leaders.update(wrong)  # what a client believes whose leaders have all moved
             with LogScan(cluster, table, dict.fromkeys(buckets, 0), stop, stall_seconds=240) as scan:
-                found = [i for batch in scan for i in batch.rows["id"].to_pylist()]
-            assert sorted(found) == list(range(300))
+                actual = [i for batch in scan for i in batch.rows["id"].to_pylist()]
+            assert sorted(actual) == list(range(300))
             cluster._leaders.update(wrong)
             writer.append(numbers(300, 10), bucket=0)
         lake = ts.connect(tmp_path)

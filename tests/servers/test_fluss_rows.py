@@ -58,10 +58,10 @@ def snapshots(fluss: Fluss, table: FlussTable, *, behind: dict[TableBucket, int]
     partitions = fluss.admin.partitions(table.path) if table.partition_keys else [None]
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
-        found = [one for p in partitions for one in fluss.admin.kv_snapshots(table, p).values()]
-        if {one.bucket: one.log_offset for one in found} == behind:
-            return found
-        assert time.monotonic() < until, (f"{found} do not come to {behind}", said(fluss))
+        actual = [one for p in partitions for one in fluss.admin.kv_snapshots(table, p).values()]
+        if {one.bucket: one.log_offset for one in actual} == behind:
+            return actual
+        assert time.monotonic() < until, (f"{actual} do not come to {behind}", said(fluss))
         time.sleep(0.2)
 
 
@@ -83,8 +83,8 @@ def test_every_type_goes_through_a_table(fluss: Fluss, keyed: bool, partitioned:
     write(fluss, table, rows)
     assert fluss.rows(table).sort_by("id") == pa.Table.from_batches([rows])
     some = fluss.read(table, columns=["time_3", "id", "decimal_38"])
-    found = pa.Table.from_batches([batch.rows for batch in some]).sort_by("id")
-    assert found == pa.Table.from_batches([rows]).select(["time_3", "id", "decimal_38"])
+    actual = pa.Table.from_batches([batch.rows for batch in some]).sort_by("id")
+    assert actual == pa.Table.from_batches([rows]).select(["time_3", "id", "decimal_38"])
     if keyed:
         there, values = lookup(fluss.cluster, table, rows.select(key))
         assert there.to_pylist() == [True] * 600
@@ -102,9 +102,9 @@ def test_keys_of_every_type_are_those_of_the_server(fluss: Fluss) -> None:
     write(fluss, table, rows)  # the same keys again: updates, no inserts
     kinds = np.concatenate([batch.kinds for batch in fluss.read(table)])
     assert np.bincount(kinds).tolist() == [50, 50, 50]
-    there, found = lookup(fluss.cluster, table, rows.select(list(columns)))
+    there, actual = lookup(fluss.cluster, table, rows.select(list(columns)))
     assert there.true_count == 50
-    assert found == rows
+    assert actual == rows
 
 
 def test_deletes_of_what_is_not_there_take_offsets_and_have_no_rows(fluss: Fluss) -> None:
@@ -116,8 +116,8 @@ def test_deletes_of_what_is_not_there_take_offsets_and_have_no_rows(fluss: Fluss
     writer.delete(four(2))
     writer.upsert(four(1, first=2))
     writer.delete(four(1))
-    found = [(one.base, one.end, one.rows.num_rows) for one in fluss.read(table)]
-    assert found == [(0, 3, 3), (3, 5, 2), (5, 6, 0), (6, 8, 2), (8, 9, 0)]
+    actual = [(one.base, one.end, one.rows.num_rows) for one in fluss.read(table)]
+    assert actual == [(0, 3, 3), (3, 5, 2), (5, 6, 0), (6, 8, 2), (8, 9, 0)]
     assert fluss.admin.offsets(table, [bucket]) == {bucket: 9}
     with LogScan(fluss.cluster, table, {bucket: 5}, {bucket: 9}) as scan:
         assert [(one.base, one.end) for one in scan] == [(5, 6), (6, 8), (8, 9)]
@@ -129,13 +129,13 @@ def test_a_range_within_batches(fluss: Fluss) -> None:
     TableWriter(fluss.cluster, table, batch_rows=100).append(four(1000), bucket=0)
     zero, one = fluss.admin.buckets(table)
     with LogScan(fluss.cluster, table, {zero: 250, one: 0}, {zero: 430, one: 0}) as scan:
-        found = list(scan)
-    assert [(b.bucket, b.base, b.end) for b in found] == [
+        actual = list(scan)
+    assert [(b.bucket, b.base, b.end) for b in actual] == [
         (zero, 250, 300),
         (zero, 300, 400),
         (zero, 400, 430),
     ]
-    assert pa.Table.from_batches([b.rows for b in found])["id"].to_pylist() == list(range(250, 430))
+    assert pa.Table.from_batches([b.rows for b in actual])["id"].to_pylist() == list(range(250, 430))
 
 
 def test_a_scan_follows_what_comes(fluss: Fluss) -> None:
@@ -205,10 +205,10 @@ def test_a_snapshot_of_keys_is_the_log_up_to_its_offset(fluss: Fluss, partitione
         writer.upsert(pa.RecordBatch.from_arrays(arrays, schema=table.arrow_schema))
     writer.delete(pa.RecordBatch.from_arrays(arrays, schema=table.arrow_schema).slice(0, 50))
     ends = fluss.admin.offsets(table, fluss.admin.buckets(table))
-    found = snapshots(fluss, table, behind=ends)
-    batches = [b for one in found for b in snapshot_rows(fluss.cluster, table, one, batch_rows=100)]
+    actual = snapshots(fluss, table, behind=ends)
+    batches = [b for one in actual for b in snapshot_rows(fluss.cluster, table, one, batch_rows=100)]
     assert pa.Table.from_batches(batches).sort_by("id") == replayed(fluss, table)
-    assert [one.schema.names for one in snapshot_rows(fluss.cluster, table, found[0], columns=["id"])] == [
+    assert [one.schema.names for one in snapshot_rows(fluss.cluster, table, actual[0], columns=["id"])] == [
         ["id"]
     ]
 

@@ -45,11 +45,11 @@ def test_a_cluster_that_requires_it_is_signed_in_to_and_the_password_stays_out_o
             lake.tier(f"fluss://admin@{fluss.address}", follow=False)
         service = lake.tier(f"fluss://reader@{fluss.address}", tables=str(table.path), follow=False)
         assert service.wait(240)
-        found = lake.table(str(table.path))
-        assert found.scan().to_arrow()["id"].to_pylist() == list(range(5))
+        actual = lake.table(str(table.path))
+        assert actual.scan().to_arrow()["id"].to_pylist() == list(range(5))
         TableWriter(fluss.cluster, table).append(pa.table({"id": [5], "text": ["b"]}))
-        assert found.scan(log=True).count() == 6  # by the address that the lake table keeps
-        shown = repr((service, found, fluss.cluster)) + repr(found.options) + str(service.report())
+        assert actual.scan(log=True).count() == 6  # by the address that the lake table keeps
+        shown = repr((service, actual, fluss.cluster)) + repr(actual.options) + str(service.report())
         logged = said.getvalue()
     logging.getLogger().removeHandler(handler)
     kept = b"".join(one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())

@@ -45,11 +45,11 @@ def numbers(first: int, count: int) -> pa.Table:
 
 @contextlib.contextmanager
 def service(fluss: Fluss, lake: ts.Lake, tables: Sequence[FlussTable], **options: object) -> Iterator[object]:
-    found = lake.tier(f"fluss://{fluss.address}", tables=[str(t.path) for t in tables], **options)
+    actual = lake.tier(f"fluss://{fluss.address}", tables=[str(t.path) for t in tables], **options)
     try:
-        yield found
+        yield actual
     finally:
-        found.stop()
+        actual.stop()
 
 
 def in_lake(lake: ts.Lake, table: FlussTable) -> pa.Table:
@@ -75,14 +75,14 @@ def is_tiered(fluss: Fluss, table: FlussTable) -> bool:
 
 def require_log_in_lake(fluss: Fluss, lake: ts.Lake, table: FlussTable) -> None:
     """Each row of the log is in the lake once, by bucket and offset."""
-    found = in_lake(lake, table)
+    actual = in_lake(lake, table)
     batches = sorted(fluss.read(table), key=lambda one: (one.bucket, one.base))
     log = [
         (b.bucket.bucket, b.base + i, row)
         for b in batches
         for i, row in enumerate(b.rows.column("id").to_pylist())
     ]
-    columns = (found[name].to_pylist() for name in ("__bucket", "__offset", "id"))
+    columns = (actual[name].to_pylist() for name in ("__bucket", "__offset", "id"))
     assert sorted(zip(*columns, strict=True)) == log
     assert lake.table(str(table.path)).check() == []
 
@@ -101,14 +101,14 @@ def of_all_types(first: int, count: int, seed: int) -> pa.Table:
     return pa.table([*keys, *rows.columns], names=["id", "day", *rows.schema.names])
 
 
-def same(found: pa.Table, wanted: pa.Table) -> None:
+def same(actual: pa.Table, wanted: pa.Table) -> None:
     """The rows are equal, but for the forms that times have in a log and in a lake."""
-    assert found.num_rows == wanted.num_rows
+    assert actual.num_rows == wanted.num_rows
     order = [("id", "ascending")]
-    found, wanted = found.sort_by(order), wanted.sort_by(order)
+    actual, wanted = actual.sort_by(order), wanted.sort_by(order)
     for name in wanted.schema.names:
-        stored = wanted[name].cast(found.schema.field(name).type)
-        assert found[name].equals(stored), name
+        stored = wanted[name].cast(actual.schema.field(name).type)
+        assert actual[name].equals(stored), name
 
 
 def test_tables_of_all_types_are_tiered_while_rows_come(fluss: Fluss, tmp_path: Path, java: JavaPaimon):
@@ -134,17 +134,19 @@ def test_tables_of_all_types_are_tiered_while_rows_come(fluss: Fluss, tmp_path: 
         assert {one.table: one.reason for one in job.tables()} == {str(t.path): "" for t in tables}
     rows = pa.concat_tables([first, second])
     for kind, table in (("log", log), ("keyed", keyed), ("parts", parts)):
-        found = in_lake(lake, table)
+        actual = in_lake(lake, table)
         if kind == "log":
-            assert sorted(found["id"].to_pylist()) == sorted(rows["id"].to_pylist())
-            same(found.filter(pc.less(found["id"], 250)), first.slice(0, 250))
+            assert sorted(actual["id"].to_pylist()) == sorted(rows["id"].to_pylist())
+            same(actual.filter(pc.less(actual["id"], 250)), first.slice(0, 250))
         elif kind == "keyed":
-            same(found, pa.concat_tables([first.slice(0, 250), second.slice(20)]))
-        made = lake.table(str(table.path))
-        assert made.check() == []
-        assert made.store.snapshots.latest().commit_user == "__fluss_lake_tiering"
-        ours = sorted(found["id"].to_pylist())
-        assert sorted(row[0] for row in java.read(made.location, columns=["id", "decimal_18"]).rows) == ours
+            same(actual, pa.concat_tables([first.slice(0, 250), second.slice(20)]))
+        created = lake.table(str(table.path))
+        assert created.check() == []
+        assert created.store.snapshots.latest().commit_user == "__fluss_lake_tiering"
+        ours = sorted(actual["id"].to_pylist())
+        assert (
+            sorted(row[0] for row in java.read(created.location, columns=["id", "decimal_18"]).rows) == ours
+        )
     assert lake.table(str(parts.path)).scan(where=ts.col("day") == "day-1").count() > 0
 
 
@@ -160,8 +162,8 @@ def test_a_snapshot_of_keys_is_read_where_the_lake_has_nothing(fluss: Fluss, tmp
     with service(fluss, lake, [table], follow=False) as job:
         assert job.wait(240)
         assert [split.kind for split in job.rounds()[0].splits] == ["snapshot", "snapshot"]
-    found = in_lake(lake, table).sort_by("id")
-    assert found["v"].to_pylist() == [9] * 5 + [2] * 495
+    rows = in_lake(lake, table).sort_by("id")
+    assert rows["v"].to_pylist() == [9] * 5 + [2] * 495
     assert is_tiered(fluss, table)
 
 
@@ -291,9 +293,9 @@ def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Flus
         with Appending(fluss, table):
             until(lambda: in_lake(lake, again).num_rows == 100)
             fluss.admin.drop_table(again.path)
-            made = with_leaders(fluss.admin, again.path, again.descriptor)
-            TableWriter(fluss.cluster, made).append(numbers(1000, 7))
-            until(lambda: in_lake(lake, made).num_rows == 7)
+            created = with_leaders(fluss.admin, again.path, again.descriptor)
+            TableWriter(fluss.cluster, created).append(numbers(1000, 7))
+            until(lambda: in_lake(lake, created).num_rows == 7)
             jobs = (one, two)
             failed = {t.table: t.reason for job in jobs for t in job.tables() if t.reason}
         until(lambda: is_tiered(fluss, table))
@@ -301,7 +303,7 @@ def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Flus
     assert str(table.path) in rounds[0] | rounds[1]
     assert "it has no column" in failed[str(bad.path)] or "no column 'other'" in failed[str(bad.path)]
     require_log_in_lake(fluss, lake, table)
-    require_log_in_lake(fluss, lake, made)
+    require_log_in_lake(fluss, lake, created)
     assert lake.table(str(again.path)).at(tag=f"fluss-table-{again.table_id}").scan().count() == 100
 
 

@@ -63,8 +63,8 @@ def test_rows_that_retention_took_before_a_round_are_an_error_until_they_are_pas
     assert f"ROWS ARE LOST: bucket 0: offsets [{rows_before}, " in failed.reason
     assert '; lost_rows="skip" (tier --lost-rows skip) goes on without them' in failed.reason
     ours = lake.table(str(table.path))
-    (found,) = ours.check()
-    assert f"offsets [{rows_before}, " in found.text
+    (actual,) = ours.check()
+    assert f"offsets [{rows_before}, " in actual.text
     if rows_before:  # the doctor looks at tables with a snapshot
         assert "lost rows" in ours.inspect.doctor().kinds
     gone = rf"offsets \[{rows_before}, \d+\) of .*, up to [\d,]+ rows, are gone.*lost_rows=\"skip\""

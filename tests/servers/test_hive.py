@@ -54,10 +54,10 @@ def options(hive: str, tmp_path: Path) -> dict[str, Any]:
 @pytest.fixture
 def lake(options: dict[str, Any]) -> ts.Lake:
     """The metastore is shared by the tests of a run, so what they made before goes first."""
-    found = ts.connect(**options)
-    for database in set(found.databases()) - {"default"}:
-        found.drop_database(database, cascade=True)
-    return found
+    actual = ts.connect(**options)
+    for database in set(actual.databases()) - {"default"}:
+        actual.drop_database(database, cascade=True)
+    return actual
 
 
 def rows(table: ts.Table) -> list[list[str]]:
@@ -69,16 +69,16 @@ def entry(lake: ts.Lake, database: str, table: str) -> Any:
         return client.get_table(database, table)
 
 
-def plain(found: Any) -> dict[str, Any]:
+def plain(actual: Any) -> dict[str, Any]:
     """What of a metastore's table says what it is; times, sizes and ids are not."""
     own = ("transient_lastDdlTime", "totalSize", "numFiles", "tablestore.uuid")
-    parameters = {k: v for k, v in found.parameters.items() if k not in own}
-    sd = found.sd
+    parameters = {k: v for k, v in actual.parameters.items() if k not in own}
+    sd = actual.sd
     return {
         "columns": [(c.name, c.type, c.comment) for c in sd.cols],
         "classes": (sd.inputFormat, sd.outputFormat, sd.serdeInfo.serializationLib, sd.serdeInfo.parameters),
-        "location": sd.location.replace(f"/{found.tableName}", "/T"),
-        "kind": (found.tableType, found.owner, found.retention, found.partitionKeys),
+        "location": sd.location.replace(f"/{actual.tableName}", "/T"),
+        "kind": (actual.tableType, actual.owner, actual.retention, actual.partitionKeys),
         "parameters": parameters,
     }
 
@@ -89,8 +89,8 @@ def test_views_and_properties_of_databases_are_the_same_to_both(
 ) -> None:
     java = java_hive.open(**options)
     java.ask("createdbwith", "shop", "comment=of Java,team=a")
-    found = lake.database_properties("shop")
-    assert (found["comment"], found["team"]) == ("of Java", "a")
+    actual = lake.database_properties("shop")
+    assert (actual["comment"], actual["team"]) == ("of Java", "a")
     lake.alter_database("shop", {"team": "b"})
     assert {"comment": "of Java", "team": "b"}.items() <= dict(java.ask("dbproperties", "shop")).items()
     with pytest.raises(Unsupported, match="this metastore keeps the first"):

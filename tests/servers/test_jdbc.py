@@ -92,8 +92,8 @@ def test_the_registry_holds_what_java_writes(options: dict[str, Any], java_jdbc:
     def stored_rows(table: str, database: str) -> list[tuple[object, ...]]:
         select = f"SELECT * FROM {table} WHERE catalog_key = ? AND database_name = ?"
         with lake._catalog.server.session() as session:
-            found = session.rows(select, options["catalog_key"], database)
-        plain = [tuple(str(c).replace(f"/{database}.db", "/x.db") for c in row[2:]) for row in found]
+            rows = session.rows(select, options["catalog_key"], database)
+        plain = [tuple(str(c).replace(f"/{database}.db", "/x.db") for c in row[2:]) for row in rows]
         return sorted(row for row in plain if "tablestore.uuid" not in row)
 
     for table in ("paimon_tables", "paimon_database_properties", "paimon_table_properties"):

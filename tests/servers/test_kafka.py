@@ -34,8 +34,8 @@ def stream(kafka: Broker, *topics: str, properties: Any = (), **more: Any) -> To
     """A stream of numbers, from the earliest offset."""
     format, _ = format_of("json", NUMBERS, {})
     where = (("bootstrap.servers", kafka.address), *properties)
-    made = TopicStream(where, topics, format, ScanPoint(EARLIEST))
-    return dataclasses.replace(made, **more)
+    created = TopicStream(where, topics, format, ScanPoint(EARLIEST))
+    return dataclasses.replace(created, **more)
 
 
 def begin(source: TopicStream) -> Offset:
@@ -47,12 +47,12 @@ def begin(source: TopicStream) -> Offset:
 
 def read(source: TopicStream, start: Offset, end: Offset) -> list[int]:
     """The numbers between two offsets: the same twice, by pieces that were sent somewhere else."""
-    found = []
+    collected = []
     for _ in range(2):
         pieces = pickle.loads(pickle.dumps(source.pieces(start, end)))
-        found.append([n for p in pieces for rows, _ in p.read(["n"]) for n in rows.column(0).to_pylist()])
-    assert found[0] == found[1]
-    return found[0]
+        collected.append([n for p in pieces for rows, _ in p.read(["n"]) for n in rows.column(0).to_pylist()])
+    assert collected[0] == collected[1]
+    return collected[0]
 
 
 def follow(source: TopicStream, start: Offset) -> tuple[list[int], Offset]:
@@ -74,8 +74,8 @@ def test_messages_come_once_and_in_the_order_of_their_partition(kafka: Broker):
     for partition in range(3):
         kafka.send(topic, numbers(*range(partition * 100, partition * 100 + 50)), partition=partition)
     source = stream(kafka, topic, limit=30)
-    found, at = follow(source, begin(source))
-    assert found == [*range(30), *range(100, 130), *range(200, 230)]
+    actual, at = follow(source, begin(source))
+    assert actual == [*range(30), *range(100, 130), *range(200, 230)]
     kafka.send(topic, numbers(50), partition=0)
     rest, at = follow(source, at)
     assert rest == [*range(30, 51), *range(130, 150), *range(230, 250)]
@@ -191,11 +191,11 @@ def test_a_consumer_group_says_where_to_go_on(kafka: Broker):
         begin(stream(kafka, topic, properties=properties, start=start))
     otherwise = ScanPoint(GROUP, group=group, otherwise=EARLIEST)
     source = stream(kafka, topic, properties=properties, start=otherwise)
-    found, at = follow(source, begin(source))
+    actual, at = follow(source, begin(source))
     source.done(at)
     kafka.send(topic, numbers(3))
     again = stream(kafka, topic, properties=properties, start=start)
-    assert (found, follow(again, begin(again))[0]) == ([0, 1, 2], [3])
+    assert (actual, follow(again, begin(again))[0]) == ([0, 1, 2], [3])
 
 
 def test_partitions_that_are_added_are_read_from_their_beginning(kafka: Broker):
@@ -205,11 +205,11 @@ def test_partitions_that_are_added_are_read_from_their_beginning(kafka: Broker):
     at = begin(source)
     kafka.more_partitions(topic, 2)
     kafka.send(topic, numbers(10, 11), partition=1)
-    found: list[int] = []
+    collected: list[int] = []
     for _ in range(2):
         some, at = follow(source, at)
-        found += some
-    assert found == [10, 11]
+        collected += some
+    assert collected == [10, 11]
     assert at["topics"][topic]["next"] == {"0": 1, "1": 2}
 
 
@@ -326,8 +326,8 @@ def test_secrets_stay_in_the_environment(kafka: Broker, monkeypatch: pytest.Monk
     secret = (("sasl.mechanism", "PLAIN"), ("sasl.username", "u"), ("sasl.password", "${env:KAFKA_PASSWORD}"))
     source = stream(kafka, topic, properties=secret)
     kafka.send(topic, numbers(1))
-    found, at = follow(source, begin(source))
-    assert found == [1]
+    actual, at = follow(source, begin(source))
+    assert actual == [1]
     kept = f"{source}{at}{source.pieces(source.next(source.initial()), at)}{caplog.text}"
     assert "hidden-one" not in kept.encode().decode()
     assert b"hidden-one" not in pickle.dumps(source)

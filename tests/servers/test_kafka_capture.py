@@ -66,13 +66,13 @@ def test_what_debezium_recorded_leads_to_the_rows_of_the_server(
     assert final_rows(job, ORDERS_TABLE) == expected("orders", mode)
     assert final_rows(job, ITEMS_TABLE) == expected("items", mode)
     assert job.rows(ADDED) == []
-    found = kinds(reports)
-    assert sorted(found[:3]) == [
+    actual = kinds(reports)
+    assert sorted(actual[:3]) == [
         (CAPTURED, "shop.added"),
         (CAPTURED, "shop.items"),
         (CAPTURED, "shop.orders"),
     ]
-    assert (EMPTIED, "shop.added") in found
+    assert (EMPTIED, "shop.added") in actual
     assert sum(n for report in reports for _, n in report.commits) == 22
     assert all(job.lake.table(name).check() == [] for name in (ADDED, ITEMS_TABLE, ORDERS_TABLE))
 
@@ -133,9 +133,9 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path):
     assert (job.error, again.error) == (None, None)
     assert final_rows(one, ITEMS_TABLE) == expected("items", "events_schemas")
     assert one.rows("shop.more") == [{"id": 1}]
-    found = [(event.kind, event.source) for report in again.reports() for event in report.events]
-    assert found[0] == (CAPTURED, "shop.items")
-    assert found[-1] == (CAPTURED, "shop.more")
+    actual = [(event.kind, event.source) for report in again.reports() for event in report.events]
+    assert actual[0] == (CAPTURED, "shop.items")
+    assert actual[-1] == (CAPTURED, "shop.more")
     assert all(one.lake.table(name).check() == [] for name in (ITEMS_TABLE, "shop.more"))
 
 

@@ -58,8 +58,8 @@ def test_changes_of_canal_have_the_types_of_mysql(kafka: Broker, tmp_path: Path)
         "at": "TIMESTAMP(3)",
         "more": "INT",
     }
-    [found] = job.rows("shop.t")
-    assert (found["id"], found["price"], found["raw"], found["more"]) == (
+    [actual] = job.rows("shop.t")
+    assert (actual["id"], actual["price"], actual["raw"], actual["more"]) == (
         2**64 - 1,
         Decimal("1.50"),
         b"\xff\x00",

@@ -89,18 +89,18 @@ def write(log: KafkaLog, *batches: tuple[int, pa.RecordBatch], identifier: int =
     return appender.commit(CommitMark("writer", identifier, "here", {"a": "ü"}, 7))
 
 
-def together(found: Iterator[LogBatch]) -> tuple[list[dict[str, Any]], list[str], list[int]]:
+def together(actual: Iterator[LogBatch]) -> tuple[list[dict[str, Any]], list[str], list[int]]:
     """Rows, kinds and offsets of one bucket: how many batches they come in is the client's affair."""
-    batches = list(found)
+    batches = list(actual)
     rows = [row for b in batches for row in b.rows.to_pylist()]
     kinds = [kind for b in batches for kind in rowkind.texts(b.kinds).to_pylist()]
     assert all((b.timestamps > 1.7e12).all() for b in batches)
     return rows, kinds, [int(offset) for b in batches for offset in b.offsets]
 
 
-def keys_of(found: Iterator[LogBatch]) -> dict[int, list[int]]:
+def keys_of(actual: Iterator[LogBatch]) -> dict[int, list[int]]:
     by_bucket: dict[int, list[int]] = {}
-    for batch in found:
+    for batch in actual:
         by_bucket.setdefault(batch.bucket, []).extend(batch.rows.column("k").to_pylist())
     return by_bucket
 
@@ -114,10 +114,10 @@ def test_a_transaction_is_read_as_it_was_written_with_its_mark(made: Any) -> Non
     assert keys_of(log.read(start.start, end)) == {0: [1, 2], 1: [3, 4]}
     read = together(log.read({0: first.start[0]}, {0: first.end[0]}))
     assert read == (rows(1, 2).to_pylist(), ["+I", "+I"], [0, 1])
-    found = list(log.transactions(start.start))
-    assert [t.mark.identifier for t in found] == [1, 2]
-    assert [t.mark for t in found] == [first.mark, second.mark]
-    assert [(t.start, t.end) for t in found] == [(first.start, first.end), (second.start, second.end)]
+    actual = list(log.transactions(start.start))
+    assert [t.mark.identifier for t in actual] == [1, 2]
+    assert [t.mark for t in actual] == [first.mark, second.mark]
+    assert [(t.start, t.end) for t in actual] == [(first.start, first.end), (second.start, second.end)]
     assert [t.mark.identifier for t in log.transactions(first.end)] == [2]
     assert list(log.transactions(end)) == []
 
@@ -143,10 +143,10 @@ def test_a_delete_in_a_log_of_upserts_is_a_key_without_a_value(made: Any, format
     appender = log.appender()
     appender.write(0, kinds("+I", "+U", "-D"), rows(1, 1, 1))
     appender.commit(CommitMark("u", 1))
-    found, kinds_read, _ = together(log.read({}, log.bounds().end))
+    actual, kinds_read, _ = together(log.read({}, log.bounds().end))
     update = "+U" if format is LogFormat.DEBEZIUM_JSON else "+I"
     assert kinds_read == ["+I", update, "-D"]
-    assert found[2] == {"k": 1, "v": None, "d": 0}
+    assert actual[2] == {"k": 1, "v": None, "d": 0}
 
 
 def test_all_row_kinds_survive_in_a_log_of_changes(made: Any) -> None:
@@ -154,9 +154,9 @@ def test_all_row_kinds_survive_in_a_log_of_changes(made: Any) -> None:
     appender = log.appender()
     appender.write(1, kinds("+I", "-U", "+U", "-D"), rows(1, 1, 1, 1))
     appender.commit(CommitMark("u", 1))
-    found, kinds_read, _ = together(log.read({}, log.bounds().end, ["v"]))
+    actual, kinds_read, _ = together(log.read({}, log.bounds().end, ["v"]))
     assert kinds_read == ["+I", "-U", "+U", "-D"]
-    assert found == [{"v": "x1"}] * 4
+    assert actual == [{"v": "x1"}] * 4
 
 
 def test_a_second_writer_of_a_slot_fences_the_first(made: Any, kafka: Broker) -> None:
@@ -187,15 +187,15 @@ def test_rows_written_at_once_are_seen_by_who_waits(made: Any) -> None:
     log = made(eventual=True)
     appender, offsets = log.appender(), log.bounds().end
     assert not log.wait(offsets, 0.05)
-    found: list[Any] = []
+    collected: list[Any] = []
 
     def follow() -> None:
         at = dict(offsets)
-        while len(found) < 3:
+        while len(collected) < 3:
             if log.wait(at, 240):
                 end = log.bounds().end
                 keys = [key for batch in log.read(at, end) for key in batch.rows.column("k").to_pylist()]
-                found.extend((key, time.monotonic()) for key in keys)
+                collected.extend((key, time.monotonic()) for key in keys)
                 at = dict(end)
 
     reader = threading.Thread(target=follow)
@@ -207,8 +207,10 @@ def test_rows_written_at_once_are_seen_by_who_waits(made: Any) -> None:
         written.append(time.monotonic())
         assert appender.flush().mark is None
     reader.join(240)
-    assert sorted(key for key, _ in found) == [0, 1, 2]
-    assert min(seen - written[key] for key, seen in found) < 60, "sooner than who does not wait looks again"
+    assert sorted(key for key, _ in collected) == [0, 1, 2]
+    assert min(seen - written[key] for key, seen in collected) < 60, (
+        "sooner than who does not wait looks again"
+    )
     [both] = log.transactions({})
     assert (both.mark, both.start, both.end) == (None, {0: 0, 1: 0}, {0: 2, 1: 1})
 
@@ -294,10 +296,10 @@ def test_events_in_avro_are_read_as_they_were_written(made: Any) -> None:
         appender = log.appender()
         appender.write(0, kinds("+I", "-U", "+U", "-D"), rows(1, 2, 2, 3))
         appended = appender.commit(CommitMark("writer", 1))
-        found, read_kinds, _ = together(log.read({0: 0}, appended.end))
+        actual, read_kinds, _ = together(log.read({0: 0}, appended.end))
         assert read_kinds == ["+I", "-U", "+U", "-D"]
-        assert found[:3] == rows(1, 2, 2).to_pylist()
-        assert found[3]["k"] == 3
+        assert actual[:3] == rows(1, 2, 2).to_pylist()
+        assert actual[3]["k"] == 3
         again = together(log.read({0: 0}, appended.end, ["v"]))[0]
         assert again[:3] == [{"v": "x1"}, {"v": "x2"}, {"v": "x2"}]
         subject = client(registry).get_latest_version(f"{log.topic}-value")
@@ -331,13 +333,13 @@ def test_a_condition_selects_rows_and_deletes_by_their_key(
     monkeypatch.setattr(RowFormat, "decode", counted)
     schema = log._settings.schema
     for where in (col("k") == 7, col("k") > 20, col("k").is_in([2, 3])):
-        found = together(selected_rows(log, {}, log.bounds().end, ["k", "v", "d"], bind(where, schema)))
+        actual = together(selected_rows(log, {}, log.bounds().end, ["k", "v", "d"], bind(where, schema)))
         chosen = [
             i
             for i, row in enumerate(whole[0])
             if evaluate.mask(bind(where, schema), table_of(row))[0].as_py()
         ]
-        assert found == tuple([part[i] for i in chosen] for part in whole)
+        assert actual == tuple([part[i] for i in chosen] for part in whole)
         assert decoded == Counter({"k": 11, "k v d": len(chosen)})
         decoded.clear()
 

@@ -110,8 +110,8 @@ class CursorFollower:
         wanted, table = set(keys), self._lake.table(self._name)
         lines = [f"rows of keys {sorted(wanted)}, of which there are {self.rows}:"]
         for text, changes in self.steps:
-            found = [(row.get("rowkind"), row["k"], row["v"]) for row in changes if row["k"] in wanted]
-            lines.append(f"{text}: {found}")
+            actual = [(row.get("rowkind"), row["k"], row["v"]) for row in changes if row["k"] in wanted]
+            lines.append(f"{text}: {actual}")
         for some in held.logged(table, held.end(table)):
             for offset, kind, row in zip(
                 some.offsets.tolist(), some.kinds.to_pylist(), some.rows.to_pylist(), strict=True

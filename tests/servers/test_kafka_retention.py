@@ -248,10 +248,10 @@ def test_rows_that_are_lost_are_named_until_the_table_goes_on_without_them(
     for start in ("earliest", "latest-full"):
         with pytest.raises((LogExpired, NotFound), match=r"table\.log\.repair\(\)"):
             list(t.stream(start=start, follow=False))
-    [found] = t.check()
-    assert found.invariant == "I14"
-    assert f"offsets {begin[0]} to {end[0] - 1}" in found.text
-    assert "table.log.repair()" in found.text
+    [actual] = t.check()
+    assert actual.invariant == "I14"
+    assert f"offsets {begin[0]} to {end[0] - 1}" in actual.text
+    assert "table.log.repair()" in actual.text
     killed(t, "+I", 7, 7, bucket=_bucket(t, 7), number=3)
     assert t.log.repair() == {0: gone}
     assert t.log.repair() == {}
@@ -335,8 +335,8 @@ def test_rows_of_others_before_a_commit_that_is_there_twice_are_in_files(
 
 def keys_of(table: ts.Table, among: range) -> list[int]:
     """A key of each bucket."""
-    found = {_bucket(table, k): k for k in among}
-    return [found[bucket] for bucket in sorted(found)]
+    actual = {_bucket(table, k): k for k in among}
+    return [actual[bucket] for bucket in sorted(actual)]
 
 
 def test_a_commit_is_not_looked_for_before_an_open_transaction(

@@ -27,10 +27,10 @@ FINAL = [(1, 1, "first!"), (1, 2, None), (2, 1, "tx1"), (3, 1, "with discount!")
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     lake = ts.connect(tmp_path / "lake")
-    made = ts.sql_session(lake)
-    made.sql("CREATE DATABASE shop")
-    made.sql("USE shop")
-    return made
+    created = ts.sql_session(lake)
+    created.sql("CREATE DATABASE shop")
+    created.sql("USE shop")
+    return created
 
 
 def table(session: Session, kafka: Broker, topic: str, columns: str, name: str = "t", **options: str) -> None:
@@ -67,8 +67,8 @@ def test_rows_that_are_inserted_are_read(kafka: Broker, session: Session):
         "INSERT INTO t VALUES (1, 'a\"b', 1.50, TIMESTAMP '2024-01-02 03:04:05.678'), (2, NULL, -2, NULL)"
     )
     assert session.sql(insert).rows_affected == 2
-    found = rows(session, "SELECT id, name, CAST(price AS STRING), CAST(at AS STRING) FROM t ORDER BY id")
-    assert found == [(1, 'a"b', "1.50", "2024-01-02 03:04:05.678"), (2, None, "-2.00", None)]
+    actual = rows(session, "SELECT id, name, CAST(price AS STRING), CAST(at AS STRING) FROM t ORDER BY id")
+    assert actual == [(1, 'a"b', "1.50", "2024-01-02 03:04:05.678"), (2, None, "-2.00", None)]
     assert rows(session, "SELECT count(*) FROM t WHERE price > 0") == [(1,)]
     with pytest.raises(ts.InvalidRequest, match="INT"):  # the transaction is aborted
         session.sql("INSERT INTO t SELECT id, CAST(name AS INT), price, at FROM t")
@@ -102,10 +102,10 @@ def test_a_stream_gives_changes_with_their_kinds(kafka: Broker, session: Session
         scan__bounded__mode="latest-offset",
     )
     sql = "SELECT line, `comment` FROM t WHERE order_id = 2"
-    found = []
+    collected = []
     for batch, kinds in follow(planned(session, reader(()).read(pieces(sql)[0]), sql)):
-        found += zip(rowkind.texts(kinds).to_pylist(), *batch.to_pydict().values(), strict=True)
-    assert found == [
+        collected += zip(rowkind.texts(kinds).to_pylist(), *batch.to_pydict().values(), strict=True)
+    assert collected == [
         ("+I", 1, "tx1"),
         ("+I", 2, "tx1"),
         ("-U", 1, "tx1"),
@@ -138,8 +138,8 @@ def test_a_job_keeps_a_table_like_the_source(kafka: Broker, session: Session, sp
 def await_rows(session: Session, query: str, wanted: list[tuple[Any, ...]]) -> None:
     until = time.monotonic() + 240
     session.settings.set("execution.runtime-mode", "batch")
-    while (found := rows(session, query)) != wanted:
-        assert time.monotonic() < until, (found, session.sql("SHOW JOBS").text(width=None))
+    while (actual := rows(session, query)) != wanted:
+        assert time.monotonic() < until, (actual, session.sql("SHOW JOBS").text(width=None))
         assert not session.jobs.failures()
         time.sleep(0.5)
     session.settings.set("execution.runtime-mode", "streaming")
@@ -224,17 +224,17 @@ def test_metadata_of_messages_are_columns(kafka: Broker, session: Session) -> No
     producer.flush()
     bounded = {"json__ignore_parse_errors": "true", "scan__bounded__mode": "latest-offset"}
     table(session, kafka, topic, METADATA, **bounded)
-    found = session.sql("SELECT * FROM t ORDER BY k").to_arrow().to_pylist()
-    assert [(r["t"], r["partition"], r["k"], r["o"], r["id"]) for r in found] == [
+    result = session.sql("SELECT * FROM t ORDER BY k").to_arrow().to_pylist()
+    assert [(r["t"], r["partition"], r["k"], r["o"], r["id"]) for r in result] == [
         (topic, 1, 1, 0, b"one"),
         (topic, 1, 3, 2, None),
         (topic, 0, 4, 0, b"four"),
     ]
-    assert [dict(r["h"]) for r in found] == [{"a": b"x", "b": None}, {}, {}]
-    times = [r["at"].timestamp() * 1000 for r in found]
+    assert [dict(r["h"]) for r in result] == [{"a": b"x", "b": None}, {}, {}]
+    times = [r["at"].timestamp() * 1000 for r in result]
     assert times[1] == 1_700_000_000_000
     assert began - 1000 <= times[0] <= time.time() * 1000 + 1000
-    assert {r["kind"] for r in found} == {"CreateTime"}
+    assert {r["kind"] for r in result} == {"CreateTime"}
     assert rows(session, "SELECT o FROM t WHERE `partition` = 1 AND id IS NOT NULL") == [(0,)]
     assert rows(session, "SELECT count(*) AS n, max(o) AS m FROM t") == [(3, 2)]
     sql = "SELECT o, t FROM t WHERE `partition` = 1"

@@ -29,8 +29,8 @@ def captured(database: PostgresSource, path: Path, **how: Any) -> Any:
 
 
 def rows_of(job: Any, name: str, key: str = "id") -> list[dict[str, Any]]:
-    found = job.lake.table(f"ods.{name}").scan().to_arrow().sort_by(key)
-    return found.to_pylist()
+    rows = job.lake.table(f"ods.{name}").scan().to_arrow().sort_by(key)
+    return rows.to_pylist()
 
 
 KINDS = {
@@ -110,8 +110,8 @@ def test_a_value_that_no_type_here_has_is_a_dead_letter(database: PostgresSource
     assert [row["id"] for row in rows_of(job, "t")] == [2, 4]
     letters = [name for name in job.lake.tables() if name not in ("ods.t",)]
     assert len(letters) == 1
-    found = job.lake.table(letters[0]).scan().to_arrow().to_pylist()
-    assert sorted("infinity" in str(row) for row in found) == [False, True]
+    rows = job.lake.table(letters[0]).scan().to_arrow().to_pylist()
+    assert sorted("infinity" in str(row) for row in rows) == [False, True]
 
 
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
@@ -235,11 +235,11 @@ def test_the_plan_says_which_tables_are_left_out_and_changes_nothing(
     )
     address = source_address(database.url, (), {})
     rules = rules_of(address, {"into": "ods"})
-    found = {
+    by_table = {
         p.source.table: p for p in preview(address.open(rules, checkpoint=str(tmp_path), follow=False), rules)
     }
-    assert found["long"].target == "ods.long"
-    assert "REPLICA IDENTITY DEFAULT" in found["long"].warning
+    assert by_table["long"].target == "ods.long"
+    assert "REPLICA IDENTITY DEFAULT" in by_table["long"].warning
     for name, reason in {
         "keyless": "ADD PRIMARY KEY",
         "unlogged": "SET LOGGED",
@@ -247,7 +247,7 @@ def test_the_plan_says_which_tables_are_left_out_and_changes_nothing(
         "other": "REPLICA IDENTITY DEFAULT",
         "parts": "SET (publish_via_partition_root = true)",
     }.items():
-        assert reason in found[name].reason
+        assert reason in by_table[name].reason
     assert database.slots() == []
 
 

@@ -35,13 +35,13 @@ def test_a_stream_has_the_rows_and_then_each_change_with_its_row_before(
 ) -> None:
     filled(database, 3)
     table(session, database)
-    found = changes(session, "SELECT k, v, s FROM t")
-    assert sorted(itertools.islice(found, 3)) == [("+I", k, k, "x") for k in (0, 2, 4)]
+    actual = changes(session, "SELECT k, v, s FROM t")
+    assert sorted(itertools.islice(actual, 3)) == [("+I", k, k, "x") for k in (0, 2, 4)]
     assert database.slots() == [f"slot_{database.name}"]
     database.run(
         "UPDATE t SET v = 9 WHERE k = 2", "DELETE FROM t WHERE k = 0", "UPDATE t SET k = 5 WHERE k = 4"
     )
-    assert list(itertools.islice(found, 5)) == [
+    assert list(itertools.islice(actual, 5)) == [
         ("-U", 2, 2, "x"),
         ("+U", 2, 9, "x"),
         ("-D", 0, 0, "x"),
@@ -52,10 +52,10 @@ def test_a_stream_has_the_rows_and_then_each_change_with_its_row_before(
     with pytest.raises(ts.InvalidRequest, match=r"is there already.*pg_drop_replication_slot"):
         next(other)
     database.run("INSERT INTO t VALUES (7, 7, 'y')")
-    assert next(found) == ("+I", 7, 7, "y")
+    assert next(actual) == ("+I", 7, 7, "y")
     database.run("ALTER TABLE t ADD more int")
     with pytest.raises(ts.Unsupported, match="altered, truncated or rewrote it"):
-        next(found)
+        next(actual)
 
 
 LACKS = [

@@ -54,6 +54,6 @@ def test_pyfluss_reads_and_writes_and_is_refused_what_is_not_served(tmp_path: Pa
     assert pc.sum(pc.utf8_length(rows["text"])).as_py() > 5_000_000
     state = {n: f"old {n}" for n in range(10, 15)} | {n: f"new {n}" for n in range(10)} | {4: None}
     del state[3]
-    found = keyed.scan(log=True).to_arrow()
-    assert dict(zip(found["id"].to_pylist(), found["text"].to_pylist(), strict=True)) == state
+    actual = keyed.scan(log=True).to_arrow()
+    assert dict(zip(actual["id"].to_pylist(), actual["text"].to_pylist(), strict=True)) == state
     assert (log.check(), keyed.check()) == ([], [])

@@ -95,9 +95,9 @@ def test_a_committer_that_is_killed_leaves_whole_commits(s3: S3Server) -> None:
     victim.kill()
     said += [int(line) for line in victim.communicate()[0].split()]
     done = finished(survivor)
-    found = set(table.scan(columns=["k"]).to_arrow().column("k").to_pylist())
-    assert set(done) | set(said) <= found
-    assert found - set(done) - set(said) <= {said[-1] + 1}, "at most the commit it died in is there as well"
+    rows = set(table.scan(columns=["k"]).to_arrow().column("k").to_pylist())
+    assert set(done) | set(said) <= rows
+    assert rows - set(done) - set(said) <= {said[-1] + 1}, "at most the commit it died in is there as well"
     assert table.check() == []
 
 

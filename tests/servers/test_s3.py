@@ -84,16 +84,16 @@ class HourLater(Env):
 def test_a_writer_that_is_open_for_long_leaves_a_sign(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = ts.connect(**options).create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
+    created = ts.connect(**options).create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
     reached = {k: v for k, v in options.items() if k != "warehouse"}
     table = ts.connect(options["warehouse"], **reached, env=HourLater()).table("shop.orders")
     with table.writer() as w:
         monkeypatch.setattr(HourLater, "waited", True)
         w.write(batch(1))
-        (writer,) = made.remove_orphans("1 min", dry_run=False).writers
+        (writer,) = created.remove_orphans("1 min", dry_run=False).writers
         assert (writer.process, str(writer)) == (os.getpid(), f"process {os.getpid()} on {SYSTEM.host()}")
-    assert made.remove_orphans("1 min").writers == ()
-    assert rows_of(made.refresh()) == [(1, "x")]
+    assert created.remove_orphans("1 min").writers == ()
+    assert rows_of(created.refresh()) == [(1, "x")]
 
 
 def test_a_table_opens_by_its_path(options: dict[str, Any]) -> None:
@@ -171,9 +171,9 @@ def test_keys_may_come_from_the_environment(options: dict[str, Any], s3: S3Serve
 
 def test_wrong_keys_and_absent_buckets_are_said(versitygw: S3Server) -> None:
     wrong = {**versitygw.options, "s3.secret-key": "not the secret"}
-    with pytest.raises(Unavailable, match=r"access refused; check s3\.access-key, s3\.secret-key") as found:
+    with pytest.raises(Unavailable, match=r"access refused; check s3\.access-key, s3\.secret-key") as raised:
         ts.connect(versitygw.bucket(), **wrong).tables()
-    assert "not the secret" not in str(found.value)
+    assert "not the secret" not in str(raised.value)
     with pytest.raises((Unavailable, NotFound), match="no-such-bucket"):
         ts.connect("s3://no-such-bucket/lake", **versitygw.options).create_database("shop")
 
@@ -192,17 +192,17 @@ def test_bytes_are_attributed_and_expiry_is_previewed_there(options: dict[str, A
     for i in range(4):
         table.write(batch(i))
     table.compact(full=True)
-    found = table.inspect.storage()
-    assert {r["state"] for r in found.files.to_pylist()} == {"live", "kept"}
-    assert found.bytes == sum(
-        table.store.io.size(f"{table.location}/{p}") for p in found.files["path"].to_pylist()
+    storage = table.inspect.storage()
+    assert {r["state"] for r in storage.files.to_pylist()} == {"live", "kept"}
+    assert storage.bytes == sum(
+        table.store.io.size(f"{table.location}/{p}") for p in storage.files["path"].to_pylist()
     )
     asked, done = table.expire_snapshots(keep=1, dry_run=True), table.expire_snapshots(keep=1)
     assert (set(asked.files), asked.bytes) == (set(done.files), done.bytes)
     left = table.inspect.storage()
     gone = {
         f"{table.location}/{p}"
-        for p in {*found.files["path"].to_pylist()} - {*left.files["path"].to_pylist()}
+        for p in {*storage.files["path"].to_pylist()} - {*left.files["path"].to_pylist()}
     }
     assert gone == set(asked.files)
     assert {r["state"] for r in left.files.to_pylist()} == {"live"}

@@ -37,9 +37,9 @@ def test_two_writers_append_at_once_and_roll_up(s3: S3Server) -> None:
     for thread in threads:
         thread.join()
     log = open_log(s3, directory, SimEnv(7))
-    found = ids(log)[0]
-    assert sorted(found) == list(range(70))
-    assert [n for n in found if n % 2] == list(range(1, 70, 2))
+    actual = ids(log)[0]
+    assert sorted(actual) == list(range(70))
+    assert [n for n in actual if n % 2] == list(range(1, 70, 2))
     assert log.wait({}, 1)
     log.drop()
     assert open_log(s3, directory, SimEnv(8)).bounds().end == {0: 0, 1: 0}

@@ -50,9 +50,9 @@ def test_both_copy_the_same_rows(fluss: Fluss, kind: str, capsys: pytest.Capture
     tier.compare(fluss.address, filled_table(fluss, kind), kind, chosen, Copying(1.0))
     ours, theirs = capsys.readouterr().out.splitlines()
     most = ROWS if kind == "log" else ROWS + ROWS // 5
-    found = re.match(rf"{kind} +([\d,]+) rows in ", ours)
-    assert found, ours
-    rows = int(found[1].replace(",", ""))
+    match = re.match(rf"{kind} +([\d,]+) rows in ", ours)
+    assert match, ours
+    rows = int(match[1].replace(",", ""))
     assert rows == most if kind == "log" else 0 < rows <= most, "of keys in a snapshot the newest row is read"
     assert all(f" {part} " in ours for part in ("plan", "fetch", "decode", "write", "commit"))
     assert theirs.startswith("flink  the same in 4.00 s, 3.00 s from its first row on: ")

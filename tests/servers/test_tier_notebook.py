@@ -23,9 +23,9 @@ def test_notebook_18_runs_beside_a_real_fluss(tmp_path: Path) -> None:
     """Each of its cells asserts what it claims: an error in one ends the run."""
     counterparts.need("Fluss")
     given = {"cluster": "fluss", "burst": 20_000, "solve": True, "warehouse": str(tmp_path / "lake")}
-    made = parameterize_notebook(load_notebook_node(str(NOTEBOOK)), given)
+    created = parameterize_notebook(load_notebook_node(str(NOTEBOOK)), given)
     place = {"metadata": {"path": str(NOTEBOOK.parent)}}
-    done = NotebookClient(made, kernel_name="python3", timeout=SECONDS, resources=place).execute()
+    done = NotebookClient(created, kernel_name="python3", timeout=SECONDS, resources=place).execute()
     outputs = [output for cell in done.cells for output in cell.get("outputs", [])]
     printed = "".join(output.get("text", "") for output in outputs)
     assert f"Fluss {fluss.VERSION} at 127.0.0.1:" in printed

@@ -27,12 +27,12 @@ def test_of_many_tables_of_a_fluss_one_fails_for_ever_and_the_others_are_in_the_
     lake = ts.connect(tmp_path)
     try:
         source = tier_scale.made_in_fluss(fluss.cluster, fluss.address, lake, 12, 2, 1)
-        found = lines(lake, source)
+        actual = lines(lake, source)
     finally:
         fluss.admin.drop_database(tier_scale.DATABASE, ignore_if_not_exists=True, cascade=True)
-    assert all(line.startswith(begin) for line, begin in zip(found, LINES, strict=False))
-    assert int(re.findall(r"(\d+) committed, median ", found[0])[0]) >= 11
-    assert "the cluster's table has no column 'other'" in found[2]
+    assert all(line.startswith(begin) for line, begin in zip(actual, LINES, strict=False))
+    assert int(re.findall(r"(\d+) committed, median ", actual[0])[0]) >= 11
+    assert "the cluster's table has no column 'other'" in actual[2]
     rows = len(tier_scale.some_rows(0, 2))
     assert {lake.table(path).scan().count() for path in source.paths[1:]} == {2 * rows}
 
@@ -41,9 +41,9 @@ def test_many_buckets_of_a_lake_come_into_files(tmp_path: Path) -> None:
     pytest.importorskip("google.protobuf")
     lake = ts.connect(tmp_path)
     with tier_scale.of_lake(lake, 4, 25, 1) as source:
-        found = lines(lake, source)
-    assert int(re.findall(r"(\d+) committed, median ", found[0])[0]) >= 3
-    assert "the file is missing" in found[2]
+        actual = lines(lake, source)
+    assert int(re.findall(r"(\d+) committed, median ", actual[0])[0]) >= 3
+    assert "the file is missing" in actual[2]
     rows = len(tier_scale.some_rows(0, 25))
     assert {lake.table(path).scan().count() for path in source.paths[1:]} == {2 * rows}
 

@@ -195,9 +195,9 @@ def _listed() -> dict[str, list[str]]:
 
 def _made(name: str, syntax: str) -> list[str]:
     inner = syntax.partition("(")[2].removesuffix(")")
-    found = []
+    collected = []
     for shown in dict.fromkeys((inner.partition("[")[0], inner.replace("[", "").replace("]", ""))):
         parameters = [p.strip() for p in shown.split(",") if p.strip() not in ("", "…")]
         combined = itertools.product(*(_POOLS[p] for p in parameters))
-        found += [f"{name}({', '.join(one)})" for one in itertools.islice(combined, _MOST)]
-    return found
+        collected += [f"{name}({', '.join(one)})" for one in itertools.islice(combined, _MOST)]
+    return collected

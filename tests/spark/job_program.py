@@ -36,10 +36,10 @@ def report(session: Session, ended: threading.Event) -> None:
     """Print a line for each batch."""
     before = 0
     while not ended.wait(0.05):
-        found = sum(session.sql("SHOW JOBS").to_arrow()["batches"].to_pylist())
-        for _ in range(before, found):
+        actual = sum(session.sql("SHOW JOBS").to_arrow()["batches"].to_pylist())
+        for _ in range(before, actual):
             print("batch", flush=True)
-        before = max(before, found)
+        before = max(before, actual)
 
 
 def main(warehouse: str, engine: str) -> None:

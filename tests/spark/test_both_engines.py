@@ -117,9 +117,9 @@ def differing(lake: ts.Lake, spark: SparkSession, table: str, conditions: list[s
     query = " UNION ALL ".join(parts)
     ours, theirs = (answer(lake, query, by=one) for one in (None, spark))
     for n, text in enumerate(conditions):
-        found = [t.filter(pc.equal(t["n"], n))["k"].to_pylist() for t in (ours, theirs)]
-        if sorted(found[0]) != sorted(found[1]):
-            yield f"{text}: {sorted(found[0])} and by Spark {sorted(found[1])}"
+        actual = [t.filter(pc.equal(t["n"], n))["k"].to_pylist() for t in (ours, theirs)]
+        if sorted(actual[0]) != sorted(actual[1]):
+            yield f"{text}: {sorted(actual[0])} and by Spark {sorted(actual[1])}"
 
 
 @pytest.mark.large
@@ -167,9 +167,9 @@ def test_dates_before_1582_in_frames(lake: ts.Lake, spark: SparkSession, kind: s
         where = f"d = {spark_type} '{DATES[n]}'"
         asked.append((f"frame: {where}", [n], frame.where(where).select("k")))
     parts = [frame.select(F.lit(number).alias("q"), "k") for number, (_, _, frame) in enumerate(asked)]
-    found = reduce(DataFrame.unionAll, parts).collect()
+    rows = reduce(DataFrame.unionAll, parts).collect()
     for number, (where, wanted, _) in enumerate(asked):
-        assert sorted(row.k for row in found if row.q == number) == wanted, where
+        assert sorted(row.k for row in rows if row.q == number) == wanted, where
 
 
 def test_conditions_of_spark_leave_no_row_out(lake: ts.Lake, spark: SparkSession):

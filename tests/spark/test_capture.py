@@ -21,9 +21,9 @@ def test_a_query_is_started_again_when_a_server_was_away(spark: Any, lake: ts.La
     away = Away((part,), piece(part).tables)
     seen: list[int] = []
     source = FakeSource([*steps(), FakeStep((), [away])])
-    made = job_of(lake, source, SparkRunner(spark), on_batch=lambda r: seen.append(r.number))
-    assert made.progress() is None
-    assert made.start().wait(300)
+    created = job_of(lake, source, SparkRunner(spark), on_batch=lambda r: seen.append(r.number))
+    assert created.progress() is None
+    assert created.start().wait(300)
     assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
     assert seen == [0, 1, 2, 3]
 
@@ -35,8 +35,8 @@ def test_each_runner_goes_on_where_the_other_has_stopped(spark: Any, lake: ts.La
     source = FakeSource(steps())
     reports: list[ts.BatchReport] = []
     for n, runner in enumerate(runners if spark_first else runners[1:]):
-        made = job_of(lake, source, runner, on_batch=reports.append).start()
-        assert made.wait(240)
+        created = job_of(lake, source, runner, on_batch=reports.append).start()
+        assert created.wait(240)
         source.steps.append(FakeStep((), [piece(rows("b", [("+I", 10 + n, n)], seconds=100))]))
     number = len(runners if spark_first else runners[1:])
     assert [r.number for r in reports] == list(range(2 + number))
@@ -60,10 +60,10 @@ def test_a_batch_under_way_is_done_again_by_the_other_runner(
     with pytest.raises(ts.SchemaMismatch, match="it does not fit"):
         job_of(lake, source, first).start().wait(240)
     (tmp_path / "mark").touch()
-    made = job_of(lake, source, second).start()
-    assert made.wait(240)
+    created = job_of(lake, source, second).start()
+    assert created.wait(240)
     assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
-    assert [r.number for r in made.reports()] == [0, 1, 2, 3]
+    assert [r.number for r in created.reports()] == [0, 1, 2, 3]
 
 
 class UnfitPiece(FakePiece):

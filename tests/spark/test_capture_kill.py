@@ -79,9 +79,9 @@ def batches(job: Any) -> int:
 def await_same(job: Any, server: MariaDb, about: Any) -> None:
     """Until the lake holds what the source holds, which is at rest."""
     until = time.monotonic() + PATIENCE_SECONDS
-    while found := differences(job.lake, server.url, DATABASE):
+    while actual := differences(job.lake, server.url, DATABASE):
         assert job.running, repr(job.error)
-        assert time.monotonic() < until, (about, found)
+        assert time.monotonic() < until, (about, actual)
         time.sleep(0.1)
 
 

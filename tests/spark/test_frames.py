@@ -137,9 +137,9 @@ def test_a_frame_may_be_joined_with_a_part_of_itself(spark, lake: ts.Lake):
     loaded = spark.read.format("tablestore").load(table.location)
     for all_rows in (loaded, table.to_spark(spark), table.to_spark(spark, where="id < 18")):
         some = all_rows.where("id > 5").select(F.col("id").alias("other"))
-        found = all_rows.join(some, F.col("id") == F.col("other"), "left").select("id", "other").collect()
+        rows = all_rows.join(some, F.col("id") == F.col("other"), "left").select("id", "other").collect()
         ids = [r.id for r in all_rows.select("id").collect()]
-        assert sorted(map(tuple, found)) == [(i, i if i > 5 else None) for i in sorted(ids)]
+        assert sorted(map(tuple, rows)) == [(i, i if i > 5 else None) for i in sorted(ids)]
 
 
 def test_of_rows_with_one_key_the_greatest_wins_when_asked(spark, lake: ts.Lake):
@@ -265,20 +265,20 @@ def test_options_that_have_no_effect_are_refused_by_name(spark, lake: ts.Lake):
 
 def test_frames_of_spark_are_schemas_rows_and_keys(spark, lake: ts.Lake):
     df = spark.sql("select 1 id, timestamp'2026-01-01 00:00:00' at, cast(2 as double) n, map('a', 1) m")
-    made = lake.create_table("d.made", schema=df, primary_key=["id"])
-    types = {f.name: str(f.type.as_nullable()) for f in made.store.schema.fields}
+    table = lake.create_table("d.made", schema=df, primary_key=["id"])
+    types = {f.name: str(f.type.as_nullable()) for f in table.store.schema.fields}
     assert types == {
         "id": "INT",
         "at": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
         "n": "DOUBLE",
         "m": "MAP<STRING NOT NULL, INT NOT NULL>",
     }
-    made.write(df)
-    assert made.get_many(df.select("id"))["m"].to_pylist() == [[("a", 1)]]
+    table.write(df)
+    assert table.get_many(df.select("id"))["m"].to_pylist() == [[("a", 1)]]
     narrow = lake.create_table("d.narrow", schema={"id": ts.BIGINT, "n": ts.TINYINT}, primary_key=["id"])
     write_df(df.select("id", "n"), narrow)
     assert narrow.get({"id": 1}) == {"id": 1, "n": 2}
-    assert made.delete(df.select("id")).rows == 1
+    assert table.delete(df.select("id")).rows == 1
 
 
 def test_a_table_without_rows_is_read(spark, lake: ts.Lake):

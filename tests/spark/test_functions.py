@@ -102,8 +102,8 @@ def cells(column: pa.ChunkedArray) -> list[object]:
     """Values that Python can hold; a date may be outside of its years."""
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
         column = column.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())
-    found: list[object] = column.to_pylist()
-    return found
+    rows: list[object] = column.to_pylist()
+    return rows
 
 
 def same(a: object, b: object) -> bool:
@@ -119,11 +119,13 @@ def same(a: object, b: object) -> bool:
 def differing(session: Session, by_spark: Session, expressions: list[str]) -> list[str]:
     """Those whose values or types differ."""
     pairs = zip(columns(session, expressions), columns(by_spark, expressions), strict=True)
-    found = []
+    collected = []
     for expression, (ours, theirs) in zip(expressions, pairs, strict=True):
         if ours.type != theirs.type or not same(cells(ours), cells(theirs)):
-            found.append(f"{expression}: {ours.type} {cells(ours)}, by Spark {theirs.type} {cells(theirs)}")
-    return found
+            collected.append(
+                f"{expression}: {ours.type} {cells(ours)}, by Spark {theirs.type} {cells(theirs)}"
+            )
+    return collected
 
 
 @pytest.mark.large

@@ -87,11 +87,11 @@ def count_batches(process: subprocess.Popen[str], reached: Mapping[int, threadin
 def kill_a_worker(random_: random.Random, kinds: Sequence[str]) -> None:
     """Kill a process that works for this one, once there is one of these kinds."""
     until = time.monotonic() + PATIENCE_SECONDS
-    while not (found := [process for kind in kinds for process in workers(kind)]):
+    while not (actual := [process for kind in kinds for process in workers(kind)]):
         assert time.monotonic() < until, f"there are no workers: {commands()}"
         time.sleep(0.05)
     with contextlib.suppress(psutil.NoSuchProcess):
-        random_.choice(found).send_signal(signal.SIGKILL)
+        random_.choice(actual).send_signal(signal.SIGKILL)
 
 
 def restarts(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -101,23 +101,25 @@ def restarts(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def commands() -> list[str]:
     """What runs below this process, for an error."""
-    found = []
+    collected = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            found.append(" ".join(process.cmdline())[-120:])
-    return found
+            collected.append(" ".join(process.cmdline())[-120:])
+    return collected
 
 
 def workers(kind: str) -> list[psutil.Process]:
     """Those that Spark has forked for tasks, those that plan batches, or those without Spark."""
-    found: dict[int, psutil.Process] = {}
+    collected: dict[int, psutil.Process] = {}
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if kind in " ".join(process.cmdline()):
-                found[process.pid] = process
+                collected[process.pid] = process
     if kind != TASKS:
-        return list(found.values())
-    return [process for process in found.values() if _parent(process) in found]  # which is their daemon
+        return list(collected.values())
+    return [
+        process for process in collected.values() if _parent(process) in collected
+    ]  # which is their daemon
 
 
 def _parent(process: psutil.Process) -> int | None:

@@ -16,18 +16,18 @@ LOGGED = KEYED.with_options({"bucket": 2, "log.system": "embedded", "log.consist
 
 def collected(spark: SparkSession, table: Table, folder: Path) -> list[tuple[int, str, str]]:
     """The changes since the checkpoint, by Spark."""
-    found: list[tuple[int, str, str]] = []
+    actual: list[tuple[int, str, str]] = []
     changes = spark.readStream.format("tablestore").option("rowkind", "kind").load(table.location)
     query = (
         changes.writeStream.foreachBatch(
-            lambda frame, _: found.extend((r["k"], r["v"], r["kind"]) for r in frame.collect())
+            lambda frame, _: actual.extend((r["k"], r["v"], r["kind"]) for r in frame.collect())
         )
         .option("checkpointLocation", str(folder))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination(120)
-    return sorted(found)
+    return sorted(actual)
 
 
 def test_spark_reads_the_log_behind_the_snapshot_and_streams_it_once(

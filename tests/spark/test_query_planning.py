@@ -76,9 +76,9 @@ def test_all_places_of_a_table_in_a_query_have_one_snapshot(
     usual, more = query_planning.frame_of_scan, iter(range(1, 100))
 
     def with_a_commit_between(*args: Any, **how: Any) -> DataFrame:
-        found = usual(*args, **how)
+        actual = usual(*args, **how)
         table.write({"p": [1], "k": [next(more)]})
-        return found
+        return actual
 
     monkeypatch.setattr(query_planning, "frame_of_scan", with_a_commit_between)
     query = (

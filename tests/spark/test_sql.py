@@ -45,8 +45,8 @@ def require_same(lake: ts.Lake, spark: SparkSession, *statements: str) -> None:
     tables = []
     for session in (ts.sql_session(lake), ts.sql_session(lake, spark=spark)):
         for statement in statements:
-            found = session.sql(statement)
-        tables.append(found.to_arrow())
+            result = session.sql(statement)
+        tables.append(result.to_arrow())
     ours, theirs = tables
     assert ours.schema == theirs.schema
     assert ours.num_rows == theirs.num_rows

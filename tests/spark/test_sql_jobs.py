@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.large]
 
 @pytest.fixture
 def session(spark, lake: ts.Lake) -> Iterator[Session]:
-    made = with_orders(lake, spark=spark)
-    yield made
-    made.jobs.stop_all()
+    created = with_orders(lake, spark=spark)
+    yield created
+    created.jobs.stop_all()
 
 
 def test_jobs_begun_on_spark_go_on_without_it_and_back(session: Session, lake: ts.Lake, spark):
@@ -64,8 +64,8 @@ def test_the_job_of_the_readme_runs_when_pasted(spark, tmp_path: Path):
         session.jobs.catch_up("items by day")
         change(session, "INSERT INTO stock.items VALUES (3, 'cap', 9, DATE '2026-01-02', 'red')")
         session.jobs.catch_up("items by day")
-        found = rows(session, "SELECT items, dearest FROM stock.by_day")
-        assert [(r["items"], float(r["dearest"])) for r in found] == [(1, 3.0), (2, 9.0)]
+        actual = rows(session, "SELECT items, dearest FROM stock.by_day")
+        assert [(r["items"], float(r["dearest"])) for r in actual] == [(1, 3.0), (2, 9.0)]
     finally:
         session.jobs.stop_all()
 

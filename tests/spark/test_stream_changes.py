@@ -25,8 +25,8 @@ def log_of(spark, source: ts.Table, log: ts.Table, checkpoint: Path, **options: 
 
 
 def logged(log: ts.Table) -> list[tuple[Any, ...]]:
-    found = log.scan().to_arrow().to_pylist()
-    return sorted((r["id"], r["kind"], r["v"]) for r in found)
+    rows = log.scan().to_arrow().to_pylist()
+    return sorted((r["id"], r["kind"], r["v"]) for r in rows)
 
 
 @pytest.mark.large

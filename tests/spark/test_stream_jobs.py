@@ -35,19 +35,19 @@ def doubled(n: int) -> int:
 
 def test_sources_that_end_end_the_query_and_are_read_once(spark, tmp_path: Path):
     streams = Streams((RowsStream(pa.table({"n": [1, 2]})), RowsStream(pa.table({"n": [5]}))))
-    found: list[list[int]] = []
+    collected: list[list[int]] = []
 
     def on_batch(batch: WorkBatch) -> None:
-        found.append(batch.over(Summed("n"), batch.works()))
-        found.append(batch.over(doubled, [3, 4], count=doubled))
-        found.append(list(batch.counted().values()))
+        collected.append(batch.over(Summed("n"), batch.works()))
+        collected.append(batch.over(doubled, [3, 4], count=doubled))
+        collected.append(list(batch.counted().values()))
         assert [w.source for w in batch.works()] == [0, 1]
 
     for _ in range(2):  # the second time all has been read
         job = start_stream(spark, streams, on_batch, checkpoint=str(tmp_path / "c"), interval_seconds=0.1)
         assert job.wait(240)
         assert str(job.failure()) == "None"
-    assert found == [[3, 5], [6, 8], [12, 16]]
+    assert collected == [[3, 5], [6, 8], [12, 16]]
 
 
 @pytest.mark.large
@@ -65,11 +65,11 @@ def test_an_error_of_a_task_ends_the_query_and_is_what_it_was(spark, tmp_path: P
 def test_a_table_is_followed_until_somebody_stops(spark, lake: ts.Lake, tmp_path: Path):
     table = lake.create_table("shop.t", schema={"n": ts.INT})
     table.write(pa.table({"n": [1]}))
-    found: list[int] = []
+    collected: list[int] = []
 
     def on_batch(batch: Batch) -> None:
-        found.extend(batch.over(Summed("n"), batch.works()))
-        if len(found) == 1:
+        collected.extend(batch.over(Summed("n"), batch.works()))
+        if len(collected) == 1:
             lake.table("shop.t").write(pa.table({"n": [7]}))
         else:
             stop.set()
@@ -81,4 +81,4 @@ def test_a_table_is_followed_until_somebody_stops(spark, lake: ts.Lake, tmp_path
     job.stop()
     assert not job.running
     assert str(job.failure()) == "None"
-    assert found == [1, 7]
+    assert collected == [1, 7]

@@ -25,10 +25,10 @@ pytestmark = pytest.mark.large
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster(buckets=3)
+    created = MemoryCluster(buckets=3)
     for bucket in range(3):
-        made.append(bucket, 1000 + bucket)
-    return made
+        created.append(bucket, 1000 + bucket)
+    return created
 
 
 def test_tasks_of_spark_read_the_splits_and_the_driver_commits(

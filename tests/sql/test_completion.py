@@ -12,8 +12,8 @@ from tablestore.sql.dialect.tokenizer import is_finished, parameter_names
 def at_cursor(session: Session, text: str) -> tuple[str, list[CompletionCandidate]]:
     """The text before what is completed, and the candidates."""
     before, _, behind = text.partition("|")
-    found = complete(before + behind, len(before), KnownNames(session))
-    return before[: found.start], list(found.candidates)
+    completions = complete(before + behind, len(before), KnownNames(session))
+    return before[: completions.start], list(completions.candidates)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def at_cursor(session: Session, text: str) -> tuple[str, list[CompletionCandidat
 def test_the_first_candidates_are_what_fits(
     session: Session, text: str, first: list[str], before: str
 ) -> None:
-    start, found = at_cursor(session, text)
+    start, actual = at_cursor(session, text)
     assert start == before
-    assert [one.text for one in found][: len(first)] == first
+    assert [one.text for one in actual][: len(first)] == first
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_names_are_asked_for_once_until_they_are_forgotten(session: Session) -> 
 def test_every_prefix_of_a_statement_is_completed(session: Session) -> None:
     text = "WITH a AS (SELECT o.`customer`, 'x;y' FROM shop.orders AS o, events) SELECT * -- b\n FROM a;"
     for at in range(len(text) + 1):
-        found = complete(text, at, KnownNames(session))
-        assert 0 <= found.start <= at
+        completions = complete(text, at, KnownNames(session))
+        assert 0 <= completions.start <= at
 
 
 @pytest.mark.parametrize(

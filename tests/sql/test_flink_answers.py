@@ -28,16 +28,16 @@ HEADER = "script\tline\tkind\twhy\n"
 @pytest.mark.parametrize("name", sql_scripts.names())
 @pytest.mark.sample(2)
 def test_answers_are_flinks_but_for_listed_differences(name: str, tmp_path: Path, rewrite: bool) -> None:
-    found, listed = differences(name, str(tmp_path)), listed_differences()
+    actual, listed = differences(name, str(tmp_path)), listed_differences()
     before = {line: entry for (script, line), entry in listed.items() if script == name}
     if rewrite:
         others = {key: entry for key, entry in listed.items() if key[0] != name}
-        kept = {(name, line): before.get(line, ("open", brief(text))) for line, text in found.items()}
+        kept = {(name, line): before.get(line, ("open", brief(text))) for line, text in actual.items()}
         write(others | kept)
         return
-    unlisted = {line: text for line, text in found.items() if line not in before}
+    unlisted = {line: text for line, text in actual.items() if line not in before}
     assert not unlisted, "\n".join(f"{name}.sql, line {line}: {text}" for line, text in unlisted.items())
-    agreeing = [line for line, (kind, _) in before.items() if kind == "meant" and line not in found]
+    agreeing = [line for line, (kind, _) in before.items() if kind == "meant" and line not in actual]
     assert not agreeing, f"{name}.sql, lines {agreeing}: listed as meant to differ, and they agree"
 
 
@@ -51,7 +51,7 @@ def test_the_listed_differences_are_of_statements_and_have_a_kind() -> None:
 
 def differences(name: str, warehouse: str) -> dict[int, str]:
     """How answers of ours differ from Flink's, by the lines of the statements."""
-    session, found = ts.sql_session(), dict[int, str]()
+    session, actual = ts.sql_session(), dict[int, str]()
     session.sql(f"CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = '{warehouse}')")
     session.sql("USE CATALOG lake; SET 'table.dml-sync' = 'true'; SET 'execution.target' = 'local'")
     for one, answer in zip(sql_scripts.statements(name), sql_scripts.recorded(name), strict=True):
@@ -59,8 +59,8 @@ def differences(name: str, warehouse: str) -> dict[int, str]:
         run = functools.partial(rows, session, filled, one.limit)
         text = flink_texts.difference(placed(answer, warehouse), run, ordered=sql_scripts.ordered(one.text))
         if text:
-            found[one.line] = f"{one.text}\n{text.replace(warehouse, sql_scripts.WAREHOUSE)}"
-    return found
+            actual[one.line] = f"{one.text}\n{text.replace(warehouse, sql_scripts.WAREHOUSE)}"
+    return actual
 
 
 def placed(answer: sql_scripts.ScriptAnswer, warehouse: str) -> sql_scripts.ScriptAnswer:

@@ -140,10 +140,12 @@ def test_an_error_says_where_in_the_text_and_shows_none_of_our_code(shell: Any) 
 )
 def test_names_are_completed_as_somebody_types(shell: Any, cell: str, expected: list[str]) -> None:
     at = cell.index("|")
-    found = list(shell.Completer.completions(cell.replace("|", ""), at))
-    assert [one.text.rpartition(".")[2].rpartition("'")[2] for one in found][: len(expected)] == expected
+    completions = list(shell.Completer.completions(cell.replace("|", ""), at))
+    assert [one.text.rpartition(".")[2].rpartition("'")[2] for one in completions][
+        : len(expected)
+    ] == expected
     text = cell.replace("|", "")
-    whole = text[: found[0].start] + found[0].text + text[found[0].end :]
+    whole = text[: completions[0].start] + completions[0].text + text[completions[0].end :]
     assert whole == cell[:at].rstrip("abcdefghijklmnopqrstuvwxyz-") + expected[0] + cell[at + 1 :]
 
 

@@ -48,28 +48,28 @@ def test_a_statement_without_rows_shows_what_it_did(session: Session) -> None:
 
 
 def test_more_rows_are_counted_and_can_be_read_afterwards() -> None:
-    found, _ = stream(3)
-    text = repr(found)
+    actual, _ = stream(3)
+    text = repr(actual)
     assert "… 2,980 more rows\n3,000 rows · 0.00 s" in text
     assert len(text.splitlines()) == 2 + 20 + 2
-    assert found.to_reader().read_all()["n"].to_pylist() == list(range(3000))
+    assert actual.to_reader().read_all()["n"].to_pylist() == list(range(3000))
 
 
 def test_showing_reads_no_more_than_it_may_keep() -> None:
-    found, asked = stream(5_000)
-    text = repr(found)
+    actual, asked = stream(5_000)
+    text = repr(actual)
     assert "… more rows\nat least 1,000,000 rows" in text
     assert asked[0] == 1000
-    assert sum(batch.num_rows for batch in found.to_batches()) == 5_000_000
-    assert "given as a stream" in repr(found)
-    assert "given as a stream" in found._repr_html_()
+    assert sum(batch.num_rows for batch in actual.to_batches()) == 5_000_000
+    assert "given as a stream" in repr(actual)
+    assert "given as a stream" in actual._repr_html_()
 
 
 def test_the_head_reads_what_it_needs() -> None:
-    found, asked = stream(50)
-    assert found.head(5)["n"].to_pylist() == [0, 1, 2, 3, 4]
+    actual, asked = stream(50)
+    assert actual.head(5)["n"].to_pylist() == [0, 1, 2, 3, 4]
     assert asked[0] == 1
-    assert len(found.to_arrow()) == 50_000
+    assert len(actual.to_arrow()) == 50_000
 
 
 def test_what_was_interrupted_is_not_taken_for_all() -> None:
@@ -77,12 +77,12 @@ def test_what_was_interrupted_is_not_taken_for_all() -> None:
         yield pa.record_batch({"n": [1]})
         raise KeyboardInterrupt
 
-    found = Result(pa.table({"n": [1]}).to_reader())
-    found._coming = coming()
+    actual = Result(pa.table({"n": [1]}).to_reader())
+    actual._coming = coming()
     with pytest.raises(KeyboardInterrupt):
-        repr(found)
+        repr(actual)
     with pytest.raises(ts.InvalidRequest, match="run the statement again"):
-        found.to_arrow()
+        actual.to_arrow()
 
 
 @pytest.mark.parametrize(
@@ -140,22 +140,22 @@ class PageTags(html.parser.HTMLParser):
 def test_cells_never_become_html() -> None:
     hostile = "<script>alert(1)</script><img src=x onerror=alert(1)> $x^2$ &amp;"
     page = Result(pa.table({hostile: [hostile, None]}), message=hostile)._repr_html_()
-    found = PageTags(page)
-    assert set(found.tags) == {"div", "table", "thead", "tbody", "tr", "th", "td", "i"}
-    assert found.data.count(hostile) == 2
+    actual = PageTags(page)
+    assert set(actual.tags) == {"div", "table", "thead", "tbody", "tr", "th", "td", "i"}
+    assert actual.data.count(hostile) == 2
     assert "$" not in page
-    assert "NULL" in found.data
+    assert "NULL" in actual.data
 
 
 def test_html_shows_the_first_rows_in_pages_and_counts_the_rest() -> None:
     page = stream(2)[0]._repr_html_()
     assert page.count("<tr>") == 501
     assert "… 1,500 more rows" in page
-    found = PageTags(page)
-    assert found.tags.count("input") == found.tags.count("tbody") == 10
+    actual = PageTags(page)
+    assert actual.tags.count("input") == actual.tags.count("tbody") == 10
     assert page.count(" checked>") == 1
-    assert [text for text in found.data if "–" in text][::9] == ["1–50", "451–500"]
-    assert "script" not in found.tags
+    assert [text for text in actual.data if "–" in text][::9] == ["1–50", "451–500"]
+    assert "script" not in actual.tags
     again = Result(pa.table({"n": range(60)}))
     names = [again._repr_html_().partition('name="')[2].partition('"')[0] for _ in range(2)]
     assert names[0] != names[1]  # two outputs of a notebook turn their own pages

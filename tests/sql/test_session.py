@@ -11,9 +11,9 @@ from tablestore.sql import Session, SqlProblem
 
 
 def test_a_script_gives_a_result_a_statement(session: Session) -> None:
-    found = list(session.script("SELECT 1 AS a; USE shop; SELECT count(*) AS n FROM orders"))
-    assert [r.to_arrow().to_pylist() for r in found] == [[{"a": 1}], [], [{"n": 3}]]
-    assert found[1].statement == "USE shop"
+    actual = list(session.script("SELECT 1 AS a; USE shop; SELECT count(*) AS n FROM orders"))
+    assert [r.to_arrow().to_pylist() for r in actual] == [[{"a": 1}], [], [{"n": 3}]]
+    assert actual[1].statement == "USE shop"
 
 
 def test_a_script_stops_at_the_first_error_and_says_what_was_done(session: Session) -> None:
@@ -41,10 +41,10 @@ def test_a_name_goes_through_the_current_database_and_the_catalog(session: Sessi
 
 def test_parameters_are_values_and_never_sql(session: Session) -> None:
     hostile = "x' OR '1'='1'; DROP TABLE orders; --"
-    found = session.sql(
+    result = session.sql(
         "SELECT ? AS a, ? AS b, ? AS c, ? AS d", [hostile, Decimal("-1.50"), None, b"\x00\xff"]
     )
-    assert found.to_arrow().to_pylist() == [
+    assert result.to_arrow().to_pylist() == [
         {"a": hostile, "b": Decimal("-1.50"), "c": None, "d": b"\x00\xff"}
     ]
     named = session.sql("SELECT customer FROM orders WHERE order_id = :id", {"id": 1})
@@ -53,8 +53,8 @@ def test_parameters_are_values_and_never_sql(session: Session) -> None:
 
 def test_a_list_is_the_values_of_in(session: Session) -> None:
     query = "SELECT order_id FROM orders WHERE order_id IN ({}) AND customer NOT IN (?) ORDER BY 1"
-    found = session.sql(query.format("?"), [[1, 2, 9], ("nobody", "it's")]).to_arrow()
-    assert found["order_id"].to_pylist() == [1, 2]
+    result = session.sql(query.format("?"), [[1, 2, 9], ("nobody", "it's")]).to_arrow()
+    assert result["order_id"].to_pylist() == [1, 2]
     named = session.sql("SELECT order_id FROM orders WHERE order_id IN (:ids)", {"ids": [-1, 2]}).to_arrow()
     assert named["order_id"].to_pylist() == [2]
 
@@ -66,8 +66,8 @@ def test_decimals_of_38_digits_keep_them(session: Session, lake: ts.Lake) -> Non
     session.sql("INSERT INTO wide VALUES (?)", [value])
     where = [("d = ?", [value]), (f"d = {value}", None), (f"d <= {value}", None), (f"NOT d < {value}", None)]
     for condition, parameters in where:
-        found = session.sql(f"SELECT d FROM wide WHERE {condition}", parameters).to_arrow()
-        assert found["d"].to_pylist() == [value], condition
+        result = session.sql(f"SELECT d FROM wide WHERE {condition}", parameters).to_arrow()
+        assert result["d"].to_pylist() == [value], condition
     table = lake.table("shop.wide")
     assert table.scan(where=f"d = {value}").count() == table.scan(where=f"d IN ({value})").count() == 1
 
@@ -117,8 +117,8 @@ def test_a_text_that_is_no_statement(
 
 
 def test_semicolons_in_texts_and_comments_cut_nothing(session: Session) -> None:
-    found = list(session.script("SELECT ';' AS a -- one; two\n; /* ; */ SELECT 2 AS a;;"))
-    assert [r.to_arrow().to_pylist() for r in found] == [[{"a": ";"}], [{"a": 2}]]
+    actual = list(session.script("SELECT ';' AS a -- one; two\n; /* ; */ SELECT 2 AS a;;"))
+    assert [r.to_arrow().to_pylist() for r in actual] == [[{"a": ";"}], [{"a": 2}]]
 
 
 def test_there_must_be_a_statement(session: Session) -> None:

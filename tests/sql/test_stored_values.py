@@ -40,10 +40,10 @@ def test_a_row_of_other_length_is_refused(stored: Session) -> None:
 def test_times_are_cut_to_the_digits_of_their_column(stored: Session, lake: ts.Lake) -> None:
     moment = "TIMESTAMP '1969-12-31 23:59:59.999999'"
     stored.sql(f"INSERT INTO stored (k, t, u) VALUES (1, {moment}, {moment})")
-    found = lake.table("shop.stored").scan(columns=["t", "u"]).to_arrow()
-    assert found.column("t").cast(pa.int64()).to_pylist() == [-1]
+    rows = lake.table("shop.stored").scan(columns=["t", "u"]).to_arrow()
+    assert rows.column("t").cast(pa.int64()).to_pylist() == [-1]
     # Java cuts to milliseconds first, and these towards 1970
-    assert found.column("u").cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() == [0]
+    assert rows.column("u").cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() == [0]
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "UTC"])
@@ -70,12 +70,12 @@ def test_a_time_is_stored_as_cast_makes_it(session: Session, zone: str, seeds: t
 
 def literals(rng: random.Random, count: int) -> list[str]:
     """Numbers of 1 to 17 digits with a point somewhere in them, or a sign before."""
-    found = []
+    collected = []
     for _ in range(count):
         digits = str(rng.randint(1, 10 ** rng.randint(1, 17)))
         at = rng.randint(0, len(digits) - 1)
-        found.append(rng.choice(("", "-")) + (digits[:at] or "0") + "." + digits[at:])
-    return found
+        collected.append(rng.choice(("", "-")) + (digits[:at] or "0") + "." + digits[at:])
+    return collected
 
 
 @pytest.mark.parametrize("statement", ["INSERT", "UPDATE", "MERGE"])
@@ -105,8 +105,8 @@ def test_a_decimal_literal_is_stored_as_the_nearest_float(
 def test_a_double_is_stored_as_the_decimal_that_it_prints_as(session: Session) -> None:
     session.sql("CREATE TABLE decimals (a DECIMAL(38, 20), b DECIMAL(5, 2))")
     session.sql("INSERT INTO decimals VALUES (CAST('123456789.123' AS DOUBLE), CAST('0.285' AS DOUBLE))")
-    found = session.sql("SELECT * FROM decimals").to_arrow().to_pylist()
-    assert found == [{"a": Decimal("123456789.123"), "b": Decimal("0.29")}]
+    result = session.sql("SELECT * FROM decimals").to_arrow().to_pylist()
+    assert result == [{"a": Decimal("123456789.123"), "b": Decimal("0.29")}]
     for text, shown in (("1000", "1000.0"), ("NaN", "nan")):
         with pytest.raises(SchemaMismatch, match=f"{shown} is no number of 3 digits before the point"):
             session.sql(f"INSERT INTO decimals (b) VALUES (CAST('{text}' AS DOUBLE))")
@@ -132,5 +132,5 @@ def test_default_in_values_is_the_default_of_its_column(session: Session) -> Non
     session.sql("CREATE TABLE filled (k INT, s STRING DEFAULT 'there', n INT)")
     session.sql("INSERT INTO filled VALUES (1, DEFAULT, DEFAULT), (2, 'x', 2)")
     session.sql("INSERT INTO filled (s) VALUES (DEFAULT)")
-    found = session.sql("SELECT * FROM filled ORDER BY k").to_arrow().to_pylist()
-    assert [tuple(r.values()) for r in found] == [(None, "there", None), (1, "there", None), (2, "x", 2)]
+    result = session.sql("SELECT * FROM filled ORDER BY k").to_arrow().to_pylist()
+    assert [tuple(r.values()) for r in result] == [(None, "there", None), (1, "there", None), (2, "x", 2)]

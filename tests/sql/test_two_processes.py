@@ -26,11 +26,11 @@ NAMED = ("CommitConflict", "AlreadyExists", "NotFound", "InvalidRequest", "Schem
 
 def statements(rng: random.Random, who: int) -> list[tuple[str, str]]:
     """(what it is for, the statement) of one process."""
-    found = []
+    collected = []
     for i in range(ROUNDS):
         rows = ", ".join(f"({100 * who + i}, {k}, 'p{who} r{i}')" for k in range(5))
         one, other = rng.sample(range(ACCOUNTS), 2)
-        found += [
+        collected += [
             (f"insert p{who} r{i}", f"INSERT INTO log VALUES {rows}"),
             ("count", "UPDATE counter SET n = n + 1 WHERE id = 0"),
             (
@@ -45,7 +45,7 @@ def statements(rng: random.Random, who: int) -> list[tuple[str, str]]:
             ("drop copy", "DROP TABLE copy"),
             (f"delete p{who}", f"DELETE FROM log WHERE id = {100 * who + rng.randrange(i + 1)}"),
         ]
-    return found
+    return collected
 
 
 def run(warehouse: str, who: str, seed: str) -> None:
@@ -65,7 +65,7 @@ def run(warehouse: str, who: str, seed: str) -> None:
 
 def outcomes(warehouse: Path, seeds: tuple[int, int]) -> list[list[tuple[str, str, str]]]:
     """What two processes report that start at the same moment."""
-    made = [
+    created = [
         subprocess.Popen(
             [sys.executable, "-m", __name__, str(warehouse), str(who), str(seed)],
             stdin=subprocess.PIPE,
@@ -75,19 +75,19 @@ def outcomes(warehouse: Path, seeds: tuple[int, int]) -> list[list[tuple[str, st
         for who, seed in enumerate(seeds)
     ]
     try:
-        for process in made:
+        for process in created:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
-        for process in made:
+        for process in created:
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
-        found = [process.communicate(timeout=240)[0] for process in made]
-        assert [process.returncode for process in made] == [0, 0]
+        actual = [process.communicate(timeout=240)[0] for process in created]
+        assert [process.returncode for process in created] == [0, 0]
     finally:
-        for process in made:
+        for process in created:
             process.kill()
-    return [[tuple(json.loads(line)) for line in text.splitlines()] for text in found]
+    return [[tuple(json.loads(line)) for line in text.splitlines()] for text in actual]
 
 
 @pytest.mark.large

@@ -92,9 +92,9 @@ def _make_hive() -> None:
 
 
 def _pypaimon() -> None:
-    made = pypaimon_env.python()
-    if made.path is None:
-        raise RuntimeError(made.reason)
+    created = pypaimon_env.python()
+    if created.path is None:
+        raise RuntimeError(created.reason)
 
 
 def _pyfluss_made() -> bool:

@@ -43,15 +43,15 @@ def begin_run() -> str:
 def processes_of(run: str) -> list[psutil.Process]:
     """Living processes of that run, without this one and those that it stems from."""
     ours = {os.getpid(), *(each.pid for each in psutil.Process().parents())}
-    found = []
+    collected = []
     for process in psutil.process_iter():
         try:
             named = process.pid not in ours and process.environ().get(RUN) == run
             if named and _lives(process) and not _serves_this(process):
-                found.append(process)
+                collected.append(process)
         except (psutil.Error, OSError):  # gone, or somebody else's
             continue
-    return found
+    return collected
 
 
 def _serves_this(process: psutil.Process) -> bool:

@@ -132,8 +132,8 @@ def tests_of(source: str) -> list[str]:
     `MOST_FILES`, below `tests`."""
     entered: dict[str, list[str]] = json.loads(ENTERED.read_text()) if ENTERED.exists() else {}
     noted = entered.get(source) or [file for each in importers(source) for file in entered.get(each, [])[:2]]
-    found = [*mirrored(source), *(file for file in noted if (ROOT / "tests" / file).is_file())]
-    return list(dict.fromkeys(found))[:MOST_FILES]
+    actual = [*mirrored(source), *(file for file in noted if (ROOT / "tests" / file).is_file())]
+    return list(dict.fromkeys(actual))[:MOST_FILES]
 
 
 def importers(source: str) -> list[str]:
@@ -152,8 +152,8 @@ def mirrored(source: str) -> list[str]:
     folder, name = _mirror(Path(source))
     place = ROOT / "tests" / folder
     own = place / f"test_{name}.py"
-    found = [own] if own.exists() else sorted(place.glob(f"test_{name}_*.py" if name else "test_*.py"))
-    return [each.relative_to(ROOT / "tests").as_posix() for each in found]
+    actual = [own] if own.exists() else sorted(place.glob(f"test_{name}_*.py" if name else "test_*.py"))
+    return [each.relative_to(ROOT / "tests").as_posix() for each in actual]
 
 
 def _mirror(source: Path) -> tuple[Path, str]:

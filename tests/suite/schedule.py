@@ -60,8 +60,8 @@ def room(file: str) -> str | None:
 @cache
 def measured(column: str) -> Mapping[str, float]:
     """Seconds of files by their paths below `tests`, in the runs of `column`: `default` or `all`."""
-    found: dict[str, dict[str, float]] = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
-    return {file: both[column] for file, both in found.items() if column in both}
+    document: dict[str, dict[str, float]] = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+    return {file: both[column] for file, both in document.items() if column in both}
 
 
 def seconds(file: str, column: str) -> float:

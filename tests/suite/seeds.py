@@ -46,8 +46,8 @@ def is_worker(config: pytest.Config) -> bool:
 
 def handed(config: pytest.Config) -> dict[str, Any]:
     """What a worker gets from the process that was started."""
-    found: dict[str, Any] = config.workerinput
-    return found
+    workerinput: dict[str, Any] = config.workerinput
+    return workerinput
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,10 +59,10 @@ def _drawn(config: pytest.Config) -> int:
     """By chance; the rest of a default run has the seed of that run."""
     if parts.part(config) != parts.REST:
         return random.SystemRandom().randrange(1_000_000)
-    found: int | None = config.cache.get(REMEMBERED, None) if config.cache else None
-    if found is None:
+    value: int | None = config.cache.get(REMEMBERED, None) if config.cache else None
+    if value is None:
         raise pytest.UsageError("--rest is what the last default run left out: call `./workbench test` first")
-    return found
+    return value
 
 
 def pytest_report_header(config: pytest.Config) -> str:

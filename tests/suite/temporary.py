@@ -49,12 +49,12 @@ def clear(folder: Path) -> None:
 
 def ended(folder: Path, prefix: str) -> list[Path]:
     """The folders that begin so and whose run has ended, the newest last."""
-    found = [
+    actual = [
         (each.stat().st_mtime, each)
         for each in folder.glob(f"{prefix}[0-9]*-*")
         if not psutil.pid_exists(int(each.name.removeprefix(prefix).partition("-")[0]))
     ]
-    return [each for _, each in sorted(found)]
+    return [each for _, each in sorted(actual)]
 
 
 def root() -> str:

@@ -107,8 +107,8 @@ def test_workers_have_the_seed_of_the_run_and_choose_alike(suite: pytest.Pyteste
     add(suite, "test_b.py", IN_A_WORKER)
     done = suite.runpytest_subprocess("-n2", "--dist=loadfile")
     done.assert_outcomes(passed=5)
-    found = [int(each) for each in re.findall(r"--seed (\d+)", done.stdout.str())]
-    assert found, "it is printed"
+    actual = [int(each) for each in re.findall(r"--seed (\d+)", done.stdout.str())]
+    assert actual, "it is printed"
     done.stdout.no_fnmatch_line("*Different tests were collected*")
 
 

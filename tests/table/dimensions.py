@@ -43,13 +43,13 @@ def some(rng: random.Random, rows: int, kinds: tuple[str, ...] = KINDS) -> list[
 
 def plainly(facts: list[Row], rows: list[Row], on: dict[str, str], names: dict[str, str], how: str) -> list:
     """The same join, row by row."""
-    found = []
+    collected = []
     for fact in facts:
         met = [r for r in rows if all(r[ours] is not None and r[ours] == fact[f] for ours, f in on.items())]
-        found += [fact | {as_: r[n] for n, as_ in names.items()} for r in met]
+        collected += [fact | {as_: r[n] for n, as_ in names.items()} for r in met]
         if not met and how == "left":
-            found.append(fact | dict.fromkeys(names.values()))
-    return found
+            collected.append(fact | dict.fromkeys(names.values()))
+    return collected
 
 
 def in_order(rows: list[Row]) -> list:

@@ -32,8 +32,8 @@ APPEND = TableSpec({"k": ts.INT, "v": ts.BIGINT}, options={**LOG, "bucket-key": 
 
 def kinds(table: ts.Table) -> list[int]:
     """The row kinds in the log, by bucket and offset."""
-    found = sorted(held.logged(table), key=lambda b: (b.bucket, b.offsets[0]))
-    return [kind for batch in found for kind in batch.kinds.to_pylist()]
+    actual = sorted(held.logged(table), key=lambda b: (b.bucket, b.offsets[0]))
+    return [kind for batch in actual for kind in batch.kinds.to_pylist()]
 
 
 def lake_of(path: Path) -> ts.Lake:
@@ -46,11 +46,11 @@ def interleaved(step: Callable[[], object]) -> Iterator[None]:
     looked, done = LogCommitter._basis_in_log, list[int]()
 
     def moved(self: LogCommitter, *args: Any) -> Any:
-        found = looked(self, *args)
+        actual = looked(self, *args)
         if not done:
             done.append(1)
             step()
-        return found
+        return actual
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LogCommitter, "_basis_in_log", moved)

@@ -185,8 +185,8 @@ def test_a_filter_selects_what_it_selects_from_all_rows_whatever_the_files_were(
             "there": (ts.col("v").is_not_null(), pc.is_valid(rows["v"])),
         }
         for name, (where, mask) in compared.items():
-            found = t.scan(where=where).to_arrow().to_pylist()
-            assert sorted(map(str, found)) == sorted(map(str, rows.filter(mask).to_pylist())), name
+            actual = t.scan(where=where).to_arrow().to_pylist()
+            assert sorted(map(str, actual)) == sorted(map(str, rows.filter(mask).to_pylist())), name
 
 
 def test_a_table_opened_before_a_change_never_loses_what_came_with_it(tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ def write(t: ts.Table, rows: list[Row], kinds: list[str] | None = None) -> None:
 
 def rows_of(t: ts.Table) -> dict[int, Row]:
     rows = t.scan().to_arrow().to_pylist()
-    found = {r["k"]: tuple(r.values()) for r in rows}
-    assert len(found) == len(rows), "a key came twice"
-    return found
+    actual = {r["k"]: tuple(r.values()) for r in rows}
+    assert len(actual) == len(rows), "a key came twice"
+    return actual
 
 
 def changes(t: ts.Table, since: int) -> Iterator[tuple[str, Row]]:
@@ -189,9 +189,9 @@ def test_filters_skip_files_alone_though_keys_overlap(tmp_path: Path) -> None:
     t = FOUR_LEVELS.create(tmp_path, VECTORS)
     write(t, [(k, k % 10, f"row {k * 7919}") for k in range(3000)])
     write(t, [(5, 77, "new"), (2000, 78, "new")])
-    found = t.scan(where=col("a") > 70)
-    assert sorted(r["k"] for r in found.to_arrow().to_pylist()) == [5, 2000]
-    assert [len(s.files) for s in found.plan().splits] == [1]
+    scan = t.scan(where=col("a") > 70)
+    assert sorted(r["k"] for r in scan.to_arrow().to_pylist()) == [5, 2000]
+    assert [len(s.files) for s in scan.plan().splits] == [1]
 
 
 def test_an_overwrite_is_seen_at_once(tmp_path: Path) -> None:

@@ -62,12 +62,12 @@ def test_rows_of_disjoint_files_are_predicted_exactly(tmp_path):
     table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     put(table, np.arange(500))
     put(table, np.arange(1000, 1500))
-    found = table.compact(full=True, dry_run=True)
-    (row,) = found.to_arrow().to_pylist()
+    compaction = table.compact(full=True, dry_run=True)
+    (row,) = compaction.to_arrow().to_pylist()
     assert (row["rule"], row["rows_in"], row["rows_out"], row["measured"]) == ("full", 1000, 1000, False)
     assert row["how"] == "exact rows: no two files share keys"
-    assert "1,000 rows\n  no two files share keys" in repr(found)
-    assert found.committed is None
+    assert "1,000 rows\n  no two files share keys" in repr(compaction)
+    assert compaction.committed is None
 
 
 def test_overlapping_files_are_estimated_and_say_so(tmp_path):
@@ -120,8 +120,8 @@ def test_append_tables_are_predicted_too(tmp_path):
     put(table, np.arange(100))
     put(table, np.arange(100))
     table.delete(ts.col("k") < 10)
-    found = table.compact(full=True, dry_run=True)
-    assert found.forecast.output.rows == 180
+    compaction = table.compact(full=True, dry_run=True)
+    assert compaction.forecast.output.rows == 180
     assert sum(p.record.rows_out for p in table.compact(full=True).picks) == 180
 
 
@@ -129,8 +129,8 @@ def test_waiting_rows_are_predicted_as_a_bound(tmp_path):
     table = UNCOMPACTED.create(tmp_path, {"bucket": -2})
     put(table, np.arange(100))
     put(table, np.arange(100))
-    found = table.compact(dry_run=True).forecast
-    assert (found.rows_in, found.output.rows_max, found.output.exact) == (200, 200, False)
+    forecast = table.compact(dry_run=True).forecast
+    assert (forecast.rows_in, forecast.output.rows_max, forecast.output.exact) == (200, 200, False)
     table.compact()
     assert table.scan().to_arrow().num_rows == 100
 
@@ -138,10 +138,10 @@ def test_waiting_rows_are_predicted_as_a_bound(tmp_path):
 def test_a_bucket_without_work_is_a_row_with_its_no(tmp_path):
     table = UNCOMPACTED.create(tmp_path)
     put(table, np.arange(100))
-    found = table.compact(dry_run=True)
-    assert found.to_arrow().column("how").to_pylist() == ["nothing to do"] * 2
-    assert found.forecast is None
-    assert "nothing, because runs 1 < trigger 5" in found.text
+    compaction = table.compact(dry_run=True)
+    assert compaction.to_arrow().column("how").to_pylist() == ["nothing to do"] * 2
+    assert compaction.forecast is None
+    assert "nothing, because runs 1 < trigger 5" in compaction.text
 
 
 def test_compacting_until_quiet_goes_on_until_no_rule_fires(tmp_path):
@@ -196,9 +196,9 @@ def test_the_past_is_predicted_as_it_was(tmp_path):
         if step == 3:
             job.compact()
     for snapshot, wanted in then.items():
-        found = job.at(snapshot=snapshot).compact(dry_run=True)
-        assert [p.decision.unit for p in found.picks] == [p.decision.unit for p in wanted.picks]
-        assert found.text == wanted.text
+        compaction = job.at(snapshot=snapshot).compact(dry_run=True)
+        assert [p.decision.unit for p in compaction.picks] == [p.decision.unit for p in wanted.picks]
+        assert compaction.text == wanted.text
     assert len({w.text for w in then.values()}) >= 4
     with pytest.raises(InvalidRequest, match="the past is read-only"):
         job.at(snapshot=1).compact()
@@ -248,8 +248,8 @@ def test_retractions_that_become_rows_are_predicted_as_rows(tmp_path):
     with table.writer() as writer:
         writer.write(pa.table(rows), row_kind_column="_kind")
     job = table.refresh().with_options({"write-only": False})
-    found = job.compact(full=True, dry_run=True).picks[0].forecast
-    assert (found.output.rows, found.output.exact, found.deletes_text) == (9, True, "")
+    forecast = job.compact(full=True, dry_run=True).picks[0].forecast
+    assert (forecast.output.rows, forecast.output.exact, forecast.deletes_text) == (9, True, "")
     assert job.compact(full=True).picks[0].record.rows_out == 9
     assert table.refresh().check() == []
 

@@ -77,8 +77,8 @@ def test_a_job_compacts_while_a_writer_goes_on(tmp_path: Path, kind: str, seeds:
     assert done > 0, refused
     assert done + refused >= TURNS, (done, refused)  # every turn has something to compact, done or refused
     table.refresh().with_options({"write-only": False}).compact(full=True)
-    found = table.refresh().scan().to_arrow().to_pydict()
-    assert dict(zip(found["k"], found["v"], strict=True)) == model, f"seed {seeds[0]}"
+    columns = table.refresh().scan().to_arrow().to_pydict()
+    assert dict(zip(columns["k"], columns["v"], strict=True)) == model, f"seed {seeds[0]}"
     assert table.check() == []
     names = {f["file_path"].rsplit("/", 1)[1] for f in table.inspect.files().to_pylist()}
     assert names <= {p.name for p in tmp_path.rglob("data-*")}

@@ -152,10 +152,10 @@ def require_equal(t: Table, model: Counter[tuple[int, int, str]], seed: int) -> 
 
 
 def project(model: Counter[Any], of: Any) -> Counter[Any]:
-    found: Counter[Any] = Counter()
+    collected: Counter[Any] = Counter()
     for row, n in model.items():
-        found[of(row)] += n
-    return found
+        collected[of(row)] += n
+    return collected
 
 
 def test_postponed_rows_are_counted_when_they_get_their_bucket(tmp_path: Path) -> None:

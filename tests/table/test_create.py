@@ -47,15 +47,15 @@ def columns(table: ts.Table) -> list[tuple[Any, ...]]:
 def test_a_table_is_made_like_another(lake: ts.Lake, model: ts.Table) -> None:
     model = model.alter(ts.add("w", ts.VARCHAR(2)), ts.default("w", "x"))
     for like in (model, "d.model"):
-        made = lake.create_table(f"d.copy_{isinstance(like, str)}", like=like)
-        assert columns(made) == columns(model)
-        assert (made.primary_key, made.partition_by, made.comment) == (("k", "d"), ("d",), "the first")
-        assert made.options["tablestore.uuid"] != model.options["tablestore.uuid"]
-        assert {**made.options, "tablestore.uuid": ""} == {**model.options, "tablestore.uuid": ""}
+        table = lake.create_table(f"d.copy_{isinstance(like, str)}", like=like)
+        assert columns(table) == columns(model)
+        assert (table.primary_key, table.partition_by, table.comment) == (("k", "d"), ("d",), "the first")
+        assert table.options["tablestore.uuid"] != model.options["tablestore.uuid"]
+        assert {**table.options, "tablestore.uuid": ""} == {**model.options, "tablestore.uuid": ""}
 
 
 def test_what_is_given_beside_like_wins(lake: ts.Lake, model: ts.Table) -> None:
-    made = lake.create_table(
+    table = lake.create_table(
         "d.other",
         like=model,
         primary_key=["k"],
@@ -64,18 +64,18 @@ def test_what_is_given_beside_like_wins(lake: ts.Lake, model: ts.Table) -> None:
         comment="the second",
         comments={"c": "its code"},
     )
-    assert (made.primary_key, made.partition_by, made.comment) == (("k",), (), "the second")
-    assert {k: v for k, v in made.options.items() if k != "tablestore.uuid"} == {"bucket": "2"}
-    assert [c[2] for c in columns(made)][:2] == [None, "its code"]
+    assert (table.primary_key, table.partition_by, table.comment) == (("k",), (), "the second")
+    assert {k: v for k, v in table.options.items() if k != "tablestore.uuid"} == {"bucket": "2"}
+    assert [c[2] for c in columns(table)][:2] == [None, "its code"]
     narrow = lake.create_table("d.narrow", like=model, schema={"k": ts.INT, "d": ts.DATE})
     assert [c[:2] for c in columns(narrow)] == [("k", "INT NOT NULL"), ("d", "DATE NOT NULL")]
 
 
 def test_a_change_log_table_and_the_past_are_models_too(lake: ts.Lake) -> None:
     counted = lake.create_table("d.counted", schema={"a": ts.INT}, options={"write-mode": "change-log"})
-    made = lake.create_table("d.again", like=counted)
-    made.write([{"a": 1}, {"a": 1}])
-    assert (columns(made), made.scan().count()) == (columns(counted), 2)
+    table = lake.create_table("d.again", like=counted)
+    table.write([{"a": 1}, {"a": 1}])
+    assert (columns(table), table.scan().count()) == (columns(counted), 2)
     counted.write([{"a": 1}])
     plain = lake.create_table("d.plain", schema={"a": ts.INT})
     plain.write([{"a": 1}])
@@ -84,8 +84,8 @@ def test_a_change_log_table_and_the_past_are_models_too(lake: ts.Lake) -> None:
 
 
 def test_the_schema_of_a_table_makes_the_same_columns(lake: ts.Lake, model: ts.Table) -> None:
-    made = lake.create_table("d.same", schema=model.schema)
-    assert columns(made) == columns(model)
+    table = lake.create_table("d.same", schema=model.schema)
+    assert columns(table) == columns(model)
     cast = model.schema.set(
         1, model.schema.field("c").with_type(pa.int32())
     )  # notes of a field that was cast
@@ -114,11 +114,11 @@ FOUND = {"k": "BIGINT", "s": "STRING", "f": "DOUBLE", "x": "INT"}
     ids=lambda f: f"{type(f).__module__.partition('.')[0]} {type(f).__name__}",
 )
 def test_frames_are_schemas_and_rows(lake: ts.Lake, frame: Any) -> None:
-    made = lake.create_table("d.t", schema=frame)
-    assert {f.name: str(f.type) for f in made.store.schema.fields} == FOUND
+    table = lake.create_table("d.t", schema=frame)
+    assert {f.name: str(f.type) for f in table.store.schema.fields} == FOUND
     if not isinstance(frame, pl.LazyFrame | pl.Schema):
-        made.write(frame)
-        assert made.scan(where="k = 2").to_arrow().to_pylist() == [{"k": 2, "s": None, "f": None, "x": None}]
+        table.write(frame)
+        assert table.scan(where="k = 2").to_arrow().to_pylist() == [{"k": 2, "s": None, "f": None, "x": None}]
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_what_has_no_columns_is_refused(
 
 def test_if_not_exists_is_about_what_the_catalog_knows(tmp_path: Path) -> None:
     folder = str(tmp_path / "lake")
-    made = ts.connect(folder).create_table("d.t", schema={"a": ts.INT})
-    made.write([{"a": 1}])
+    table = ts.connect(folder).create_table("d.t", schema={"a": ts.INT})
+    table.write([{"a": 1}])
     lake = ts.connect(metastore="jdbc", uri=f"jdbc:sqlite:{tmp_path}/catalog.db", warehouse=folder)
     for exists in (False, True):
         with pytest.raises(AlreadyExists, match="repair_table adds it"):

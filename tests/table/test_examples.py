@@ -34,9 +34,9 @@ def verbs() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The public methods of the public classes, and the functions of `ts`, by name."""
     for kind in CLASSES:
         for name in dir(kind):
-            found = inspect.getattr_static(kind, name)
-            if not name.startswith("_") and inspect.isfunction(found):
-                yield f"{kind.__name__}.{name}", found
+            actual = inspect.getattr_static(kind, name)
+            if not name.startswith("_") and inspect.isfunction(actual):
+                yield f"{kind.__name__}.{name}", actual
     for name in FUNCTIONS:
         yield f"ts.{name}", getattr(ts, name)
 
@@ -51,8 +51,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = ts.connect(path)
     columns = {"order_id": ts.BIGINT, "customer": ts.STRING, "amount": ts.DOUBLE, "status": ts.STRING}
     orders = lake.create_table("shop.orders", schema=columns, primary_key=["order_id"])
-    made = zip((1, 2, 3), ("ann", "bob", "ann"), (10.0, 20.0, 5.0), ("new", "new", "paid"), strict=True)
-    orders.write([dict(zip(columns, row, strict=True)) for row in made])
+    created = zip((1, 2, 3), ("ann", "bob", "ann"), (10.0, 20.0, 5.0), ("new", "new", "paid"), strict=True)
+    orders.write([dict(zip(columns, row, strict=True)) for row in created])
     orders.tags.create("v1")
     orders.write([{"order_id": 2, "customer": "bob", "amount": 25.0, "status": "paid"}])
     orders.tags.create("v2")

@@ -26,9 +26,9 @@ def test_orphan_removal_leaves_the_log_and_finds_its_parts(tmp_path: Path) -> No
     before = sorted(p.name for p in folder.glob("*.log"))
     table = lake.table("shop.orders")
     assert table.remove_orphans("1 h").files == ()
-    found = table.remove_orphans("0 ms", dry_run=False, force=True)
-    assert found.removed
-    assert [Path(path).name for path, _ in found.files] == [lost.name]
+    removed = table.remove_orphans("0 ms", dry_run=False, force=True)
+    assert removed.removed
+    assert [Path(path).name for path, _ in removed.files] == [lost.name]
     assert not lost.exists()
     assert sorted(p.name for p in folder.glob("*.log")) == before
     assert table.scan().to_arrow().num_rows == 2

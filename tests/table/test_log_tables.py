@@ -17,12 +17,12 @@ OPTIONS = {"log.system": "embedded", "bucket": 2}
 
 @pytest.fixture
 def table(tmp_path: Path) -> ts.Table:
-    made = ts.connect(tmp_path).create_table(
+    created = ts.connect(tmp_path).create_table(
         "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options=OPTIONS
     )
     for step in range(3):
-        made.write({"k": [1, 2, 3, 4], "v": [step] * 4}, user="till", identifier=step)
-    return made
+        created.write({"k": [1, 2, 3, 4], "v": [step] * 4}, user="till", identifier=step)
+    return created
 
 
 def test_segments_are_the_files_of_each_bucket_without_a_gap(table: ts.Table) -> None:
@@ -58,10 +58,10 @@ def test_transactions_name_who_committed_them(table: ts.Table) -> None:
 
 
 def test_a_snapshot_of_another_engine_has_the_offsets_of_the_one_before(table: ts.Table) -> None:
-    found = [table.store.snapshots.get(n) for n in (1, 2, 3)]
-    plain = replace(found[1], properties=None)
-    get = dict(zip((1, 2, 3), (found[0], plain, found[2]), strict=True)).__getitem__
-    offsets = log_view.snapshots([found[0], plain, found[2]], get)["offsets"].to_pylist()
+    actual = [table.store.snapshots.get(n) for n in (1, 2, 3)]
+    plain = replace(actual[1], properties=None)
+    get = dict(zip((1, 2, 3), (actual[0], plain, actual[2]), strict=True)).__getitem__
+    offsets = log_view.snapshots([actual[0], plain, actual[2]], get)["offsets"].to_pylist()
     assert offsets[0] == offsets[1] != offsets[2]
     assert log_view.snapshots([plain], get)["offsets"].to_pylist() == [offsets[0]]
 

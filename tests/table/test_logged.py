@@ -120,8 +120,8 @@ def test_a_partition_is_deleted_row_by_row_so_that_readers_see_it(tmp_path: Path
 
 def test_an_upsert_log_has_no_row_from_before_an_update() -> None:
     rows = pa.record_batch({"k": pa.array([1, 1, 2, 3, 3]), "v": pa.array([0, 1, 0, 0, 1])})
-    found, now = without_updates_before(rows, pa.array([1, 2, 1, 1, 3], pa.int8()), ["k"])
-    assert found.to_pylist() == [{"k": 1, "v": 1}, {"k": 2, "v": 0}, {"k": 3, "v": 0}, {"k": 3, "v": 1}]
+    actual, now = without_updates_before(rows, pa.array([1, 2, 1, 1, 3], pa.int8()), ["k"])
+    assert actual.to_pylist() == [{"k": 1, "v": 1}, {"k": 2, "v": 0}, {"k": 3, "v": 0}, {"k": 3, "v": 1}]
     assert now.to_pylist() == [2, 3, 3, 3]
 
 
@@ -239,12 +239,12 @@ def test_two_that_finish_the_log_at_once_bring_each_row_once(tmp_path: Path) -> 
     before, others = LogCommitter.from_log, [lake_of(tmp_path).table("d.t")]
 
     def interrupted(self: LogCommitter, *args: Any) -> tuple[int, ...]:
-        made = before(self, *args)
+        created = before(self, *args)
         for other in others[:]:
             others.clear()
             assert other.log is not None
             other.log.finish()
-        return made
+        return created
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LogCommitter, "from_log", interrupted)

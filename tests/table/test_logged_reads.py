@@ -70,12 +70,12 @@ def test_a_reader_that_waits_gets_rows_while_they_are_written(
 ) -> None:
     table = LOGGED.create(tmp_path, options)
     table.write([{"k": 0, "v": "start"}])
-    found: list[int] = []
+    collected: list[int] = []
 
     def follow() -> None:
         for step in ts.open(table.location).stream(timeout=240.0):
-            found.extend(r["k"] for r in step.to_arrow().to_pylist())
-            if len(found) == 21:
+            collected.extend(r["k"] for r in step.to_arrow().to_pylist())
+            if len(collected) == 21:
                 return
 
     reader = threading.Thread(target=follow)
@@ -83,7 +83,7 @@ def test_a_reader_that_waits_gets_rows_while_they_are_written(
     for k in range(1, 21):
         table.write([{"k": k, "v": "x"}])
     reader.join(240)
-    assert sorted(found) == list(range(21))
+    assert sorted(collected) == list(range(21))
 
 
 def test_columns_that_come_later_are_in_the_log(tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ def test_others_change_the_same_table_without_a_key(what: str, tmp_path: Path) -
     }
     with interleaved(steps[what]):
         t.update({"s": "mine"}, where="s = 'b' or k = 3")
-    found = [row["s"] for row in t.scan().to_arrow().to_pylist()]
-    assert found.count("mine") == {"insert": 12, "delete": 6}.get(what, 9)
+    actual = [row["s"] for row in t.scan().to_arrow().to_pylist()]
+    assert actual.count("mine") == {"insert": 12, "delete": 6}.get(what, 9)
     held.require_prefix(lake_of(tmp_path), t)
 
 

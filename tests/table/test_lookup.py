@@ -102,10 +102,10 @@ def agree(table: Table, keys: list[tuple]) -> None:
     on = table.primary_key
     scanned = {tuple(r[k] for k in on): r for r in table.scan().to_arrow().to_pylist()}
     asked = pa.table({k: pa.array(c) for k, c in zip(on, zip(*keys, strict=True), strict=True)})
-    found = table.get_many(asked).to_pylist()
+    rows = table.get_many(asked).to_pylist()
     wanted = {key: scanned[key] for key in keys if key in scanned}
-    assert {tuple(r[k] for k in on): r for r in found} == wanted
-    assert len(found) == len(wanted)
+    assert {tuple(r[k] for k in on): r for r in rows} == wanted
+    assert len(rows) == len(wanted)
     for key in keys[:: max(1, len(keys) // 25)]:
         assert table.get(dict(zip(on, key, strict=True))) == scanned.get(key)
 
@@ -221,8 +221,8 @@ def test_keys_are_found_in_each_of_many_row_groups(tmp_path: Path, kind: str) ->
     assert pq.read_metadata(data).num_row_groups > 5
     places = [0, 1, 2, 5_999, *range(3, 6_000, 397)]
     asked = pa.table({"k": keys.take(pa.array(places)), "n": n.take(pa.array(places))})
-    found = table.get_many(asked)
-    assert sorted(found.column("v").to_pylist()) == sorted(places)
+    actual = table.get_many(asked)
+    assert sorted(actual.column("v").to_pylist()) == sorted(places)
     assert table.get({"k": keys[4_001].as_py(), "n": 2})["v"] == 4_001
     assert table.get({"k": keys[4_001].as_py(), "n": 3}) is None
 
@@ -294,8 +294,8 @@ def test_a_zero_of_the_other_sign_is_another_key(tmp_path: Path, kind: Any) -> N
     table.delete({"k": [0.0, 0.5]})
     table.write([{"k": 0.0, "v": 4}])
     table.refresh().compact(full=True)
-    found = table.refresh().scan().to_arrow().column("v").to_pylist()
-    assert sorted(found) == [1, 2, 3, 4]
+    rows = table.refresh().scan().to_arrow().column("v").to_pylist()
+    assert sorted(rows) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
@@ -348,9 +348,9 @@ def test_no_keys_find_nothing(tmp_path: Path) -> None:
         pa.table({"k": pa.chunked_array([], pa.int32())}),
         pa.table({"k": pa.array([], pa.int32())}),
     ):
-        found = table.get_many(keys, columns=["v"])
-        assert found.num_rows == 0
-        assert found.schema == pa.schema([("v", pa.int32())])
+        actual = table.get_many(keys, columns=["v"])
+        assert actual.num_rows == 0
+        assert actual.schema == pa.schema([("v", pa.int32())])
         assert table.delete(keys).snapshots == ()
     assert table.refresh().scan().count() == 1
 

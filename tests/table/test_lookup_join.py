@@ -360,9 +360,11 @@ def test_a_join_describes_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cache", ["full", "partial"])
 @pytest.mark.parametrize("follow", [True, False])
 def test_a_join_that_was_closed_loads_anew(tmp_path: Path, cache: str, follow: bool) -> None:
-    made = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
-    made.write([{"k": 1, "v": 7}])
-    for table, following in ((made, follow), (made.at(snapshot=1), False)):
+    created = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"]
+    )
+    created.write([{"k": 1, "v": 7}])
+    for table, following in ((created, follow), (created.at(snapshot=1), False)):
         with table.lookup("k", cache=cache, follow=following) as join:
             assert join.join([{"k": 1}])["v"].to_pylist() == [7]
         assert join.state.rows == 0

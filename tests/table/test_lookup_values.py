@@ -58,8 +58,8 @@ def test_zeros_of_either_sign_match_each_other_and_change_each_for_itself(
             t.write([{"a": changed[0], "b": changed[1], "v": now[repr(changed)]}])
             join.refresh()
         zero, nan = sorted(now[repr(key)] for key in zeros), now["(nan, 1.5)"]
-        found = join.join(facts)["v"].to_pylist()
-        assert [sorted(found[:4]), sorted(found[4:8]), found[8:]] == [zero, zero, [nan]]
+        rows = join.join(facts)["v"].to_pylist()
+        assert [sorted(rows[:4]), sorted(rows[4:8]), rows[8:]] == [zero, zero, [nan]]
 
 
 def test_columns_get_new_names_and_fill_stands_for_null(tmp_path: Path) -> None:

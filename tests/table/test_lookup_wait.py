@@ -28,8 +28,8 @@ def changes(t: Table, since: int = 0) -> list[tuple[Any, ...]]:
 
 
 def rows(t: Table) -> dict[int, str]:
-    found = t.scan().to_arrow().to_pydict()
-    return dict(zip(found["k"], found["v"], strict=True))
+    columns = t.scan().to_arrow().to_pydict()
+    return dict(zip(columns["k"], columns["v"], strict=True))
 
 
 def kinds(t: Table) -> list[str]:

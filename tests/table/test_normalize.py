@@ -176,8 +176,8 @@ def test_a_filter_is_asked_of_what_comes_out(tmp_path: Path, seeds: tuple[int, .
                 for kind, p in zip(*(c.to_pylist() for c in step_rows.columns), strict=True):
                     seen[p] += 1 if kind in ("+I", "+U") else -1
                     assert seen[p] >= 0
-                found = t.at(snapshot=step.snapshot).scan(["p"], where).to_arrow()
-                assert +seen == Counter(found["p"].to_pylist()), (seed, where)
+                rows = t.at(snapshot=step.snapshot).scan(["p"], where).to_arrow()
+                assert +seen == Counter(rows["p"].to_pylist()), (seed, where)
 
 
 def put(t: Table, *changes: tuple[int, str | None, str]) -> None:

@@ -44,14 +44,14 @@ def samples(key: str) -> list[str]:
         listed = str(e).removeprefix("one of ")
         if listed != str(e):
             return listed.split(", ")
-    found = []
+    collected = []
     for text in ("7", "1", "0.5", "1 ms", "1 kb", "UTC", "counts", "0:avro", "v", "s", "d"):
         try:
             parse(text)
         except ValueError:
             continue
-        found.append(text)
-    return found
+        collected.append(text)
+    return collected
 
 
 @pytest.fixture(scope="module")
@@ -63,20 +63,20 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[ts.Table]:
         "sums": {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum", "bucket": 1},
         "plain": {"sequence.field": "v", "bucket": 2, "write-only": True},
     }
-    made = []
+    collected = []
     for name, options in kinds.items():
         t = lake.create_table(f"d.{name}", schema=COLUMNS, primary_key=["k"], options=options)
         for start in (0, 2, 4):
             t.write([{"k": start + i, "v": start, "s": f"a{i}"} for i in range(4)])
         if name != "sums":
             t.delete("k = 3")
-        made.append(t)
-    return made
+        collected.append(t)
+    return collected
 
 
 def rows(t: ts.Table) -> Any:
-    found = sorted(t.scan().to_arrow().to_pylist(), key=str)
-    return found, t.scan().count(), [t.get({"k": k}) for k in (2, 3, 5)]
+    actual = sorted(t.scan().to_arrow().to_pylist(), key=str)
+    return actual, t.scan().count(), [t.get({"k": k}) for k in (2, 3, 5)]
 
 
 KEYS = sorted({*BY_KEY, *OTHERS})
@@ -186,10 +186,10 @@ def test_a_value_that_another_engine_stored_does_not_stop_reads_and_can_be_alter
     t.write([{"k": 1, "v": 1, "s": "a"}])
     odd = t.store.schema.with_options({"tag.automatic-creation": "sometimes"})
     t.store.schemas.commit(type(odd)(**{**vars_of(odd), "id": odd.id + 1}))
-    found = lake.table("d.t")
-    assert found.options["tag.automatic-creation"] == "sometimes"
-    assert found.scan().count() == 1
-    assert found.alter(ts.reset_options("tag.automatic-creation")).write([{"k": 2, "v": 2, "s": "b"}])
+    table = lake.table("d.t")
+    assert table.options["tag.automatic-creation"] == "sometimes"
+    assert table.scan().count() == 1
+    assert table.alter(ts.reset_options("tag.automatic-creation")).write([{"k": 2, "v": 2, "s": "b"}])
 
 
 def vars_of(schema: Any) -> dict[str, Any]:

@@ -41,9 +41,9 @@ def inserted() -> Iterator[pa.RecordBatch]:
 
 
 def rows_of(table: ts.Table) -> dict[int, int]:
-    found = table.refresh().scan().to_arrow()
-    assert found.num_rows == len(set(found["k"].to_pylist()))
-    return dict(zip(found["k"].to_pylist(), found["v"].to_pylist(), strict=True))
+    rows = table.refresh().scan().to_arrow()
+    assert rows.num_rows == len(set(rows["k"].to_pylist()))
+    return dict(zip(rows["k"].to_pylist(), rows["v"].to_pylist(), strict=True))
 
 
 def test_deletes_updates_and_inserts_are_one_commit(table: ts.Table) -> None:
@@ -88,8 +88,8 @@ def test_a_changelog_says_what_became_of_each_row(tmp_path) -> None:
     table = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, **KINDS["keyed"])
     table.write(ROWS)
     table.change_rows(change, columns=["v"], inserts=inserted)
-    found = table.refresh().changes(since=1).to_pylist()
-    got = sorted((row["k"], row["rowkind"], row["v"]) for row in found)
+    changes = table.refresh().changes(since=1).to_pylist()
+    got = sorted((row["k"], row["rowkind"], row["v"]) for row in changes)
     updates = [(2, "-U", 20), (2, "+U", 40), (4, "-U", 40), (4, "+U", 80)]
     assert got == sorted([(3, "-D", 30), (6, "-D", 60), *updates, (7, "+I", 70), (8, "+I", 80)])
 

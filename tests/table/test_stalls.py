@@ -88,9 +88,9 @@ def test_stalls_travel_with_the_messages_of_engines(tmp_path: Path) -> None:
 def test_the_doctor_names_the_trigger_that_would_not_have_let_them_wait(tmp_path: Path) -> None:
     t = STALLING.create(tmp_path)
     write(t, 8)
-    (found,) = [f for f in t.inspect.doctor(stalls=2) if f.kind == "write stalls"]
-    assert (found.evidence["runs"], found.evidence["stop_trigger"]) == (3, 2)
-    eval(found.remedy, {"table": t, "ts": ts})
+    (actual,) = [f for f in t.inspect.doctor(stalls=2) if f.kind == "write stalls"]
+    assert (actual.evidence["runs"], actual.evidence["stop_trigger"]) == (3, 2)
+    eval(actual.remedy, {"table": t, "ts": ts})
     after = t.refresh()
     assert "write stalls" not in after.inspect.doctor(stalls=2).kinds
     assert after.options["num-sorted-run.stop-trigger"] == "4"

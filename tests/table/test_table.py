@@ -19,15 +19,15 @@ from tests.faults import SimEnv
 
 @pytest.fixture
 def orders(lake: ts.Lake) -> ts.Table:
-    made = lake.create_table(
+    table = lake.create_table(
         "shop.orders",
         schema={"id": ts.BIGINT, "dt": ts.DATE, "status": ts.STRING, "amount": ts.DECIMAL(10, 2)},
         primary_key=["id", "dt"],
         partition_by=["dt"],
         options={"bucket": 2, "changelog-producer": "input"},
     )
-    made.write(rows(range(6)))
-    return made
+    table.write(rows(range(6)))
+    return table
 
 
 def rows(ids: range, status: str = "open") -> pa.Table:
@@ -241,8 +241,8 @@ def test_engine_writers_hand_out_bytes_that_commit_once(orders: ts.Table) -> Non
     first = orders.commit(messages, user="job", identifier=1)
     again = orders.commit(messages, user="job", identifier=1)
     assert (len(first.snapshots), again.replayed) == (1, True)
-    found = orders.scan(where=col("id") < 3).to_arrow()
-    assert set(found["status"].to_pylist()) == {"task 1"}, "a later task wins for the same key"
+    actual = orders.scan(where=col("id") < 3).to_arrow()
+    assert set(actual["status"].to_pylist()) == {"task 1"}, "a later task wins for the same key"
     assert orders.store.snapshots.latest().changelog_manifest_list is None
     assert orders.check() == []
 

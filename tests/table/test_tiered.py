@@ -31,8 +31,8 @@ def made(path: Path, spec: TableSpec = KEYED, **options: Any) -> ts.Table:
     )
 
 
-def rows(found: pa.Table) -> list[tuple[int, int]]:
-    return sorted(zip(found["k"].to_pylist(), found["v"].to_pylist(), strict=True))
+def rows(actual: pa.Table) -> list[tuple[int, int]]:
+    return sorted(zip(actual["k"].to_pylist(), actual["v"].to_pylist(), strict=True))
 
 
 def seen(table: ts.Table) -> list[tuple[int, int]]:
@@ -93,8 +93,8 @@ def test_a_replay_adds_nothing_before_and_after_a_round(tmp_path: Path, finished
     assert seen(table) == [(1, 106)]
     table.log.finish()
     assert in_files(table) == [(1, 106)]
-    found = positions.known(table.store, table.store.snapshots.latest())
-    assert found == {"till": (3, "at 2"), "other": (7, "far")}
+    actual = positions.known(table.store, table.store.snapshots.latest())
+    assert actual == {"till": (3, "at 2"), "other": (7, "far")}
     assert table.write([{"k": 1, "v": 3}], user="till", identifier=3).replayed
     assert table.check() == []
 

@@ -72,8 +72,8 @@ def log_of(table: Table, log: MemoryLog, *, committed_only: bool = False) -> Tab
 
 def union(table: Table, log: MemoryLog, **asked: Any) -> Scan:
     target = SnapshotState(table.store.snapshots.latest())
-    found = union_of(table.store, log_of(table, log), target, None)
-    return Scan(found.under(table.store), found, **asked)
+    actual = union_of(table.store, log_of(table, log), target, None)
+    return Scan(actual.under(table.store), actual, **asked)
 
 
 def rows_of(scan: Scan) -> list[tuple[Any, ...]]:
@@ -114,8 +114,8 @@ def test_a_union_read_equals_the_table_with_the_log_s_rows_committed(
             f"k = {number} OR p = 'x'",
             f"b < {number}",
         ):
-            found = union(table, log, where=ts.where(where))
-            assert rows_of(found) == rows_of(truth.scan(where=where)), where
+            actual = union(table, log, where=ts.where(where))
+            assert rows_of(actual) == rows_of(truth.scan(where=where)), where
         assert union(table, log).count() == truth.scan().count()
         assert rows_of(union(table, log, columns=("b", "k"))) == rows_of(truth.scan(["b", "k"]))
     assert [

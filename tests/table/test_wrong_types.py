@@ -119,12 +119,12 @@ def verbs(face: Any) -> Iterator[str]:
 
 def cases(t: ts.Table) -> list[tuple[str, str, str, str]]:
     """Face, verb, parameter and the name of the wrong value, of all."""
-    found = []
+    collected = []
     for face, thing in faces(t).items():
         for verb in verbs(thing):
             names = inspect.signature(getattr(thing, verb)).parameters
-            found += [(face, verb, n, w) for n in names for w in WRONG if (verb, n) not in LEFT_OUT]
-    return [case for case in found if case[2] not in LEFT_OUT]
+            collected += [(face, verb, n, w) for n in names for w in WRONG if (verb, n) not in LEFT_OUT]
+    return [case for case in collected if case[2] not in LEFT_OUT]
 
 
 def test_no_wrong_argument_is_met_inside(table: ts.Table, seeds: tuple[int, ...]) -> None:
@@ -177,13 +177,13 @@ def call(verb: Callable[..., Any], varied: str, wrong: Any) -> None:
             named |= value if isinstance(value, dict) else {"nonsense": value}
         else:
             named[name] = value
-    found = verb(*given, **named)
-    if inspect.isgenerator(found):
-        next(found, None)
-    if isinstance(found, ts.Scan):
-        found.to_arrow()
+    actual = verb(*given, **named)
+    if inspect.isgenerator(actual):
+        next(actual, None)
+    if isinstance(actual, ts.Scan):
+        actual.to_arrow()
     if verb.__name__ == "maintain":
-        assert found.stop(120)
+        assert actual.stop(120)
 
 
 @pytest.mark.parametrize(

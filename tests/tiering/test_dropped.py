@@ -50,24 +50,24 @@ class Rounds:
 
     def events(self) -> list[tuple[str, str | None, int | None]]:
         """Those that the files of the journal hold."""
-        found = read_report(str(self.journal.directory)).events
-        assert all(one.table == "db.t" and one.time > 0 for one in found)
-        return [(one.name, one.partition, one.offsets) for one in found]
+        actual = read_report(str(self.journal.directory)).events
+        assert all(one.table == "db.t" and one.time > 0 for one in actual)
+        return [(one.name, one.partition, one.offsets) for one in actual]
 
     def rows(self) -> dict[str, list[int]]:
         """The numbers of the rows that the lake has, by day."""
-        found: dict[str, list[int]] = {}
+        collected: dict[str, list[int]] = {}
         for row in self.lake.table("db.t").scan().to_arrow().to_pylist():
-            found.setdefault(row["day"], []).append(row["x"])
-        return {day: sorted(numbers) for day, numbers in found.items()}
+            collected.setdefault(row["day"], []).append(row["x"])
+        return {day: sorted(numbers) for day, numbers in collected.items()}
 
 
 @pytest.fixture
 def cluster() -> Iterator[PartitionedCluster]:
-    made = PartitionedCluster()
-    made.add("a", 3)
-    made.add("b", 2)
-    return made
+    created = PartitionedCluster()
+    created.add("a", 3)
+    created.add("b", 2)
+    return created
 
 
 def test_the_lake_keeps_rows_of_a_dropped_partition_and_says_so_once(

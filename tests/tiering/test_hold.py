@@ -35,9 +35,9 @@ def lake() -> MemoryLake:
 def job(cluster: MemoryCluster, lake: MemoryLake, tmp_path: Path) -> Iterator[TieringService]:
     journal = TieringJournal(str(tmp_path / "journal"))
     hold = RoundHold(str(tmp_path / "hold"))
-    made = TieringService(RoundParts(cluster, lake, ThreadRunner(), journal, SYSTEM, hold=hold), QUICK)
-    yield made
-    assert made.stop()
+    service = TieringService(RoundParts(cluster, lake, ThreadRunner(), journal, SYSTEM, hold=hold), QUICK)
+    yield service
+    assert service.stop()
 
 
 def waits(tmp_path: Path, phase: HoldPhase) -> bool:

@@ -39,9 +39,9 @@ def filled(kind: type[MemoryCluster] = MemoryCluster, **more: Any) -> Any:
 
 @pytest.fixture
 def runner() -> Iterator[PoolRunner]:
-    made = PoolRunner(TaskWorkers(2))
-    yield made
-    made.close()
+    created = PoolRunner(TaskWorkers(2))
+    yield created
+    created.close()
 
 
 def tasks(cluster: MemoryCluster, lake: ts.Lake, parallel: int = 3) -> list[SplitTask]:

@@ -74,8 +74,8 @@ class Starting(Recorded):
         here = pb.ServerNode(node_id=-1, host="127.0.0.1", port=self.port)
         self.alone -= 1
         servers = [] if self.alone >= 0 else [pb.ServerNode(node_id=0, host="127.0.0.1", port=self.port)]
-        found = pb.MetadataResponse(coordinator=here, tablet_servers=servers)
-        return response_frame(request.request_id, found.SerializeToString())
+        actual = pb.MetadataResponse(coordinator=here, tablet_servers=servers)
+        return response_frame(request.request_id, actual.SerializeToString())
 
 
 def test_a_cluster_that_is_still_starting_is_waited_for(caplog):

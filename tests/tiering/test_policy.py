@@ -23,8 +23,8 @@ from tests.tiering.memory import MemoryCluster
 @pytest.mark.parametrize(("behind", "words"), [(29, ""), (31, "will be lost"), (61, "ROWS MAY BE LOST")])
 def test_the_warning_comes_at_half_of_the_retention(behind: float, words: str) -> None:
     policy = LogPolicy.of({TTL: "1 min"})
-    found = policy.warning(lag_rows=3, tiered_at=100.0, now=100.0 + behind)
-    assert (words in found, bool(found)) == (True, bool(words))
+    actual = policy.warning(lag_rows=3, tiered_at=100.0, now=100.0 + behind)
+    assert (words in actual, bool(actual)) == (True, bool(words))
     assert policy.warning(lag_rows=0, tiered_at=100.0, now=999.0) == ""
     assert policy.warning(lag_rows=3, tiered_at=None, now=999.0) == ""
 

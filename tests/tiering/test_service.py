@@ -73,9 +73,9 @@ class SlowCluster(MemoryCluster):
 
 
 def slow(cluster: MemoryCluster) -> SlowCluster:
-    made = SlowCluster(logs=cluster.logs)
-    made.reading, made.go = threading.Event(), threading.Event()
-    return made
+    created = SlowCluster(logs=cluster.logs)
+    created.reading, created.go = threading.Event(), threading.Event()
+    return created
 
 
 def test_a_table_that_is_given_to_another_is_dropped_and_not_committed(cluster: MemoryCluster):
@@ -160,8 +160,8 @@ class ManyTables(MemoryCluster):
         return type(answer)(0, given, answer.tiering)
 
     def table(self, table_path: str) -> ClusterTable:
-        found = super().table(table_path)
-        return type(found)(table_path, int(table_path.removeprefix("db.t")), found.fields, self.buckets)
+        actual = super().table(table_path)
+        return type(actual)(table_path, int(table_path.removeprefix("db.t")), actual.fields, self.buckets)
 
     def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
         if table.table_id == 7:
@@ -287,16 +287,16 @@ def test_a_journal_goes_on_where_a_killed_service_left_it(cluster: MemoryCluster
     job = service(cluster, lake, directory=tmp_path).start()
     until(lambda: len(lake.rows) == 80)
     assert job.stop()
-    found = ts.tiering_report(tmp_path)
-    killed, other = found.rounds[:2]
+    actual = ts.tiering_report(tmp_path)
+    killed, other = actual.rounds[:2]
     assert (killed.number, killed.outcome, killed.reason) == (7, "failed", "the service was killed")
     assert killed.ended == 4.0
     assert other.number == 8
-    assert [(one.time, one.count, one.since) for one in found.heartbeats[:2]] == [
+    assert [(one.time, one.count, one.since) for one in actual.heartbeats[:2]] == [
         (3.0, 3, 1.0),
         (4.0, 1, None),
     ]
-    assert found.heartbeats[2].registers
+    assert actual.heartbeats[2].registers
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def advice(data: Any, **options: Any) -> BucketAdvice:
 
 
 def bucket_rows(t: ts.Table) -> dict[int, int]:
-    found = t.inspect.buckets().select(["bucket", "record_count"]).to_pylist()
-    return {r["bucket"]: r["record_count"] for r in found}
+    buckets = t.inspect.buckets().select(["bucket", "record_count"]).to_pylist()
+    return {r["bucket"]: r["record_count"] for r in buckets}
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_the_largest_bucket_is_the_one_that_a_table_of_so_many_buckets_has(
     tmp_path: Path, key: list[str], options: dict[str, str]
 ) -> None:
     data = rows(3_000, s=[f"name {i % 37}" for i in range(3_000)])
-    found = advice(data, primary_key=key, options=options, target_bytes=15_000)
-    assert len(found.alternatives) > 5
-    for a in found.alternatives[:8]:
+    advised = advice(data, primary_key=key, options=options, target_bytes=15_000)
+    assert len(advised.alternatives) > 5
+    for a in advised.alternatives[:8]:
         t = ts.connect(str(tmp_path)).create_table(
             f"d.t{a.buckets}", schema=data.schema, primary_key=key, options={"bucket": a.buckets, **options}
         )
@@ -53,31 +53,33 @@ def test_the_largest_bucket_is_the_one_that_a_table_of_so_many_buckets_has(
         real = bucket_rows(t)
         assert a.skew == pytest.approx(max(real.values()) * a.buckets / 3_000)
         assert a.empty == a.buckets - len(real)
-        spread = found.spread(a.buckets)
+        spread = advised.spread(a.buckets)
         assert spread["rows"].to_pylist() == [real.get(b, 0) for b in range(a.buckets)]
         assert max(spread["bytes"].to_pylist()) == a.largest_bytes
     with pytest.raises(InvalidRequest, match="5 buckets were not counted; those are 1, 2, 3, 4, 6, 8"):
-        found.spread(5)
+        advised.spread(5)
 
 
 def test_the_proposal_is_the_least_that_keeps_buckets_below_the_target() -> None:
-    found = advice(rows(20_000), rows=100_000_000, target_bytes=1 << 28)
-    chosen = next(a for a in found.alternatives if a.buckets == found.buckets)
+    advised = advice(rows(20_000), rows=100_000_000, target_bytes=1 << 28)
+    chosen = next(a for a in advised.alternatives if a.buckets == advised.buckets)
     assert chosen.largest_bytes <= 1 << 28
-    assert all(a.largest_bytes > 1 << 28 for a in found.alternatives if a.buckets < found.buckets)
-    assert found.options == {"bucket": str(found.buckets), "bucket-key": "id"}
-    assert found.to_arrow().filter(found.to_arrow()["proposed"])["buckets"].to_pylist() == [found.buckets]
-    assert f"{found.buckets} buckets: " in found.text
-    assert "100,000,000 rows, 20,000 looked at" in found.text
-    assert found.sampled
+    assert all(a.largest_bytes > 1 << 28 for a in advised.alternatives if a.buckets < advised.buckets)
+    assert advised.options == {"bucket": str(advised.buckets), "bucket-key": "id"}
+    assert advised.to_arrow().filter(advised.to_arrow()["proposed"])["buckets"].to_pylist() == [
+        advised.buckets
+    ]
+    assert f"{advised.buckets} buckets: " in advised.text
+    assert "100,000,000 rows, 20,000 looked at" in advised.text
+    assert advised.sampled
 
 
 def test_bytes_a_row_are_those_of_the_files_that_the_engine_writes(tmp_path: Path) -> None:
     data = rows(50_000)
-    found = advice(data)
+    advised = advice(data)
     t = ts.connect(str(tmp_path)).create_table("d.t", schema=data.schema, primary_key=["id"])
     t.write(data)
-    assert found.question.bytes_per_row == pytest.approx(bytes_of(t) / 50_000, rel=0.05)
+    assert advised.question.bytes_per_row == pytest.approx(bytes_of(t) / 50_000, rel=0.05)
     of_table = ts.advise_buckets(t)
     assert of_table.question.bytes_per_row == bytes_of(t) / 50_000
     assert (of_table.buckets, of_table.call) == (1, "table.rescale(1)")
@@ -99,9 +101,9 @@ def test_growth_and_writers_ask_for_more() -> None:
 
 def test_a_heavy_value_is_reported_since_no_number_divides_it() -> None:
     data = rows(10_000, k=[0 if i % 10 < 8 else i for i in range(10_000)])
-    found = advice(data, primary_key=["id", "k"], bucket_key=["k"], rows=200_000_000)
-    assert any("one value of the bucket key (k) takes" in note for note in found.notes)
-    assert "no number keeps the largest bucket below the target" in found.reason
+    advised = advice(data, primary_key=["id", "k"], bucket_key=["k"], rows=200_000_000)
+    assert any("one value of the bucket key (k) takes" in note for note in advised.notes)
+    assert "no number keeps the largest bucket below the target" in advised.reason
     assert advice(data, primary_key=["id", "k"], bucket_key=["id"], rows=200_000_000).notes == ()
 
 
@@ -118,27 +120,27 @@ def test_no_buckets_are_proposed_that_would_only_stay_empty() -> None:
 
 def test_too_few_values_leave_buckets_empty() -> None:
     data = rows(1_000, k=[i % 2 for i in range(1_000)])
-    found = advice(data, primary_key=["id", "k"], bucket_key=["k"], parallelism=8)
-    assert found.buckets == 8
-    assert any("buckets stay empty" in note for note in found.notes)
+    advised = advice(data, primary_key=["id", "k"], bucket_key=["k"], parallelism=8)
+    assert advised.buckets == 8
+    assert any("buckets stay empty" in note for note in advised.notes)
 
 
 def test_the_largest_partition_decides_and_uneven_ones_are_reported() -> None:
     days = [0 if i % 100 else i // 100 % 9 + 1 for i in range(9_000)]
     data = rows(9_000, day=days)
     keys = {"primary_key": ["id", "day"], "partition_by": ["day"]}
-    found = advice(data, rows=1_000_000_000, **keys)
-    assert (found.partitions, found.largest) == (10, "day=0")
-    assert found.largest_rows == 990_000_000
-    assert any("'bucket' = -1 gives each partition its own number" in note for note in found.notes)
-    shown = next(a for a in found.alternatives if a.buckets == found.buckets)
+    advised = advice(data, rows=1_000_000_000, **keys)
+    assert (advised.partitions, advised.largest) == (10, "day=0")
+    assert advised.largest_rows == 990_000_000
+    assert any("'bucket' = -1 gives each partition its own number" in note for note in advised.notes)
+    shown = next(a for a in advised.alternatives if a.buckets == advised.buckets)
     assert shown.typical_bytes < shown.mean_bytes / 20
 
 
 def test_rows_without_any_are_one_bucket() -> None:
-    found = advice(rows(0))
-    assert (found.buckets, found.partitions) == (1, 0)
-    assert "there are no rows" in found.text
+    advised = advice(rows(0))
+    assert (advised.buckets, advised.partitions) == (1, 0)
+    assert "there are no rows" in advised.text
     with pytest.raises(ts.InvalidRequest, match="name no columns"):
         advice([])
 
@@ -176,10 +178,10 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], error: type, t
 
 def test_a_stream_that_is_larger_than_the_sample_is_thinned_out() -> None:
     batches = (b for part in range(40) for b in rows(1_000, part).to_batches())
-    found = advice(batches, sample_rows=5_000)
-    assert found.question.rows == 40_000
-    assert 5_000 <= found.question.counted <= 25_000
-    assert "40,000 rows, " in found.text
+    advised = advice(batches, sample_rows=5_000)
+    assert advised.question.rows == 40_000
+    assert 5_000 <= advised.question.counted <= 25_000
+    assert "40,000 rows, " in advised.text
 
 
 def test_a_table_is_looked_at_by_some_of_its_splits(tmp_path: Path) -> None:
@@ -187,10 +189,10 @@ def test_a_table_is_looked_at_by_some_of_its_splits(tmp_path: Path) -> None:
         "d.t", schema={"id": ts.BIGINT, "v": ts.DOUBLE}, primary_key=["id"], options={"bucket": 8}
     )
     t.write(rows(8_000))
-    found = ts.advise_buckets(t, sample_rows=2_000)
-    assert found.question.rows == 8_000
-    assert found.question.counted < 4_000
-    assert found.sampled
+    advised = ts.advise_buckets(t, sample_rows=2_000)
+    assert advised.question.rows == 8_000
+    assert advised.question.counted < 4_000
+    assert advised.sampled
     assert ts.advise_buckets(t, bucket_key=["id"]).question.counted == 8_000
 
 
@@ -201,8 +203,8 @@ def test_a_change_log_table_has_every_column_for_its_key(tmp_path: Path) -> None
         options={"write-mode": "change-log", "bucket": 4},
     )
     t.write(rows(1_000))
-    found = ts.advise_buckets(t)
-    assert found.question.bucket_key == ("id", "v")
+    advised = ts.advise_buckets(t)
+    assert advised.question.bucket_key == ("id", "v")
     real = bucket_rows(t)
     four = ts.advise_buckets(t, parallelism=4)
     assert next(a for a in four.alternatives if a.buckets == 4).skew == max(real.values()) * 4 / 1_000
@@ -212,22 +214,22 @@ def test_other_keys_of_a_table_make_another_table(tmp_path: Path) -> None:
     schema = {"id": ts.BIGINT, "k": ts.BIGINT, "v": ts.DOUBLE}
     t = ts.connect(str(tmp_path)).create_table("d.t", schema=schema, primary_key=["id", "k"])
     t.write(rows(100, k=[1] * 100))
-    found = ts.advise_buckets(t, bucket_key=["k"])
-    assert found.call == "lake.create_table(…, options={'bucket': 1, 'bucket-key': 'k'})"
+    advised = ts.advise_buckets(t, bucket_key=["k"])
+    assert advised.call == "lake.create_table(…, options={'bucket': 1, 'bucket-key': 'k'})"
 
 
 def test_what_is_shown_in_a_notebook_is_text() -> None:
     data = rows(10, p=["<b>"] * 10)
-    found = advice(data, primary_key=["id", "p"], partition_by=["p"])
-    assert "<b>" in found.text
-    assert "<b>" not in found._repr_html_().replace("<pre>", "")
+    advised = advice(data, primary_key=["id", "p"], partition_by=["p"])
+    assert "<b>" in advised.text
+    assert "<b>" not in advised._repr_html_().replace("<pre>", "")
 
 
 def test_every_candidate_divides_what_is_counted() -> None:
     assert CANDIDATES[:6] == (1, 2, 3, 4, 6, 8)
     counts = np.arange(RESIDUES)[None, :]
     question = Question(int(counts.sum()), int(counts.sum()), 1.0, "told", 1 << 30, 1.0, 1, ("id",))
-    found = propose(counts, [""], question, call="{n}", dynamic=False)
-    for a in found.alternatives:
+    actual = propose(counts, [""], question, call="{n}", dynamic=False)
+    for a in actual.alternatives:
         sums = [int(counts[0, b :: a.buckets].sum()) for b in range(a.buckets)]
         assert a.largest_bytes == max(sums)

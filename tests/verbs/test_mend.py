@@ -37,20 +37,20 @@ def ill(path: Path) -> ts.Table:
 def test_all_findings_are_mended_each_while_it_is_there(tmp_path: Path) -> None:
     t = ill(tmp_path)
     before = t.scan().to_arrow().sort_by("id")
-    found = doctor(t)
-    assert {"sorted runs", "stop trigger", "tombstones"} <= set(found.kinds)
+    findings = doctor(t)
+    assert {"sorted runs", "stop trigger", "tombstones"} <= set(findings.kinds)
     there = files_of(t)
-    preview = t.mend(found)
+    preview = t.mend(findings)
     assert files_of(t) == there
-    assert len(preview.done) == len(found)
+    assert len(preview.done) == len(findings)
     assert "option num-sorted-run.stop-trigger: 2 → 8" in preview.text
     assert "the first round; " in preview.text
     assert preview.text.endswith("nothing was changed; call again with dry_run=False")
-    did = t.mend(found, dry_run=False)
+    did = t.mend(findings, dry_run=False)
     assert did.after is not None
     assert did.after.sound, did.text
     assert did.remaining == ()
-    assert len(did.done) < len(found)  # the compaction of the runs took the deletes away, too
+    assert len(did.done) < len(findings)  # the compaction of the runs took the deletes away, too
     assert did.text.endswith("the doctor now: sound")
     assert t.refresh().scan().to_arrow().sort_by("id") == before
     assert t.refresh().check() == []
@@ -60,11 +60,11 @@ def test_what_gives_something_up_waits_for_a_decision(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"ignore-delete": True, "write-only": True})
     for i in range(6):
         put(t, range(50), v=str(i))
-    found = the(doctor(t), "dropped deletes")
-    assert "do not come back" in found.asks
+    actual = the(doctor(t), "dropped deletes")
+    assert "do not come back" in actual.asks
     with pytest.raises(InvalidRequest, match=r"those that were dropped .* decided=True"):
-        t.mend(found, dry_run=False)
-    assert f"decide: {found.asks}" in t.mend(found).text
+        t.mend(actual, dry_run=False)
+    assert f"decide: {actual.asks}" in t.mend(actual).text
     did = t.mend(dry_run=False)
     assert [f.kind for f in did.remaining] == ["dropped deletes"]
     assert "left alone: dropped deletes · table: decide: from then on" in did.text
@@ -78,12 +78,12 @@ def test_what_no_call_mends_is_refused_with_where_to_look(tmp_path: Path) -> Non
     t = TABLE.create(tmp_path, {"bucket": 4, "bucket-key": "n"}, primary_key=["id", "n"])
     for i in range(4):
         put(t, range(i * 100, i * 100 + 1), v="x" * 5000)
-    found = doctor(t, {**SMALL, "skew": 0.5})
-    skew = the(found, "bucket skew")
+    findings = doctor(t, {**SMALL, "skew": 0.5})
+    skew = the(findings, "bucket skew")
     for dry_run in (True, False):
         with pytest.raises(InvalidRequest, match="look first: ts"):
             t.mend(skew, dry_run=dry_run)
-    assert skew in t.mend(found).remaining
+    assert skew in t.mend(findings).remaining
     with pytest.raises(InvalidRequest, match="one of its findings"):
         t.mend("sorted runs")  # type: ignore[arg-type]  # what is refused
 

@@ -81,14 +81,14 @@ KINDS = ["snapshot", "manifest list", "manifest", "data file"]
 def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
     tmp_path: Path, what: str, damage: Callable[[Path], None]
 ) -> None:
-    made = streamed(tmp_path)
-    broken = file_of(made, what, 4)
+    created = streamed(tmp_path)
+    broken = file_of(created, what, 4)
     damage(broken)
     alone = what in ("snapshot", "manifest list")  # of no use to snapshot 5, which names what 4 named
     lost_history = alone and damage is Path.unlink
     if alone and damage is empty:
-        empty(file_of(made, what, 5))
-    table = opened(made)
+        empty(file_of(created, what, 5))
+    table = opened(created)
     if not lost_history:
         for read in (
             lambda: table.scan().to_arrow(),
@@ -100,33 +100,33 @@ def test_reads_name_the_newest_sound_snapshot_and_mend_goes_back_to_it(
             assert caught.value.sound == 3
         assert table.at(snapshot=3).scan().count() == 3
     before = all_files(tmp_path)
-    preview = opened(made).mend()
+    preview = opened(created).mend()
     assert "a preview: nothing was changed" in repr(preview)
     assert all_files(tmp_path) == before
-    done = opened(made).mend(dry_run=False).repair
+    done = opened(created).mend(dry_run=False).repair
     assert done is not None
     assert done.newest == (5 if lost_history else 3)
-    assert opened(made).check() == []
-    assert keys(made) == list(range(1, 6 if lost_history else 4))
+    assert opened(created).check() == []
+    assert keys(created) == list(range(1, 6 if lost_history else 4))
     tags = {f"tag-{text.rpartition(' ')[2]}" for text in done.tagged}
     assert set(all_files(tmp_path)) == {*before, *tags}, "nothing is deleted"
     for text in done.tagged:
         number = int(text.split()[1])
-        assert opened(made).at(tag=text.rpartition(" ")[2]).scan().count() == number
+        assert opened(created).at(tag=text.rpartition(" ")[2]).scan().count() == number
     if not lost_history:
         assert any("stream 'loader'" in text or "streams of commits" in text for text in done.lost)
-        again = opened(made).write(row(4), user="loader", identifier=4)
+        again = opened(created).write(row(4), user="loader", identifier=4)
         assert (again.replayed, again.snapshots) == (False, (4,))
-        assert opened(made).check() == []
-    aside = Path(made.location, "tablestore", "damaged")
-    opened(made).remove_orphans("1 ms", dry_run=False, force=True)
+        assert opened(created).check() == []
+    aside = Path(created.location, "tablestore", "damaged")
+    opened(created).remove_orphans("1 ms", dry_run=False, force=True)
     assert {Path(b).name for _, b in done.moved} >= set(all_files(aside))
-    assert not opened(made).mend(dry_run=False).repair
+    assert not opened(created).mend(dry_run=False).repair
 
 
 def test_streams_and_writers_meet_the_same_words(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    empty(file_of(made, "snapshot", 5))
+    created = streamed(tmp_path)
+    empty(file_of(created, "snapshot", 5))
     for verb in (
         lambda t: list(t.stream(follow=False)),
         lambda t: t.write(row(9)),
@@ -134,128 +134,128 @@ def test_streams_and_writers_meet_the_same_words(tmp_path: Path) -> None:
         lambda t: t.inspect.doctor(),
     ):
         with pytest.raises(Corrupt, match=r"at\(snapshot=4\)"):
-            verb(opened(made))
+            verb(opened(created))
 
 
 def test_a_stream_ends_where_its_snapshot_was_put_aside(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    cursor = [c.cursor for c in made.stream(follow=False, start="earliest")][-1]
-    empty(file_of(made, "manifest list", 5))
-    opened(made).mend(dry_run=False)
-    opened(made).write(row(5))
-    opened(made).write(row(6))
+    created = streamed(tmp_path)
+    cursor = [c.cursor for c in created.stream(follow=False, start="earliest")][-1]
+    empty(file_of(created, "manifest list", 5))
+    opened(created).mend(dry_run=False)
+    opened(created).write(row(5))
+    opened(created).write(row(6))
     with pytest.raises(NotFound, match="rolled back"):
-        next(iter(opened(made).stream(start=cursor, follow=False)))
+        next(iter(opened(created).stream(start=cursor, follow=False)))
 
 
 def test_an_older_damaged_snapshot_costs_history_alone(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    empty(file_of(made, "manifest list", 2))
-    done = opened(made).mend(dry_run=False).repair
+    created = streamed(tmp_path)
+    empty(file_of(created, "manifest list", 2))
+    done = opened(created).mend(dry_run=False).repair
     assert done is not None
     assert done.lost == ("time travel to snapshot 2; rows of the present are not concerned",)
     assert done.tagged == ("snapshot 1 as tag mended-1",)
-    assert opened(made).at(tag="mended-1").scan().to_arrow()["k"].to_pylist() == [1]
+    assert opened(created).at(tag="mended-1").scan().to_arrow()["k"].to_pylist() == [1]
     with pytest.raises(NotFound, match="tag 'mended-1' keeps it"):
-        opened(made).at(snapshot=1)
-    assert opened(made).store.snapshots.ids() == [3, 4, 5]
-    assert opened(made).store.snapshots.earliest_id() == 3
-    assert keys(made) == [1, 2, 3, 4, 5]
-    assert opened(made).check() == []
+        opened(created).at(snapshot=1)
+    assert opened(created).store.snapshots.ids() == [3, 4, 5]
+    assert opened(created).store.snapshots.earliest_id() == 3
+    assert keys(created) == [1, 2, 3, 4, 5]
+    assert opened(created).check() == []
 
 
 def test_a_snapshot_is_made_again_from_its_tag(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    made.tags.create("kept", 5, retain="1 d")
-    whole = file_of(made, "snapshot", 5).read_bytes()
-    empty(file_of(made, "snapshot", 5))
-    done = opened(made).mend(dry_run=False).repair
+    created = streamed(tmp_path)
+    created.tags.create("kept", 5, retain="1 d")
+    whole = file_of(created, "snapshot", 5).read_bytes()
+    empty(file_of(created, "snapshot", 5))
+    done = opened(created).mend(dry_run=False).repair
     assert done is not None
     assert (done.newest, done.restored, done.lost) == (5, ("snapshot 5 from tag kept",), ())
-    assert Path(made.store.paths.snapshot(5)).read_bytes() == whole
-    assert opened(made).check() == []
+    assert Path(created.store.paths.snapshot(5)).read_bytes() == whole
+    assert opened(created).check() == []
 
 
 def test_damaged_tags_consumers_and_branches_are_reported(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    made.tags.create("bad", 2)
-    made.tags.create("base", 3)
-    made.branches.create("b", "base")
-    made.branch("b").write(row(9))
-    empty(Path(made.location, "tag", "tag-bad"))
-    empty(Path(made.location, "branch", "branch-b", "snapshot", "snapshot-4"))
-    Path(made.location, "consumer").mkdir()
-    Path(made.location, "consumer", "consumer-c").write_text("{")
-    done = opened(made).mend(dry_run=False).repair
+    created = streamed(tmp_path)
+    created.tags.create("bad", 2)
+    created.tags.create("base", 3)
+    created.branches.create("b", "base")
+    created.branch("b").write(row(9))
+    empty(Path(created.location, "tag", "tag-bad"))
+    empty(Path(created.location, "branch", "branch-b", "snapshot", "snapshot-4"))
+    Path(created.location, "consumer").mkdir()
+    Path(created.location, "consumer", "consumer-c").write_text("{")
+    done = opened(created).mend(dry_run=False).repair
     assert done is not None
     assert done.lost[:2] == (
         "tag bad, which cannot be read",
         "the place of consumer c: its stream starts again",
     )
     assert any(text.startswith("branch b: snapshot 4") for text in done.lost)
-    assert keys(made) == [1, 2, 3, 4, 5]
-    assert sorted(opened(made).branch("b").scan().to_arrow()["k"].to_pylist()) == [1, 2, 3]
-    assert opened(made).tags.names() == ["base"]
-    assert opened(made).check() == []
+    assert keys(created) == [1, 2, 3, 4, 5]
+    assert sorted(opened(created).branch("b").scan().to_arrow()["k"].to_pylist()) == [1, 2, 3]
+    assert opened(created).tags.names() == ["base"]
+    assert opened(created).check() == []
 
 
 def test_a_table_that_cannot_be_opened_loses_the_alter_that_nothing_used(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    made.alter(ts.add("w", ts.INT))
-    empty(Path(made.location, "schema", "schema-1"))
+    created = streamed(tmp_path)
+    created.alter(ts.add("w", ts.INT))
+    empty(Path(created.location, "schema", "schema-1"))
     with pytest.raises(Corrupt, match=r"tablestore\.mend\('.*d\.db/t'\)"):
-        opened(made)
-    assert ts.mend(made.location).lost == (
+        opened(created)
+    assert ts.mend(created.location).lost == (
         "ALTERs of schema 1: the columns and options are those of schema 0",
     )
     with pytest.raises(Corrupt):
-        opened(made)
-    ts.mend(made.location, dry_run=False)
-    assert opened(made).schema.names == ["k", "v"]
-    assert opened(made).check() == []
+        opened(created)
+    ts.mend(created.location, dry_run=False)
+    assert opened(created).schema.names == ["k", "v"]
+    assert opened(created).check() == []
 
 
 def test_a_used_schema_takes_its_snapshots_along(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    made.alter(ts.add("w", ts.INT)).write([{"k": 9, "v": "y", "w": 1}])
-    empty(Path(made.location, "schema", "schema-1"))
-    done = ts.mend(made.location, dry_run=False)
+    created = streamed(tmp_path)
+    created.alter(ts.add("w", ts.INT)).write([{"k": 9, "v": "y", "w": 1}])
+    empty(Path(created.location, "schema", "schema-1"))
+    done = ts.mend(created.location, dry_run=False)
     assert done.newest == 5
     assert [text.split(":")[0] for text in done.lost[:1]] == ["snapshot 6 with what it changed"]
-    assert keys(made) == [1, 2, 3, 4, 5]
-    assert opened(made).check() == []
+    assert keys(created) == [1, 2, 3, 4, 5]
+    assert opened(created).check() == []
 
 
 def test_what_cannot_be_mended_is_refused_by_name_and_nothing_changes(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    made.alter(ts.add("w", ts.INT))
-    empty(Path(made.location, "schema", "schema-0"))
+    created = streamed(tmp_path)
+    created.alter(ts.add("w", ts.INT))
+    empty(Path(created.location, "schema", "schema-0"))
     before = all_files(tmp_path)
     with pytest.raises(Corrupt, match=r"schema-0.*no older snapshot and no tag is sound: put back a copy"):
-        ts.mend(made.location, dry_run=False)
-    Path(made.location, "schema", "schema-1").unlink()
+        ts.mend(created.location, dry_run=False)
+    Path(created.location, "schema", "schema-1").unlink()
     with pytest.raises(Corrupt, match=r"schema-0.*put back a copy"):
-        ts.mend(made.location, dry_run=False)
+        ts.mend(created.location, dry_run=False)
     assert all_files(tmp_path) == [name for name in before if name != "schema-1"]
     with pytest.raises(NotFound, match="no table at"):
         ts.mend(tmp_path)
 
 
 def test_wrong_hints_are_put_right(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
+    created = streamed(tmp_path)
     for hint in ("LATEST", "EARLIEST"):
-        Path(made.location, "snapshot", hint).write_text("99")
-    opened(made).mend(dry_run=False)
-    hints = [Path(made.location, "snapshot", hint).read_text() for hint in ("EARLIEST", "LATEST")]
+        Path(created.location, "snapshot", hint).write_text("99")
+    opened(created).mend(dry_run=False)
+    hints = [Path(created.location, "snapshot", hint).read_text() for hint in ("EARLIEST", "LATEST")]
     assert hints == ["1", "5"]
 
 
 @pytest.mark.large
 def test_mending_survives_any_kill(tmp_path: Path) -> None:
-    made = streamed(tmp_path / "lake")
-    made.tags.create("kept", 4)
+    created = streamed(tmp_path / "lake")
+    created.tags.create("kept", 4)
     for n, what in ((5, "manifest list"), (4, "snapshot"), (1, "manifest list")):
-        empty(file_of(made, what, n))
+        empty(file_of(created, what, n))
     counting = FaultyIO()
 
     def mend(name: str, io: FileIO) -> None:
@@ -280,103 +280,103 @@ def test_mending_survives_any_kill(tmp_path: Path) -> None:
 
 
 def test_branches_without_a_sound_state_go_as_a_whole(tmp_path: Path) -> None:
-    made = streamed(tmp_path)
-    made.tags.create("v", 3)
+    created = streamed(tmp_path)
+    created.tags.create("v", 3)
     for name in ("a", "b"):
-        made.branches.create(name, tag="v")
-        made.branch(name).tags.delete("v")
-        empty(Path(made.branch(name).store.paths.snapshot(3)))
+        created.branches.create(name, tag="v")
+        created.branch(name).tags.delete("v")
+        empty(Path(created.branch(name).store.paths.snapshot(3)))
     before = all_files(tmp_path)
-    done = opened(made).mend(dry_run=False).repair
+    done = opened(created).mend(dry_run=False).repair
     assert done.remaining == ()
     assert [text.partition(":")[0] for text in done.lost] == ["branch a", "branch b"]
     assert all_files(tmp_path) == before, "nothing is deleted"
-    assert opened(made).branches.names() == []
-    assert opened(made).check() == []
-    assert keys(made) == [1, 2, 3, 4, 5]
+    assert opened(created).branches.names() == []
+    assert opened(created).check() == []
+    assert keys(created) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("damage", [empty, Path.unlink])
 def test_what_rows_do_not_need_costs_no_snapshot(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """An index beside a data file, statistics, and the changes of the newest snapshot."""
     options = {"file-index.bloom-filter.columns": "v", "file-index.in-manifest-threshold": "1 b"}
-    made = KEYED.create(tmp_path, WRITE_ONLY | {"changelog-producer": "input", **options})
+    table = KEYED.create(tmp_path, WRITE_ONLY | {"changelog-producer": "input", **options})
     for k in range(1, 4):
-        made.write(row(k))
-    made.analyze()
-    made.write(row(4))
-    root = Path(made.location)
+        table.write(row(k))
+    table.analyze()
+    table.write(row(4))
+    root = Path(table.location)
     (index, *_), (statistics,) = root.glob("bucket-*/*.index"), root.glob("statistics/*")
     whole = index.read_bytes()
     damage(index)
     damage(statistics)
-    newest = made.store.snapshots.latest()
-    (changes,) = made.store.manifests.changelog_entries(newest)
-    damage(Path(made.store.file_path(changes.partition, changes.bucket, changes.file)))
-    assert opened(made).scan(where=ts.col("v") == "x").count() == 4, "read without the index"
-    done = opened(made).mend(dry_run=False).repair
+    newest = table.store.snapshots.latest()
+    (changes,) = table.store.manifests.changelog_entries(newest)
+    damage(Path(table.store.file_path(changes.partition, changes.bucket, changes.file)))
+    assert opened(table).scan(where=ts.col("v") == "x").count() == 4, "read without the index"
+    done = opened(table).mend(dry_run=False).repair
     assert done.remaining == ()
-    assert opened(made).check() == []
-    assert keys(made) == [1, 2, 3, 4]
+    assert opened(table).check() == []
+    assert keys(table) == [1, 2, 3, 4]
     assert index.read_bytes() == whole
-    assert sorted(opened(made).tags.names()) == [f"mended-{n}" for n in range(1, 6)]
-    assert [opened(made).at(tag=f"mended-{n}").scan().count() for n in (1, 2, 3, 5)] == [1, 2, 3, 4]
+    assert sorted(opened(table).tags.names()) == [f"mended-{n}" for n in range(1, 6)]
+    assert [opened(table).at(tag=f"mended-{n}").scan().count() for n in (1, 2, 3, 5)] == [1, 2, 3, 4]
     with pytest.raises(NotFound):
-        list(opened(made).stream(start={"snapshot": 5}, follow=False))
-    opened(made).write(row(5))
-    assert keys(made) == [1, 2, 3, 4, 5]
-    assert not opened(made).mend(dry_run=False).repair
+        list(opened(table).stream(start={"snapshot": 5}, follow=False))
+    opened(table).write(row(5))
+    assert keys(table) == [1, 2, 3, 4, 5]
+    assert not opened(table).mend(dry_run=False).repair
 
 
 def test_a_lost_hash_index_is_made_again_of_the_keys(tmp_path: Path) -> None:
-    made = KEYED.create(tmp_path, {"bucket": -1, "dynamic-bucket.target-row-num": 3})
+    table = KEYED.create(tmp_path, {"bucket": -1, "dynamic-bucket.target-row-num": 3})
     for k in range(1, 7):
-        made.write(row(k))
-    for path in Path(made.location, "index").iterdir():
+        table.write(row(k))
+    for path in Path(table.location, "index").iterdir():
         path.unlink()
-    done = opened(made).mend(dry_run=False).repair
+    done = opened(table).mend(dry_run=False).repair
     assert (done.newest, done.remaining, done.lost) == (6, (), ())
-    assert opened(made).check() == []
+    assert opened(table).check() == []
     for k in range(1, 9):
-        opened(made).write(row(k))
-    assert keys(made) == [*range(1, 9)], "each key in the bucket that has it"
-    assert opened(made).check() == []
+        opened(table).write(row(k))
+    assert keys(table) == [*range(1, 9)], "each key in the bucket that has it"
+    assert opened(table).check() == []
 
 
 @pytest.mark.parametrize("content", [None, b"", b"zeros"], ids=["removed", "empty", "other bytes"])
 def test_a_lost_manifest_of_hash_indexes_costs_no_snapshot(tmp_path: Path, content: bytes | None) -> None:
-    made = KEYED.create(tmp_path, {"bucket": -1, "dynamic-bucket.target-row-num": 3})
+    table = KEYED.create(tmp_path, {"bucket": -1, "dynamic-bucket.target-row-num": 3})
     for k in range(1, 7):
-        made.write(row(k))
+        table.write(row(k))
         if k == 4:
-            made.tags.create("four")
-            made.branches.create("side", "four")
-    for path in Path(made.location, "manifest").glob("index-manifest-*"):
+            table.tags.create("four")
+            table.branches.create("side", "four")
+    for path in Path(table.location, "manifest").glob("index-manifest-*"):
         path.unlink() if content is None else path.write_bytes(content)
-    done = opened(made).mend(dry_run=False).repair
+    done = opened(table).mend(dry_run=False).repair
     assert (done.newest, done.remaining, done.lost) == (6, (), ())
-    assert opened(made).store.snapshots.ids() == [*range(1, 7)]
-    assert opened(made).at(tag="four").scan().count() == 4
-    assert opened(made).check() == []
-    opened(made).branch("side").write(row(1))
-    opened(made).rollback(tag="four")
+    assert opened(table).store.snapshots.ids() == [*range(1, 7)]
+    assert opened(table).at(tag="four").scan().count() == 4
+    assert opened(table).check() == []
+    opened(table).branch("side").write(row(1))
+    opened(table).rollback(tag="four")
     for k in range(1, 9):
-        opened(made).write(row(k))
-    assert keys(made) == [*range(1, 9)], "each key in the bucket that has it"
-    assert opened(made).branch("side").scan().count() == 4
-    assert opened(made).check() == []
+        opened(table).write(row(k))
+    assert keys(table) == [*range(1, 9)], "each key in the bucket that has it"
+    assert opened(table).branch("side").scan().count() == 4
+    assert opened(table).check() == []
 
 
 def test_a_lost_index_manifest_of_deletion_vectors_costs_its_snapshots(tmp_path: Path) -> None:
     options = {"bucket": -1, "dynamic-bucket.target-row-num": 3, "deletion-vectors.enabled": True}
-    made = KEYED.create(tmp_path, options)
-    made.write(row(1))
-    made.write(row(2))
-    newest = opened(made).store.snapshots.latest()
+    table = KEYED.create(tmp_path, options)
+    table.write(row(1))
+    table.write(row(2))
+    newest = opened(table).store.snapshots.latest()
     assert newest is not None
     assert newest.index_manifest is not None
-    Path(made.location, "manifest", newest.index_manifest).unlink()
-    done = opened(made).mend(dry_run=False).repair
+    Path(table.location, "manifest", newest.index_manifest).unlink()
+    done = opened(table).mend(dry_run=False).repair
     assert done.newest is not None
     assert done.newest < newest.id
-    assert opened(made).check() == []
+    assert opened(table).check() == []

@@ -27,7 +27,7 @@ def reports(
     random = np.random.default_rng(seed)
     tables = TABLES if tables is None else tables
     todo = {name: (0, rows) for name, rows in tables.items()}
-    now, log, snapshots, found = BEGAN, 4_000_000, dict.fromkeys(tables, 0), list[BatchReport]()
+    now, log, snapshots, actual = BEGAN, 4_000_000, dict.fromkeys(tables, 0), list[BatchReport]()
     names = list(tables)
     for number in range(batches):
         planned, before = now, log
@@ -49,7 +49,7 @@ def reports(
                 )
         seconds = range(int(planned - 1.2), int(planned) + 1) if number else ()
         commits = tuple((second, int(random.integers(1, 60))) for second in seconds)
-        found.append(
+        actual.append(
             BatchReport(
                 number,
                 planned,
@@ -66,7 +66,7 @@ def reports(
             )
         )
         now = max(planned + 1.0, ended)
-    return found
+    return actual
 
 
 def _chunks(

@@ -260,10 +260,10 @@ class FakeInspect:
         states = self._table.states
         if snapshot is not None and snapshot not in states:
             raise LookupError(f"no snapshot {snapshot}; have 1..{max(states)}")
-        found = files(states[snapshot if snapshot is not None else max(states)])
+        actual = files(states[snapshot if snapshot is not None else max(states)])
         for name, wanted in (("partition", partition), ("bucket", bucket)):
-            found = found if wanted is None else found.filter(pc.equal(found[name], wanted))
-        return found
+            actual = actual if wanted is None else actual.filter(pc.equal(actual[name], wanted))
+        return actual
 
     def edits(self) -> pa.Table:
         """For each file when it came and went, from the states; keys lie on an axis from 0 to 1."""

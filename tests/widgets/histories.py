@@ -51,8 +51,8 @@ def commit_history(table: ts.Table, *, snapshots: int, buckets: int, touched: in
     at, names = [0] * buckets, [dict[str, str]() for _ in range(buckets)]
     weights = [1 / (n + 100) for n in range(buckets)]
     partition = b"\0\0\0\0" + b"\0" * 8
-    made = 0
-    while made < snapshots:
+    created = 0
+    while created < snapshots:
         chosen = sorted(set(drawn.choices(range(buckets), weights, k=touched)))
         messages = []
         for bucket in chosen:
@@ -74,7 +74,7 @@ def commit_history(table: ts.Table, *, snapshots: int, buckets: int, touched: in
                 )
             )
         done = Committer(table.store).commit(messages, CommitRequest("history"))
-        made += len(done.snapshots)
+        created += len(done.snapshots)
 
 
 def _turns(seed: int) -> list[list[Turn]]:
@@ -84,19 +84,19 @@ def _turns(seed: int) -> list[list[Turn]]:
     }
     simulator = Simulator(Workload(rows=400, keys=4_000), options, buckets=SIMULATED, seed=seed, keep=100_000)
     simulator.advance(FLUSHES)
-    found: list[list[Turn]] = [[] for _ in range(SIMULATED)]
+    actual: list[list[Turn]] = [[] for _ in range(SIMULATED)]
     for commit in simulator.inspect._commits():
         event = commit.event
         if event.flushed:
-            found[event.bucket].append((list(event.flushed), [], [], []))
+            actual[event.bucket].append((list(event.flushed), [], [], []))
             continue
-        _, before, after, records = found[event.bucket][-1]
+        _, before, after, records = actual[event.bucket][-1]
         there = {(f.level, f.file_name) for f in after}
         gone = {(f.level, f.file_name) for f in event.before}
         before += [f for f in event.before if (f.level, f.file_name) not in there]
         after[:] = [f for f in after if (f.level, f.file_name) not in gone] + list(event.after)
         records += event.records
-    return found
+    return actual
 
 
 def _named(file: DataFileMeta, names: dict[str, str], drawn: random.Random) -> DataFileMeta:

@@ -52,22 +52,22 @@ def table_at(folder: Path) -> ts.Table:
     lake = ts.connect(folder / "plain")
     options = {"bucket": 1, "write-only": "true", f"x.{SCRIPT}": IMG}
     schema = {"p": ts.STRING, "k": ts.STRING, SCRIPT: ts.STRING, IMG: ts.STRING}
-    made = lake.create_table(
+    table = lake.create_table(
         "d.t", schema=schema, primary_key=["p", "k"], partition_by=["p"], options=options
     )
     for number in range(5):
         keys = [f"{number}{value}" for value in VALUES] + [f"k{n}{IMG}" for n in range(4)]
         rows = {"p": [IMG] * len(keys), "k": keys, SCRIPT: [VALUES[number]] * len(keys), IMG: keys}
-        with made.writer(user=VALUES[number][:300]) as writer:
+        with table.writer(user=VALUES[number][:300]) as writer:
             writer.write(rows)
         if number == 1:
-            made.with_options({"write-only": "false"}).compact(full=True)
-    made.write({"p": [MIXED[:60]], "k": ["k"], SCRIPT: ["v"], IMG: ["w"]})
-    made.tags.create("t")
-    made.branches.create("b")
+            table.with_options({"write-only": "false"}).compact(full=True)
+    table.write({"p": [MIXED[:60]], "k": ["k"], SCRIPT: ["v"], IMG: ["w"]})
+    table.tags.create("t")
+    table.branches.create("b")
     moved = folder / f"{IMG}.db" / IMG
     moved.parent.mkdir()
-    shutil.move(made.location, moved)
+    shutil.move(table.location, moved)
     (moved / "tag" / "tag-t").rename(moved / "tag" / f"tag-{IMG}")
     (moved / "branch" / "branch-b").rename(moved / "branch" / f"branch-{IMG}")
     return ts.open(str(moved))
@@ -123,15 +123,15 @@ class HostileLog:
     name = full_name = IMG
 
     def __init__(self, folder: Path) -> None:
-        made = ts.connect(folder).create_table(
+        table = ts.connect(folder).create_table(
             "d.log",
             schema={"k": ts.STRING},
             primary_key=["k"],
             options={"log.system": "embedded", "bucket": 1},
         )
         for number, value in enumerate(VALUES):
-            made.write({"k": [value]}, user=value[:300], identifier=number)
-        self.log = made.log
+            table.write({"k": [value]}, user=value[:300], identifier=number)
+        self.log = table.log
 
     def stream(self, **_asked: Any) -> Iterator[Any]:
         """Nobody reads it."""
@@ -246,7 +246,7 @@ def _runs(name: str, value: str) -> bool:
 
 def live_texts(view: Any) -> list[str]:
     """All markup of a view's frame, wherever it lies."""
-    found: list[str] = []
+    collected: list[str] = []
     waiting: list[object] = [view.frame]
     while waiting:
         each = waiting.pop()
@@ -255,5 +255,5 @@ def live_texts(view: Any) -> list[str]:
         elif isinstance(each, list | tuple):
             waiting += each
         elif isinstance(each, str) and each.startswith("<svg"):
-            found.append(each)
-    return found
+            collected.append(each)
+    return collected

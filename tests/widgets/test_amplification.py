@@ -192,10 +192,10 @@ def test_a_long_history_shows_a_skeleton_of_the_same_height() -> None:
     table.go.set()
     chart.wait(60)
     assert "5 commits" in chart.frame["subtitle"]
-    found = re.search(r'height="(\d+)"', chart.frame["svg"])
+    match = re.search(r'height="(\d+)"', chart.frame["svg"])
     assert waiting_height is not None
-    assert found is not None
-    assert waiting_height.group(1) == found.group(1)
+    assert match is not None
+    assert waiting_height.group(1) == match.group(1)
 
 
 def test_an_error_leaves_the_last_good_picture() -> None:

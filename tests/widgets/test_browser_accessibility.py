@@ -31,20 +31,20 @@ def test_axe_finds_nothing_serious(audited: Path, page: Page, theme: str) -> Non
     page.page.emulate_media(color_scheme=theme)
     page.open(audited)
     page.page.add_script_tag(content=Path(base.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))
-    found = page.page.evaluate(
+    measured = page.page.evaluate(
         "(rules) => axe.run(document, { resultTypes: ['violations'], rules })",
         {WORDS_SHOWN: {"enabled": True}},
     )
     grave = [
         (one["id"], node["html"][:200])
-        for one in found["violations"]
+        for one in measured["violations"]
         if one["impact"] in GRAVE
         for node in one["nodes"]
         # the name of a part of a picture says more than the numbers that it shows, in its own order
         if not (one["id"] == WORDS_SHOWN and node["html"].startswith("<g "))
     ]
     assert grave == []
-    assert len(found["passes"]) > 20, "the audit looked at the page"
+    assert len(measured["passes"]) > 20, "the audit looked at the page"
 
 
 TEXT_COLOURS = """() => {

@@ -115,10 +115,10 @@ def sent(value: Any) -> Any:
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     options = {"num-sorted-run.compaction-trigger": 3}
     if request.param == "simulator":
-        made = Simulator(Workload(rows=300, keys=3_000), options, keep=60)
+        simulator = Simulator(Workload(rows=300, keys=3_000), options, keep=60)
         for _ in range(12):
-            made.step()
-        return made
+            simulator.step()
+        return simulator
     given = {"bucket": 1, "write-only": "true"} | options
     table = ts.connect(tmp_path).create_table(
         "shop.orders", schema={"k": ts.BIGINT}, primary_key=["k"], options=given

@@ -65,7 +65,7 @@ def test_the_boxes_of_any_moment_are_those_of_the_static_figure(
         page.page.locator(f".lw-levels[data-snapshot='{snapshot}'][data-drawn=page]").wait_for()
         for mode in ("keys", "bytes"):
             page.page.get_by_label("x axis").get_by_text(mode).click()
-            found = page.page.locator(".lw-levels .lw-pic .file").evaluate_all(BOXES)
+            actual = page.page.locator(".lw-levels .lw-pic .file").evaluate_all(BOXES)
             width = page.page.locator(".lw-levels .lw-pic svg").evaluate("(svg) => svg.viewBox.baseVal.width")
             levels = widgets.LsmLevels(source, snapshot=snapshot, opened="/0", mode=mode).read_history()
             levels.width = round(width) + (32 if "overview" in levels.frame else 0)
@@ -74,7 +74,7 @@ def test_the_boxes_of_any_moment_are_those_of_the_static_figure(
                 levels.frame["svg"],
             )
             wanted = page.page.evaluate(f"({BOXES})([...told.querySelectorAll('.file')])")
-            assert found == wanted, (snapshot, mode)
+            assert actual == wanted, (snapshot, mode)
             assert page.text(".lw-levels h3") == levels.frame["title"]
             assert page.text(".lw-levels .lw-sub") == levels.frame["subtitle"]
             assert page.text(".lw-fact").split(" · ")[1:] == facts_at(source, snapshot)
@@ -111,8 +111,8 @@ def test_numbers_read_as_in_python(page: Page, shown: tuple[object, Path]) -> No
     code = """([n, p, k, f]) => [
       n.map(lwBytes), n.map(lwCount), p.map((x) => lwPercent(...x)), k.map(lwKey),
       f.map((x) => lwFileName(x)), n.map(lwShort)]"""
-    found = page.page.evaluate(code, [numbers, parts, keys, names])
-    assert found == [
+    measured = page.page.evaluate(code, [numbers, parts, keys, names])
+    assert measured == [
         [fmt.bytes_text(n) for n in numbers],
         [fmt.count(n) for n in numbers],
         [fmt.percent(*p) for p in parts],

@@ -124,22 +124,22 @@ def measured(page: Page, width: int) -> dict[str, object]:
         "() => [...document.querySelectorAll('.lw-pic > svg')].filter((s) => s.getClientRects().length)"
         ".every((s) => s.getBoundingClientRect().width >= s.parentNode.clientWidth - 2)"
     )
-    found: dict[str, object] = page.page.evaluate(MEASURED)
-    assert found["page"] == width, "nothing scrolls sideways"
+    actual: dict[str, object] = page.page.evaluate(MEASURED)
+    assert actual["page"] == width, "nothing scrolls sideways"
     for kind in ("beyond", "cut", "scrolls"):
-        assert found[kind] == [], (width, kind)
-    assert int(str(found["texts"])) > 40, "the pictures are there"
-    return found
+        assert actual[kind] == [], (width, kind)
+    assert int(str(actual["texts"])) > 40, "the pictures are there"
+    return actual
 
 
 def test_a_workbench_fits_its_screen(page: Page, small: Path) -> None:
     page.open(small)
     for width in WIDTHS:
-        found = measured(page, width)
-        assert found["covered"] == [True, True, True]
+        actual = measured(page, width)
+        assert actual["covered"] == [True, True, True]
         if width >= 1280:
-            assert found["bench"] <= 980
-            assert found["main"] <= 700
+            assert actual["bench"] <= 980
+            assert actual["main"] <= 700
             levels, panel = (
                 page.page.locator(f".lw-part-{name}").bounding_box() for name in ("levels", "controls")
             )
@@ -156,11 +156,11 @@ def test_a_workbench_fits_its_screen(page: Page, small: Path) -> None:
 def test_many_buckets_are_a_table_first_then_a_bucket(page: Page, many: Path) -> None:
     page.open(many)
     for width in WIDTHS:
-        found = measured(page, width)
-        assert found["covered"] == [False, False, False]
+        actual = measured(page, width)
+        assert actual["covered"] == [False, False, False]
         assert page.page.locator(".lw-part-health").is_visible()
         if width >= 1280:
-            assert found["bench"] <= 980
+            assert actual["bench"] <= 980
     page.page.locator(".lw-timeline").get_by_role("slider").focus()
     page.page.keyboard.press("Home")
     says = page.page.locator(".lw-health .lw-sub")
@@ -173,10 +173,10 @@ def test_many_buckets_are_a_table_first_then_a_bucket(page: Page, many: Path) ->
     assert bucket.get_attribute("aria-selected") == "true"
     assert page.page.locator(".lw-levels .lw-strip").is_visible()
     for width in WIDTHS:
-        found = measured(page, width)
+        actual = measured(page, width)
         if width >= 1280:
-            assert found["bench"] <= 980
-            assert found["main"] <= 700
+            assert actual["bench"] <= 980
+            assert actual["main"] <= 700
     bucket.focus()
     page.page.keyboard.press("ArrowLeft")
     assert page.page.locator(".lw-part-health").is_visible()
@@ -223,11 +223,11 @@ def test_everything_is_reached_by_keys_and_seen(page: Page, many: Path) -> None:
         reached = []
         for _ in range(wanted + 1):
             page.page.keyboard.press("Tab")
-            found = page.page.evaluate(FOCUSED)
-            if found is None:
+            measured = page.page.evaluate(FOCUSED)
+            if measured is None:
                 break
-            assert found[1], f"focus is seen on {found[0]}"
-            reached.append(found[0])
+            assert measured[1], f"focus is seen on {measured[0]}"
+            reached.append(measured[0])
         assert len(reached) == wanted, (scope, reached)
         assert len(set(reached)) == wanted, "each once"
 
@@ -238,9 +238,9 @@ def test_a_telephone_and_a_large_zoom_clip_nothing(page: Page, small: Path, zoom
     screen."""
     page.page.set_viewport_size({"width": 400 if zoom == 1 else 760 // zoom, "height": 900})
     page.open(small)
-    found = page.page.evaluate(MEASURED)
-    assert (found["beyond"], found["cut"]) == ([], [])
-    assert found["page"] <= (400 if zoom == 1 else 380)
+    measured = page.page.evaluate(MEASURED)
+    assert (measured["beyond"], measured["cut"]) == ([], [])
+    assert measured["page"] <= (400 if zoom == 1 else 380)
     assert page.page.evaluate(SMALLEST) >= 9.5, "pictures are drawn for this width, not shrunk to it"
     assert page.page.evaluate(OVERLAPS) == []
 

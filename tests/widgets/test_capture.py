@@ -44,25 +44,25 @@ def event(kind: str, *, statement: str = "", rows: int | None = None, source: st
 
 
 def test_chunks_fill_the_lane_of_their_table_and_keep_their_watermark() -> None:
-    found = model(
+    view_model = model(
         batch(0, events=(event("captured", rows=40),), chunks=(chunk(None, "5"),), snapshotting=("shop.a",)),
         batch(1, chunks=(chunk("5", "9"), chunk("9", "12")), snapshotting=("shop.a",)),
     )
-    (lane,) = found.lanes
+    (lane,) = view_model.lanes
     assert (lane.table, lane.rows, lane.remaining, lane.passes) == ("ods.a", 30, 10, 1)
     assert [one.position for one in lane.chunks] == ["b.1:0", "b.1:1", "b.1:1"]
-    assert found.snapshotting == 1
-    assert found.expected == 40
+    assert view_model.snapshotting == 1
+    assert view_model.expected == 40
 
 
 def test_a_snapshot_that_begins_anew_forgets_the_one_before() -> None:
     whole = (chunk(None, "5"), chunk("5", None))
-    found = model(
+    view_model = model(
         batch(0, chunks=whole),
         batch(1, events=(event("altered", statement="ALTER …", rows=25),)),
         batch(2, chunks=(chunk(None, "7", rows=20),), snapshotting=("shop.a",)),
     )
-    (lane,) = found.lanes
+    (lane,) = view_model.lanes
     assert (lane.passes, lane.rows, lane.remaining) == (2, 20, 5)
 
 
@@ -70,22 +70,22 @@ def test_a_snapshot_that_begins_anew_forgets_the_one_before() -> None:
     ("kind", "words"), [("dropped", "dropped"), ("renamed", "renamed"), ("emptied", "followed")]
 )
 def test_a_table_that_goes(kind: str, words: str) -> None:
-    found = model(batch(0, chunks=(chunk(None, None),)), batch(1, events=(event(kind, statement="X"),)))
-    assert f" {words}" in found.text()
-    assert [one.cause for one in found.changes] == ["X"]
+    view_model = model(batch(0, chunks=(chunk(None, None),)), batch(1, events=(event(kind, statement="X"),)))
+    assert f" {words}" in view_model.text()
+    assert [one.cause for one in view_model.changes] == ["X"]
 
 
 def test_changes_of_tables_that_share_a_target_belong_to_none_of_them() -> None:
     events = (event("captured"), replace(event("captured", source="crm.a"), table="ods.a"))
     rows = (TableReport("ods.a", changes=7, bad_rows=2, snapshot=3), TableReport("ods.b", changes=1))
-    found = model(batch(0, events=events, tables=rows))
-    assert {lane.source: (lane.changes, lane.bad_rows) for lane in found.lanes} == {
+    view_model = model(batch(0, events=events, tables=rows))
+    assert {lane.source: (lane.changes, lane.bad_rows) for lane in view_model.lanes} == {
         "shop.a": (None, 2),
         "crm.a": (None, 0),
         "ods.b": (1, 0),
     }
-    assert found.totals["bad_rows"] == 2
-    assert found.totals["commits"] == 1
+    assert view_model.totals["bad_rows"] == 2
+    assert view_model.totals["commits"] == 1
 
 
 def test_a_batch_that_comes_again_counts_once() -> None:
@@ -95,9 +95,13 @@ def test_a_batch_that_comes_again_counts_once() -> None:
 
 
 def test_freshness_is_from_the_commit_to_the_snapshot() -> None:
-    found = model(batch(0, commits=((9, 98), (1, 2))))
-    assert (found.quantile(0.5), found.quantile(0.95), found.quantile(0.99)) == (2.0, 2.0, 10.0)
-    assert "freshness p50 2.0 s · p95 2.0 s · p99 0:10" in found.text()
+    view_model = model(batch(0, commits=((9, 98), (1, 2))))
+    assert (view_model.quantile(0.5), view_model.quantile(0.95), view_model.quantile(0.99)) == (
+        2.0,
+        2.0,
+        10.0,
+    )
+    assert "freshness p50 2.0 s · p95 2.0 s · p99 0:10" in view_model.text()
     assert model().quantile(0.5) is None
 
 

@@ -56,10 +56,10 @@ def shown(view: widgets.ChangelogView) -> dict[tuple[str, int], list[str]]:
 
 def test_changes_stand_by_key_and_snapshot(tmp_path) -> None:
     view = widgets.ChangelogView(table_of(tmp_path, "input"))
-    found = shown(view)
-    assert found["7", 4] == ["−U open", "+U paid"]
-    assert found["7", 5] == ["−D paid"]
-    assert found["12", 5] == ["−U open", "+U void"]
+    actual = shown(view)
+    assert actual["7", 4] == ["−U open", "+U paid"]
+    assert actual["7", 5] == ["−D paid"]
+    assert actual["12", 5] == ["−U open", "+U void"]
     assert [row.key for row in view.model.keys] == ["7", "12", "31", "40"]
     assert [(c.id, c.kind) for c in view.model.commits][2] == (3, "COMPACT")
     assert view.model.changes == 11 == view.data().num_rows

@@ -232,9 +232,9 @@ def test_scans_results_and_metadata_are_charts_when_asked(orders: ts.Table, tmp_
     expected = {"a": 120.0, "b": 150.0}
     assert bars(orders.scan().plot(x="status", y="amount")) == expected
     assert bars(orders.scan(where="id < 10").plot(x="status", y="amount")) == {"a": 20.0, "b": 25.0}
-    found = ts.connect(tmp_path).sql("SELECT status, sum(amount) AS total FROM shop.orders GROUP BY status")
-    assert bars(found.plot()) == expected
-    assert len(found.to_arrow()) == 2, "the rows are still there"
+    result = ts.connect(tmp_path).sql("SELECT status, sum(amount) AS total FROM shop.orders GROUP BY status")
+    assert bars(result.plot()) == expected
+    assert len(result.to_arrow()) == 2, "the rows are still there"
     assert sum(orders.inspect.plot("levels", x="run", y="rows").data[0].y) == 60
     with pytest.raises(ts.NotFound, match="did you mean levels"):
         orders.inspect.plot("level")

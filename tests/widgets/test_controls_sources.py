@@ -25,28 +25,28 @@ LEVELED = {
 
 def simulator(options: dict[str, object] | None = None, *, flushes: int = 7, **workload: object) -> Simulator:
     """A simulator that compacts only when it is asked to."""
-    made = Simulator(
+    created = Simulator(
         Workload("uniform", rows=200, keys=2_000, **({"deletes": 0.1} | workload)),
         options or {TRIGGER: 5},
         schedule=Schedule(write_only=True),
     )
     for _ in range(flushes):
-        made.flush()
-    return made
+        created.flush()
+    return created
 
 
 @pytest.fixture
 def orders(tmp_path) -> ts.Table:
     """Six runs in one bucket of a real table that compacts only when asked."""
-    made = ts.connect(str(tmp_path)).create_table(
+    table = ts.connect(str(tmp_path)).create_table(
         "shop.orders",
         schema={"id": ts.BIGINT, "v": ts.INT},
         primary_key=["id"],
         options={"bucket": 1, "write-only": True},
     )
     for at in range(6):
-        made.write(pa.table({"id": range(at * 10, at * 10 + 50), "v": pa.array([at] * 50, pa.int32())}))
-    return made
+        table.write(pa.table({"id": range(at * 10, at * 10 + 50), "v": pa.array([at] * 50, pa.int32())}))
+    return table
 
 
 def test_settings_show_what_is_in_force_and_a_simulation_takes_new_ones_at_once():

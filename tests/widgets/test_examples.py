@@ -39,8 +39,8 @@ def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
     monkeypatch.chdir(tmp_path)
     columns = {"order_id": ts.BIGINT, "customer": ts.STRING, "amount": ts.DOUBLE, "status": ts.STRING}
     orders = ts.connect("lake").create_table("shop.orders", schema=columns, primary_key=["order_id"])
-    made = zip((1, 2, 3), ("ann", "bob", "ann"), (10.0, 20.0, 5.0), ("new", "new", "paid"), strict=True)
-    orders.write([dict(zip(columns, row, strict=True)) for row in made])
+    created = zip((1, 2, 3), ("ann", "bob", "ann"), (10.0, 20.0, 5.0), ("new", "new", "paid"), strict=True)
+    orders.write([dict(zip(columns, row, strict=True)) for row in created])
     orders.write([{"order_id": 2, "customer": "bob", "amount": 25.0, "status": "paid"}])
     return orders
 

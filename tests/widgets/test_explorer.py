@@ -140,8 +140,8 @@ def test_search_sort_and_pages_of_many_files() -> None:
     listing = files_listing(state, sort="-size", first=24)
     sizes = sorted(state["bytes"].to_pylist(), reverse=True)
     assert [row.bytes for row in listing.rows] == sizes[24 : 24 + PAGE]
-    found = files_listing(state, search="DATA-0012")
-    assert (found.found, found.total, found.rows[0].name) == (10, 10_000, "data-00120-0.parquet")
+    actual = files_listing(state, search="DATA-0012")
+    assert (actual.found, actual.total, actual.rows[0].name) == (10, 10_000, "data-00120-0.parquet")
     assert files_listing(state, first=999_999).first == 9_996
     assert files_listing(state, search="nothing").rows == ()
     assert listing.ends == ("0", "10,004")

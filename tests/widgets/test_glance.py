@@ -43,8 +43,10 @@ def test_each_row_with_a_value_lies_in_the_condition_of_one_bar(
             asked = [condition for _, _, condition in one["bars"] if condition]
             if not asked:
                 continue
-            found = [table.scan([name], where=ts.where(condition)).to_arrow().num_rows for condition in asked]
-            assert sum(found) == rows.num_rows - rows[name].null_count, (name, asked)
+            num_rows = [
+                table.scan([name], where=ts.where(condition)).to_arrow().num_rows for condition in asked
+            ]
+            assert sum(num_rows) == rows.num_rows - rows[name].null_count, (name, asked)
             if one["nulls"]:
                 none = table.scan([name], where=ts.where(one["nulls"][1])).to_arrow()
                 assert none.num_rows == rows[name].null_count

@@ -48,12 +48,12 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> ts.Table:
 
 def expected(table: ts.Table, snapshot: int) -> dict[tuple[str, int], tuple[int, int, int]]:
     """Runs, files and bytes of each bucket as `inspect.levels` has them."""
-    found: dict[tuple[str, int], list[Any]] = {}
+    collected: dict[tuple[str, int], list[Any]] = {}
     for row in table.inspect.levels(snapshot).to_pylist():
-        runs, files, size = found.setdefault((row["partition"], row["bucket"]), [set(), 0, 0])
+        runs, files, size = collected.setdefault((row["partition"], row["bucket"]), [set(), 0, 0])
         runs.add(row["run"])
-        found[row["partition"], row["bucket"]] = [runs, files + 1, size + row["bytes"]]
-    return {place: (len(runs), files, size) for place, (runs, files, size) in found.items()}
+        collected[row["partition"], row["bucket"]] = [runs, files + 1, size + row["bytes"]]
+    return {place: (len(runs), files, size) for place, (runs, files, size) in collected.items()}
 
 
 def test_every_cell_is_what_the_snapshot_held(items: ts.Table) -> None:

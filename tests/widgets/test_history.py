@@ -17,9 +17,9 @@ COMPARED = [
 ]
 
 
-def same(found: pa.Table, wanted: pa.Table) -> None:
+def same(actual: pa.Table, wanted: pa.Table) -> None:
     order = [(name, "ascending") for name in ("partition", "bucket", "run", "min_key_pos", "file_name")]
-    rows = [table.select(COMPARED).sort_by(order).to_pylist() for table in (found, wanted)]
+    rows = [table.select(COMPARED).sort_by(order).to_pylist() for table in (actual, wanted)]
     for one, other in zip(*rows, strict=True):
         ends = [(row.pop("min_key_pos"), row.pop("max_key_pos")) for row in (one, other)]
         assert ends[0] == pytest.approx(ends[1])
@@ -27,9 +27,9 @@ def same(found: pa.Table, wanted: pa.Table) -> None:
 
 
 def history(source: object) -> History:
-    found = History.of(source.inspect.edits())
-    assert found is not None
-    return found
+    actual = History.of(source.inspect.edits())
+    assert actual is not None
+    return actual
 
 
 def written(folder: Path, **options: object) -> ts.Table:
@@ -51,22 +51,22 @@ def written(folder: Path, **options: object) -> ts.Table:
 def test_the_files_of_each_snapshot_are_those_of_the_engine(tmp_path: Path) -> None:
     table = written(tmp_path)
     table.delete("k < 100 and day = 'd3'")
-    found = history(table)
-    assert (found.first, found.last) == (1, table.inspect.latest_snapshot_id())
-    for snapshot in range(found.first, found.last + 1):
+    actual = history(table)
+    assert (actual.first, actual.last) == (1, table.inspect.latest_snapshot_id())
+    for snapshot in range(actual.first, actual.last + 1):
         wanted = table.inspect.levels(snapshot)
-        same(found.files(snapshot), wanted)
+        same(actual.files(snapshot), wanted)
         runs = wanted.group_by(["partition", "bucket"]).aggregate([("run", "count_distinct")])
         total = sum(runs["run_count_distinct"].to_pylist())
-        assert found.sums(snapshot) == (total, wanted.num_rows, sum(wanted["bytes"].to_pylist()))
+        assert actual.sums(snapshot) == (total, wanted.num_rows, sum(wanted["bytes"].to_pylist()))
 
 
 def test_after_expiry_it_starts_from_the_oldest_state_and_a_commit_is_added(tmp_path: Path) -> None:
     table = written(tmp_path)
     before = history(table)
     table.expire_snapshots(keep=4)
-    found = history(table)
-    assert found.first == before.last - 3
+    actual = history(table)
+    assert actual.first == before.last - 3
     table.write({"day": ["d1"], "k": [7], "v": ["new"]})
     grown = history(table)
     assert grown.last == table.inspect.latest_snapshot_id()
@@ -92,10 +92,10 @@ def test_deletion_vectors_come_and_go_with_their_snapshots(tmp_path: Path) -> No
     active.compact(full=True)
     table.write({"day": ["d1", "d2"], "k": [0, 1], "v": ["y", "y"]})
     active.compact()
-    found, masked = history(table), []
-    for snapshot in range(found.first, found.last + 1):
-        same(found.files(snapshot), table.inspect.levels(snapshot))
-        masked.append(sum(m or 0 for m in found.files(snapshot)["masked_rows"].to_pylist()))
+    actual, masked = history(table), []
+    for snapshot in range(actual.first, actual.last + 1):
+        same(actual.files(snapshot), table.inspect.levels(snapshot))
+        masked.append(sum(m or 0 for m in actual.files(snapshot)["masked_rows"].to_pylist()))
     assert masked[-1] > 0
 
 
@@ -105,15 +105,15 @@ def test_a_table_without_keys_and_one_without_snapshots(tmp_path: Path) -> None:
     assert History.of(table.inspect.edits()) is None
     for n in range(3):
         table.write({"v": [f"{n}"] * (n + 1)})
-    found = history(table)
+    actual = history(table)
     for snapshot in (1, 2, 3):
-        same(found.files(snapshot), table.inspect.levels(snapshot))
+        same(actual.files(snapshot), table.inspect.levels(snapshot))
 
 
 def test_a_simulation_gives_the_same(simulator: Simulator) -> None:
-    found = history(simulator)
-    for snapshot in range(found.first, found.last + 1):
-        same(found.files(snapshot), simulator.inspect.levels(snapshot))
+    actual = history(simulator)
+    for snapshot in range(actual.first, actual.last + 1):
+        same(actual.files(snapshot), simulator.inspect.levels(snapshot))
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ def test_each_form_names_one_term_and_every_meaning_is_short() -> None:
 
 
 def test_terms_are_found_as_words_and_the_longest_first() -> None:
-    found = [term.name for term in glossary.found("Lift level 0 fires: 7 sorted runs, no prune, no overdue")]
-    assert found == ["lift level 0", "run"]
+    names = [term.name for term in glossary.found("Lift level 0 fires: 7 sorted runs, no prune, no overdue")]
+    assert names == ["lift level 0", "run"]
 
 
 def test_the_script_of_every_page_has_the_table_once() -> None:

@@ -33,6 +33,6 @@ def test_the_script_refers_to_no_other_host() -> None:
 
 def test_jupyterlab_sees_it_in_a_checkout() -> None:
     (first, after) = jupyter_path("/else").split(":")
-    found = get_federated_extensions([str(Path(first) / "labextensions")])
+    actual = get_federated_extensions([str(Path(first) / "labextensions")])
     assert after == "/else"
-    assert found[build.NAME]["jupyterlab"]["_build"]["load"].startswith("static/remoteEntry.")
+    assert actual[build.NAME]["jupyterlab"]["_build"]["load"].startswith("static/remoteEntry.")

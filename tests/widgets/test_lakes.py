@@ -100,9 +100,9 @@ def test_lakes_near_the_kernel_and_added_paths_are_the_roots(
 ) -> None:
     monkeypatch.chdir(warehouse.parent)
     table = f"{warehouse}/shop.db/orders"
-    found = lakes.answer(json.dumps({"roots": [table]})).value["entries"]
-    assert [(each["name"], each["cockpit"]) for each in found] == [(str(warehouse), False), (table, True)]
-    for each in found:
+    entries = lakes.answer(json.dumps({"roots": [table]})).value["entries"]
+    assert [(each["name"], each["cockpit"]) for each in entries] == [(str(warehouse), False), (table, True)]
+    for each in entries:
         exec(compile(each["code"], "root", "exec"), {})
 
 

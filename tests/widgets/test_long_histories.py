@@ -34,8 +34,8 @@ def small(long: ts.Table, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "SOON", many // 10)
 
 
-def names(found: object) -> list[str]:
-    return sorted(found["file_name"].to_pylist())
+def names(actual: object) -> list[str]:
+    return sorted(actual["file_name"].to_pylist())
 
 
 def test_the_first_picture_reads_the_newest_snapshots_alone(

@@ -91,13 +91,15 @@ def test_the_figure_gives_the_page_the_places_of_its_steps() -> None:
 
 def growing() -> StepLanes:
     """A story of two lanes that one makes by hand; B ends after one step."""
-    made: list[StoryStep] = []
+    collected: list[StoryStep] = []
 
     def act(name: str) -> tuple[StepsModel, tuple[str, ...]]:
-        made.append(
+        collected.append(
             StoryStep("AB".index(name), "read", f"{name} looks", "at it", snapshot=1, facts=(("x", "1"),))
         )
-        return StepsModel("t", "", ("A", "B"), tuple(made), before=1, room=8), ("A",) if "B" in name else (
+        return StepsModel("t", "", ("A", "B"), tuple(collected), before=1, room=8), (
+            "A",
+        ) if "B" in name else (
             "A",
             "B",
         )

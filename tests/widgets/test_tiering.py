@@ -39,7 +39,7 @@ def split(bucket: int, start: int, stop: int, **fields: object) -> SplitReport:
 
 
 def test_tables_are_counted_by_state_and_lag() -> None:
-    found = model(
+    view_model = model(
         TieringReport(
             (
                 table("a", "Initialized"),
@@ -49,13 +49,13 @@ def test_tables_are_counted_by_state_and_lag() -> None:
             state="running",
         )
     )
-    assert dict(found.counts) == {"New": 1, "Tiering": 1, "Failed": 1}
-    assert found.lag_rows == 100
-    assert found.oldest is found.tables[1]
-    assert found.age(found.tables[1]) == 8.0
-    assert [found.late(one) for one in found.tables] == [False, False, False]
-    assert model(found.report, now=22.5).late(found.tables[1])
-    words = text_form(found)
+    assert dict(view_model.counts) == {"New": 1, "Tiering": 1, "Failed": 1}
+    assert view_model.lag_rows == 100
+    assert view_model.oldest is view_model.tables[1]
+    assert view_model.age(view_model.tables[1]) == 8.0
+    assert [view_model.late(one) for one in view_model.tables] == [False, False, False]
+    assert model(view_model.report, now=22.5).late(view_model.tables[1])
+    words = text_form(view_model)
     assert "✕ c Failed      epoch 2     30 rows behind, never complete, asks 5.0 s: disk full" in words
 
 
@@ -66,12 +66,12 @@ def test_the_chosen_round_is_the_newest_with_splits() -> None:
         RoundReport(3, "b", 2, 1, 0, 4.0, "ended", 5.0, (split(0, 0, 5, rows=5),), "failed", None, "gone"),
     )
     report = TieringReport((table("a"), table("b")), rounds)
-    found = model(report)
-    assert (found.table, found.round) == (report.tables[1], rounds[2])
+    view_model = model(report)
+    assert (view_model.table, view_model.round) == (report.tables[1], rounds[2])
     assert model(report, table="a").round is rounds[0]
     assert model(report, table="a", number=2).round is rounds[1]
     assert model(report, table="a", number=3).round is rounds[0]  # one of another table
-    assert "round 3, epoch 1: failed: gone, 0 of 1 split read, 5 rows" in text_form(found)
+    assert "round 3, epoch 1: failed: gone, 0 of 1 split read, 5 rows" in text_form(view_model)
     planning = replace(rounds[1], number=4, ended=None, outcome="", phase="planning")
     assert model(replace(report, rounds=(*rounds, planning)), table="a").round is rounds[0]
     assert model(replace(report, rounds=(planning,)), table="a").round is planning
@@ -84,14 +84,14 @@ def test_a_bucket_has_three_marks_and_its_split() -> None:
         BucketMarks(None, 2, end=70),
     )
     splits = (split(0, 100, 110, offset=105, rows=5, started=1.0), split(2, 60, 70, snapshot_id=3))
-    made = RoundReport(1, "a", 1, 1, 0, 1.0, "reading", splits=splits)
-    found = model(TieringReport((table("a", marks=marks),), (made,)))
-    assert [(one.begin, one.end, one.tiered, one.lag_rows) for one in found.lanes] == [
+    report = RoundReport(1, "a", 1, 1, 0, 1.0, "reading", splits=splits)
+    view_model = model(TieringReport((table("a", marks=marks),), (report,)))
+    assert [(one.begin, one.end, one.tiered, one.lag_rows) for one in view_model.lanes] == [
         (80, 120, 100, 20),
         (10, 50, 10, 40),
         (60, 70, 0, 70),
     ]
-    drawn = tiering_figure(found, width=1040)
+    drawn = tiering_figure(view_model, width=1040)
     assert drawn.body.count('class="mark"') == 2 + 3 + 2  # the legend, three ends, two of bucket 0
     assert "hidden until a compaction" in drawn.body
     card = next(spot for spot in drawn.meta["spots"] if spot[4] == "bucket 0")
@@ -112,16 +112,16 @@ def test_heartbeats_that_say_the_same_are_one_line() -> None:
         Heartbeat(10.0, failed=lost.tiering, reason="refused"),
     )
     beats = (*beats, Heartbeat(12.0, coordinator_epoch=5))
-    found = model(TieringReport(heartbeats=beats, state="running"))
-    assert [(one.count, one.failed) for one in found.exchanges] == [
+    view_model = model(TieringReport(heartbeats=beats, state="running"))
+    assert [(one.count, one.failed) for one in view_model.exchanges] == [
         (3, False),
         (1, True),
         (1, True),
         (1, False),
     ]
-    assert found.silences == ((10.0, 12.0),), "another service begins"
-    assert model(found.report, now=40.0).silences[1:] == ((12.0, 40.0),)
-    body = tiering_figure(found, width=1040).body
+    assert view_model.silences == ((10.0, 12.0),), "another service begins"
+    assert model(view_model.report, now=40.0).silences[1:] == ((12.0, 40.0),)
+    body = tiering_figure(view_model, width=1040).body
     assert "✕ a: another service holds the table (error 50)" in body
     assert "✕ no answer: refused" in body
     assert "00:00:03 ×3" in body
@@ -130,22 +130,22 @@ def test_heartbeats_that_say_the_same_are_one_line() -> None:
 @pytest.mark.parametrize("width", [300, 420, 660, 900, 1040, 1600])
 @pytest.mark.parametrize("at", [0.0, 1.3, 30.0, 46.2])
 def test_every_picture_has_the_places_of_what_it_shows(width: int, at: float) -> None:
-    found = model(tierings.report(at), now=tierings.BEGAN + at)
-    drawn = tiering_figure(found, width=width)
+    view_model = model(tierings.report(at), now=tierings.BEGAN + at)
+    drawn = tiering_figure(view_model, width=width)
     for x, y, wide, tall, heading, facts, *_ in drawn.meta["spots"]:
         assert -10 <= x <= x + wide <= width + 10
         assert 0 <= y <= y + tall <= drawn.height
         assert heading
         assert all(len(pair) == 2 for pair in facts)
-    assert {spot[6] for spot in drawn.meta["spots"]} >= {one.table for one in found.tables}
+    assert {spot[6] for spot in drawn.meta["spots"]} >= {one.table for one in view_model.tables}
 
 
 def test_many_tables_and_a_long_run_stay_small() -> None:
-    found = model(tierings.report(120.0, copies=12), now=tierings.BEGAN + 120)
-    assert len(found.tables) == 48
-    shown = shown_tables(found, 12)
-    assert {one.table for one in found.tables if one.state == "Failed"} <= {one.table for one in shown}
-    drawn = tiering_figure(found, width=1040)
+    view_model = model(tierings.report(120.0, copies=12), now=tierings.BEGAN + 120)
+    assert len(view_model.tables) == 48
+    shown = shown_tables(view_model, 12)
+    assert {one.table for one in view_model.tables if one.state == "Failed"} <= {one.table for one in shown}
+    drawn = tiering_figure(view_model, width=1040)
     assert "36 more tables" in drawn.body
     assert drawn.height < 1100
     assert len(drawn.body) + len(str(drawn.meta)) < 150_000
@@ -241,9 +241,9 @@ def test_a_choice_is_drawn_at_once() -> None:
 
 def test_a_page_has_a_frame_a_table() -> None:
     view = widgets.TieringView(tierings.report(20.0), table="shop.events")
-    made = view.export(widths=(700,))
-    assert list(made["frames"]["700"]) == [one.table for one in view.model.tables]
-    assert "Buckets of shop.parts" in made["frames"]["700"]["shop.parts"]["svg"]
+    created = view.export(widths=(700,))
+    assert list(created["frames"]["700"]) == [one.table for one in view.model.tables]
+    assert "Buckets of shop.parts" in created["frames"]["700"]["shop.parts"]["svg"]
     assert widgets.TieringView(TieringReport()).export(widths=(700,))["frames"]["700"][""]["svg"]
 
 

@@ -46,17 +46,17 @@ def test_a_spot_opens_the_tree_of_its_simulation_at_its_fullest(view: TradeOff) 
 
 
 def test_what_is_unbeaten_is_beaten_by_none(view: TradeOff) -> None:
-    found = view.model.outcomes
-    for at, one in enumerate(found):
+    outcomes = view.model.outcomes
+    for at, one in enumerate(outcomes):
         better = [
             o
-            for o in found
+            for o in outcomes
             if all(a <= b for a, b in zip(o.costs, one.costs, strict=True)) and o.costs != one.costs
         ]
         assert (at in view.model.unbeaten) == (not better)
     hollow = next(at for at in range(8) if at not in view.model.unbeaten)
     named = view.model.standing(hollow).rpartition(": ")[2].rstrip(".")
-    assert any(o.setting.text == named and o.beats(found[hollow]) for o in found)
+    assert any(o.setting.text == named and o.beats(outcomes[hollow]) for o in outcomes)
 
 
 def test_it_starts_at_paimons_defaults_and_compares_with_them() -> None:
@@ -99,10 +99,10 @@ def test_the_workload_is_skewed_unless_another_is_chosen() -> None:
     ],
 )
 def test_other_workloads_have_the_same_sizes(given: Workload, kinds: list[str]) -> None:
-    found = trails.workloads(given)
-    assert list(found) == kinds
-    assert found[given.kind] == given
-    assert {(one.rows, one.row_bytes, one.deletes) for one in found.values()} == {
+    actual = trails.workloads(given)
+    assert list(actual) == kinds
+    assert actual[given.kind] == given
+    assert {(one.rows, one.row_bytes, one.deletes) for one in actual.values()} == {
         (given.rows, given.row_bytes, given.deletes)
     }
 

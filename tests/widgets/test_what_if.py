@@ -32,11 +32,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ts.Table:
 
 
 def test_rows_stay_where_they_are_at_every_commit_on_both_sides() -> None:
-    found = ts.what_if(WORKLOAD, LEVELED, {"target-file-size": "30 kb"}, flushes=40)
-    model = what_if_model(found)
+    answer = ts.what_if(WORKLOAD, LEVELED, {"target-file-size": "30 kb"}, flushes=40)
+    model = what_if_model(answer)
     lanes, heights = set(), set()
     for commit in range(40):
-        pair = levels_pair(model, found, commit)
+        pair = levels_pair(model, answer, commit)
         lanes.add(tuple(tuple(lane.level for lane in side.lanes) for side in pair))
         assert len(pair[0].lanes) == len(pair[1].lanes)
         heights.add(levels_part(model, pair, width=1040).height)
@@ -44,9 +44,9 @@ def test_rows_stay_where_they_are_at_every_commit_on_both_sides() -> None:
 
 
 def test_levels_without_a_row_are_named(table: ts.Table) -> None:
-    found = table.what_if({TRIGGER: 8})
-    model = what_if_model(found)
-    pair = levels_pair(model, found, len(model) - 1)
+    answer = table.what_if({TRIGGER: 8})
+    model = what_if_model(answer)
+    pair = levels_pair(model, answer, len(model) - 1)
     deepest = [side.num_levels - 1 for side in model.sides]
     assert deepest[0] < deepest[1]
     assert [drawn.lanes[-1].level for drawn in pair] == deepest
@@ -56,13 +56,13 @@ def test_levels_without_a_row_are_named(table: ts.Table) -> None:
 
 
 def test_the_model_says_the_engines_numbers(table: ts.Table) -> None:
-    found = table.what_if({TRIGGER: 8})
-    model = what_if_model(found, title="d.t")
-    rows = found.changed.commits(("", 0))
+    answer = table.what_if({TRIGGER: 8})
+    model = what_if_model(answer, title="d.t")
+    rows = answer.changed.commits(("", 0))
     assert model.ids.tolist() == [row.snapshot for row in rows]
     assert [kind == "COMPACT" for kind in model.b.kinds].count(True) <= rows[-1].compactions
     assert model.b.numbers.value(1, 5) == rows[5].runs
-    assert model.verdict == found.verdict("B")
+    assert model.verdict == answer.verdict("B")
     assert model.reproduced is True
     assert [(c.name, c.value) for c in model.b.chips if c.differs] == [("trigger", "8")]
     assert model.form["trigger"] == "8"
@@ -84,8 +84,8 @@ def test_the_picture_is_well_formed_and_stays_inside(width: int) -> None:
 
 
 def test_many_commits_are_drawn_as_density() -> None:
-    found = ts.what_if(Workload("uniform", rows=50, keys=5_000), {TRIGGER: 8}, flushes=1_500)
-    figure = course_part(what_if_model(found), width=1040)
+    answer = ts.what_if(Workload("uniform", rows=50, keys=5_000), {TRIGGER: 8}, flushes=1_500)
+    figure = course_part(what_if_model(answer), width=1040)
     assert len(figure.body) < 60_000
 
 

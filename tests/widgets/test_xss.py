@@ -61,9 +61,9 @@ def test_pictures_are_made_of_our_elements_only(hostile_views, kind):
 def test_frames_and_bundles_carry_no_foreign_element(hostile_views, kind):
     for part in parts_of(hostile_views[kind]):
         for text in hostile.live_texts(part):
-            found = HostileTags(text)
-            assert set(found.tags) <= OURS
-            assert found.events == []
+            actual = HostileTags(text)
+            assert set(actual.tags) <= OURS
+            assert actual.events == []
     html = hostile_views[kind]._repr_mimebundle_()[0]["text/html"]
     assert re.fullmatch(
         r'<img src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+" alt="[^"<>]*" style="[^"<>]*">', html
@@ -75,13 +75,13 @@ def test_frames_and_bundles_carry_no_foreign_element(hostile_views, kind):
 @pytest.mark.sample(4)
 def test_pages_carry_no_foreign_element(hostile_views, kind, tmp_path):
     page = hostile_views[kind].to_html(tmp_path / "page.html").read_text(encoding="utf-8")
-    found = HostileTags(page)
+    actual = HostileTags(page)
     frame = {"html", "head", "meta", "link", "title", "style", "body", "script", "noscript", "img"}
-    assert set(found.tags) <= OURS | frame
-    assert found.tags.count("script") == 2
-    assert found.images, "pictures for browsers without scripts"
-    assert all(re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", src) for src in found.images)
-    assert found.events == []
+    assert set(actual.tags) <= OURS | frame
+    assert actual.tags.count("script") == 2
+    assert actual.images, "pictures for browsers without scripts"
+    assert all(re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", src) for src in actual.images)
+    assert actual.events == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -143,7 +143,7 @@ class _TickingService:
         number = len(self.rounds) + 1
         told = table.reason.startswith("killed")
         notes = ("the lake is at snapshot 9, the cluster knew 8: it was told",) if told else ()
-        made = RoundReport(
+        report = RoundReport(
             number,
             table.name,
             table.number,
@@ -154,14 +154,14 @@ class _TickingService:
             splits=tuple(splits),
             notes=notes,
         )
-        table.round, table.reason = made, "" if not table.fails else table.reason
-        self.rounds.append(made)
+        table.round, table.reason = report, "" if not table.fails else table.reason
+        self.rounds.append(report)
 
     def _read(self, table: _Table, now: float) -> None:
         """Two splits at a time; the round is committed when all are read."""
-        made = table.round
-        assert made is not None, "it has one"
-        splits, busy = list(made.splits), 0
+        created = table.round
+        assert created is not None, "it has one"
+        splits, busy = list(created.splits), 0
         for at, one in enumerate(splits):
             if one.ended is not None or busy == 2:
                 continue
@@ -174,18 +174,18 @@ class _TickingService:
             splits[at] = replace(
                 one, offset=offset, rows=rows, bytes=rows * 38, started=one.started or now - 0.1, ended=ended
             )
-        made = replace(made, splits=tuple(splits))
+        created = replace(created, splits=tuple(splits))
         if table.fails:
-            made = replace(made, ended=now, outcome="failed", phase="ended", reason=table.fails)
+            created = replace(created, ended=now, outcome="failed", phase="ended", reason=table.fails)
             table.state, table.reason, table.due = "Failed", table.fails, now + 3
         elif all(one.ended is not None for one in splits):
-            made = self._committed(table, made, now)
-            table.state, table.tiered_at, table.due = "Tiered", made.started, now + table.freshness
-        self.rounds[made.number - 1] = made
-        table.round = None if made.ended is not None else made
-        if made.ended is not None:
+            created = self._committed(table, created, now)
+            table.state, table.tiered_at, table.due = "Tiered", created.started, now + table.freshness
+        self.rounds[created.number - 1] = created
+        table.round = None if created.ended is not None else created
+        if created.ended is not None:
             table.since = now
-            kind = "finished" if made.outcome in ("committed", "empty") else "failed"
+            kind = "finished" if created.outcome in ("committed", "empty") else "failed"
             self.said.append((kind, ReportedTable(table.name, table.epoch)))
             if table.state == "Tiered":
                 table.state = "Scheduled" if table.number == 2 else "Tiered"
@@ -226,7 +226,7 @@ class _TickingService:
 
     def report(self, state: str) -> TieringReport:
         """What is known now."""
-        found = []
+        collected = []
         for table in self.tables:
             marks = tuple(
                 BucketMarks(
@@ -238,7 +238,7 @@ class _TickingService:
                 )
                 for one in table.buckets
             )
-            found.append(
+            collected.append(
                 TableState(
                     table.name,
                     table.number,
@@ -252,7 +252,7 @@ class _TickingService:
                     marks,
                 )
             )
-        return TieringReport(tuple(found), tuple(self.rounds), tuple(self.beats), state)
+        return TieringReport(tuple(collected), tuple(self.rounds), tuple(self.beats), state)
 
 
 def report(at: float = 55.0, *, seed: int = 7, state: str = "running", copies: int = 1) -> TieringReport:

@@ -51,8 +51,8 @@ class Life:
         before, latest = set(on_disk(self.table)), self.table.store.snapshots.latest_id() or 0
         getattr(self, f"_{verb}")()
         now = self.table.store.snapshots.latest_id() or 0
-        made = tuple(range(latest + 1, now + 1))
-        self.written |= dict.fromkeys(set(on_disk(self.table)) - before, made)
+        created = tuple(range(latest + 1, now + 1))
+        self.written |= dict.fromkeys(set(on_disk(self.table)) - before, created)
         self.env.sleep(self.rng.choice([1, 30, 400]))
         return verb
 

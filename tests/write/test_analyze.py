@@ -24,9 +24,9 @@ def column(t: str, values: pa.Array, pieces: int = 3) -> statistics.ColumnStatis
     field = DataField(7, "c", parse_type(t))
     size = max(1, len(values) // pieces)
     batches = [pa.record_batch({"c": values.slice(at, size)}) for at in range(0, len(values), size)]
-    rows, found = analyze(batches, [field])
+    rows, actual = analyze(batches, [field])
     assert rows == len(values)
-    return found["c"]
+    return actual["c"]
 
 
 CASES: list[tuple[str, pa.Array, dict[str, Any]]] = [
@@ -67,12 +67,12 @@ CASES: list[tuple[str, pa.Array, dict[str, Any]]] = [
 def test_each_type_is_added_up(t: str, values: pa.Array, wanted: dict[str, Any]) -> None:
     if t == "ARRAY<INT>":
         field = DataField(7, "c", ts.ARRAY(ts.INT))
-        found = analyze([pa.record_batch({"c": values})], [field])[1]["c"]
+        actual = analyze([pa.record_batch({"c": values})], [field])[1]["c"]
     else:
-        found = column(t, values)
-    assert {name: getattr(found, name) for name in wanted} == wanted
-    assert found.column_id == 7
-    assert found.null_count == values.null_count
+        actual = column(t, values)
+    assert {name: getattr(actual, name) for name in wanted} == wanted
+    assert actual.column_id == 7
+    assert actual.null_count == values.null_count
 
 
 @pytest.mark.parametrize("t", ["BIGINT", "STRING"])
@@ -80,12 +80,12 @@ def test_each_type_is_added_up(t: str, values: pa.Array, wanted: dict[str, Any])
 def test_distinct_values_are_exact_when_few_and_near_when_many(t: str, distinct: int) -> None:
     numbers = pa.array(np.arange(2 * distinct) % distinct)
     values = numbers if t == "BIGINT" else numbers.cast(pa.string())
-    found = column(t, values, pieces=7).distinct_count
-    assert found is not None
+    distinct_count = column(t, values, pieces=7).distinct_count
+    assert distinct_count is not None
     if distinct <= 65_536:
-        assert found == distinct
+        assert distinct_count == distinct
     else:
-        assert abs(found - distinct) / distinct < 0.03
+        assert abs(distinct_count - distinct) / distinct < 0.03
 
 
 def test_small_estimates_are_near_too() -> None:

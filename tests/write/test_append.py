@@ -215,8 +215,10 @@ def test_files_come_close_to_the_target_whatever_share_of_memory_rows_take(
 
     def sizes() -> list[float]:
         """Sizes of all files in shares of the target."""
-        found = t.inspect.files().sort_by("min_sequence_number").column("file_size_in_bytes").to_pylist()
-        return [size / target for size in found]
+        file_size_in_bytes = (
+            t.inspect.files().sort_by("min_sequence_number").column("file_size_in_bytes").to_pylist()
+        )
+        return [size / target for size in file_size_in_bytes]
 
     with t.writer() as w:
         for part in parts:

@@ -15,7 +15,7 @@ OPTIONS = AppendCompaction(target=100, small=70, min_files=3, open_cost=0)
 
 def files(*sizes: int) -> list[DataFileMeta]:
     """Files of these sizes, ten rows each, in the order of their rows."""
-    made = DataFileMeta(
+    created = DataFileMeta(
         file_name="",
         file_size=0,
         row_count=10,
@@ -29,7 +29,7 @@ def files(*sizes: int) -> list[DataFileMeta]:
         level=0,
     )
     return [
-        replace(made, file_name=str(i), file_size=size, min_sequence=10 * i, max_sequence=10 * i + 9)
+        replace(created, file_name=str(i), file_size=size, min_sequence=10 * i, max_sequence=10 * i + 9)
         for i, size in enumerate(sizes)
     ]
 
@@ -56,8 +56,8 @@ def names(decision: object) -> str:
 def test_neighbours_of_a_bucket_are_combined_from_a_small_file_on(
     sizes: tuple[int, ...], picked: str
 ) -> None:
-    found = files(*sizes)
-    assert names(pick(reversed(found), OPTIONS)) == picked
+    actual = files(*sizes)
+    assert names(pick(reversed(actual), OPTIONS)) == picked
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_deleted_rows_make_a_full_compaction_worth_while() -> None:
 def test_small_files_without_buckets_fill_portions_by_size(
     sizes: tuple[int, ...], open_cost: int, portions: list[str]
 ) -> None:
-    found = pack(files(*sizes), replace(OPTIONS, open_cost=open_cost), all_small=False)
-    assert [names(d) for d in found] == portions
-    assert {d.unit.output_level for d in found if d.unit is not None} <= {0}
+    actual = pack(files(*sizes), replace(OPTIONS, open_cost=open_cost), all_small=False)
+    assert [names(d) for d in actual] == portions
+    assert {d.unit.output_level for d in actual if d.unit is not None} <= {0}
 
 
 def test_two_small_files_are_left_unless_all_are_asked_for() -> None:
@@ -143,10 +143,10 @@ def test_options_decide_in_bytes_and_never_take_one_file() -> None:
         "source.split.open-file-cost": "2 mb",
     }
     numbers = {"compaction.min.file-num": "4", "compaction.delete-ratio-threshold": "0.4"}
-    found = AppendCompaction.of(TableOptions.parse(stored | numbers), deleted={"a": 3}, vectors={"a": "i"})
+    actual = AppendCompaction.of(TableOptions.parse(stored | numbers), deleted={"a": 3}, vectors={"a": "i"})
     mb = 1 << 20
     limit = TableOptions.parse({}).compaction_max_files
-    assert found == AppendCompaction(200 * mb, 100 * mb, 4, 2 * mb, 0.4, limit, {"a": 3}, {"a": "i"})
+    assert actual == AppendCompaction(200 * mb, 100 * mb, 4, 2 * mb, 0.4, limit, {"a": 3}, {"a": "i"})
     fewest = AppendCompaction.of(
         replace(TableOptions.parse({}), compaction_min_files=1, compaction_max_files=1)
     )
@@ -160,5 +160,5 @@ def test_the_reason_counts_files() -> None:
 
 
 def test_at_most_so_many_files_are_looked_at_the_oldest_first():
-    found = pack(files(10, 90, 10, 10, 10, 10), replace(OPTIONS, max_files=3), all_small=True)
-    assert [names(d) for d in found] == ["023"]
+    actual = pack(files(10, 90, 10, 10, 10, 10), replace(OPTIONS, max_files=3), all_small=True)
+    assert [names(d) for d in actual] == ["023"]

@@ -53,11 +53,11 @@ def both(keys: range, value: int) -> list[dict[str, Any]]:
 
 def days_with_changelog(t: ts.Table) -> dict[int, set[str]]:
     """The partitions that each snapshot has changelog files of."""
-    found = {}
+    collected = {}
     for snapshot in t.store.snapshots.all():
         entries = t.store.manifests.changelog_entries(snapshot)
-        found[snapshot.id] = {t.store.partition_text(e.partition)[3:13] for e in entries if e.kind == ADD}
-    return {k: v for k, v in found.items() if v}
+        collected[snapshot.id] = {t.store.partition_text(e.partition)[3:13] for e in entries if e.kind == ADD}
+    return {k: v for k, v in collected.items() if v}
 
 
 def content(t: ts.Table) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ def test_a_partition_stops_and_starts_again_while_others_go_on(tmp_path: Path, p
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.sample(2)
 def test_rows_are_those_of_a_table_that_tracks(tmp_path: Path, name: str) -> None:
-    made = {}
+    collected = {}
     for tracks in (True, False):
         t = DAYS.create(tmp_path / str(tracks), {**ENGINES[name], "tablestore.change-tracking": tracks})
         for n in range(4):
@@ -93,10 +93,10 @@ def test_rows_are_those_of_a_table_that_tracks(tmp_path: Path, name: str) -> Non
             t.delete(ts.col("k") == 4)
         t.compact(full=True)
         t.write(both(range(2, 9), 9))
-        made[tracks] = content(t)
+        collected[tracks] = content(t)
         assert bool(days_with_changelog(t)) == tracks
         assert t.check() == []
-    assert made[True] == made[False]
+    assert collected[True] == collected[False]
 
 
 def test_a_compaction_writes_none_either(tmp_path: Path) -> None:
@@ -200,12 +200,14 @@ def test_expired_snapshots_whose_changelogs_live_longer_are_refused_too(tmp_path
 def test_values_in_paths_are_escaped_and_come_back(tmp_path: Path) -> None:
     t = DAYS.create(tmp_path)
     for region in ("e/u", "a=b", "50% ö", "", None):
-        made = t.alter(ts.set_options(OFF, partition={"dt": FIRST, "region": region})) if region else t
+        created = t.alter(ts.set_options(OFF, partition={"dt": FIRST, "region": region})) if region else t
         path = path_of(t.store.schema, t.store.options, (20454, region))
         place = partition_at(t.store.schema, path)
         assert place is not None
         assert t.store.partition_values(place) == (20454, region)
-        assert region is None or region == "" or ChangeTracking.of(made.options).of_partitions[path] is False
+        assert (
+            region is None or region == "" or ChangeTracking.of(created.options).of_partitions[path] is False
+        )
 
 
 def test_what_names_no_partition_is_refused(tmp_path: Path) -> None:

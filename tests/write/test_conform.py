@@ -87,10 +87,10 @@ def test_other_arrow_types_of_the_same_shape_fit(t: str, kind: pa.DataType) -> N
     if "dictionary" in str(kind):
         values = [["x", "y"], None]
     column = pa.array([values[0], *values], kind).slice(1)
-    made = conform(pa.record_batch({"k": pa.array([1, 2]), "v": column}), of).column("v")
-    assert made.type == to_arrow(of.by_name["v"].type)
-    made.validate(full=True)
-    assert made.to_pylist() == values
+    created = conform(pa.record_batch({"k": pa.array([1, 2]), "v": column}), of).column("v")
+    assert created.type == to_arrow(of.by_name["v"].type)
+    created.validate(full=True)
+    assert created.to_pylist() == values
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_null_within_a_null_row_is_no_null() -> None:
         names=["x", "y"],
         mask=pa.array([False, True]),
     )
-    made = conform(pa.record_batch({"k": pa.array([1, 2]), "v": inner}), schema(ROW))
-    assert made.column("v").to_pylist() == [{"x": 1, "y": "a"}, None]
+    created = conform(pa.record_batch({"k": pa.array([1, 2]), "v": inner}), schema(ROW))
+    assert created.column("v").to_pylist() == [{"x": 1, "y": "a"}, None]
 
 
 def test_lists_of_keys_and_values_are_maps() -> None:
@@ -163,8 +163,8 @@ def test_a_timestamp_beyond_nanoseconds_is_refused_and_not_wrapped() -> None:
 
 def test_a_null_is_the_default_of_its_column_and_none_where_there_may_be_no_null() -> None:
     of = schema(ts.STRING, default="none")
-    found = conform(pa.record_batch({"k": pa.array([1, 2]), "v": pa.array([None, "x"])}), of)
-    assert found.column("v").to_pylist() == ["none", "x"]
+    actual = conform(pa.record_batch({"k": pa.array([1, 2]), "v": pa.array([None, "x"])}), of)
+    assert actual.column("v").to_pylist() == ["none", "x"]
     with pytest.raises(SchemaMismatch, match="NOT NULL"):
         conform(
             pa.record_batch({"k": [1], "v": pa.array([None], pa.int32())}),
@@ -189,8 +189,8 @@ def test_an_update_to_null_stores_the_default(tmp_path: Path, key: list[str]) ->
 
 def test_columns_that_are_left_out_get_their_default() -> None:
     of = schema(ts.DECIMAL(5, 2).not_null(), default="1.5")
-    made = conform(pa.record_batch({"k": pa.array([1, 2])}), of)
-    assert made.column("v").to_pylist() == [Decimal("1.50")] * 2
+    created = conform(pa.record_batch({"k": pa.array([1, 2])}), of)
+    assert created.column("v").to_pylist() == [Decimal("1.50")] * 2
     with pytest.raises(SchemaMismatch, match="is missing"):
         conform(pa.record_batch({"k": pa.array([1])}), schema(ts.INT.not_null()))
     with pytest.raises(Unsupported, match="ARRAY"):

@@ -28,8 +28,8 @@ def rows(*keys: int, v: int = 0, p: str = "x") -> pa.Table:
 
 def containers(t: ts.Table) -> list[tuple[str, int]]:
     """(name, vectors) of each live index file."""
-    found = t.store.manifests.index_entries(t.store.snapshots.latest())
-    return [(e.file.file_name, e.file.row_count) for e in found]
+    index_entries = t.store.manifests.index_entries(t.store.snapshots.latest())
+    return [(e.file.file_name, e.file.row_count) for e in index_entries]
 
 
 def on_disk(t: ts.Table) -> set[str]:
@@ -93,8 +93,8 @@ def test_an_update_marks_rows_and_writes_them_anew_in_one_snapshot(tmp_path: Pat
     t.write(pa.concat_tables([rows(1, 2, p="x"), rows(3, p="y")]))
     done = t.update({"v": 9, "p": "z"}, where=col("k") >= 2)
     assert (len(done.snapshots), done.rows) == (1, 2)
-    found = sorted(tuple(r.values()) for r in t.scan().to_arrow().to_pylist())
-    assert found == [(1, 0, "x"), (2, 9, "z"), (3, 9, "z")]
+    actual = sorted(tuple(r.values()) for r in t.scan().to_arrow().to_pylist())
+    assert actual == [(1, 0, "x"), (2, 9, "z"), (3, 9, "z")]
     assert t.check() == []
 
 
@@ -120,8 +120,8 @@ def test_a_bucket_has_one_container(tmp_path: Path) -> None:
         t.write(rows(*range(10 * i, 10 * i + 10)))
         t.delete(col("k") == 10 * i + 1)
         t.delete(col("k") == 10 * i + 7)
-    found = t.store.manifests.index_entries(t.store.snapshots.latest())
-    assert sorted(e.bucket for e in found) == [0, 1]
+    index_entries = t.store.manifests.index_entries(t.store.snapshots.latest())
+    assert sorted(e.bucket for e in index_entries) == [0, 1]
     assert len(keys(t)) == 32
     assert t.check() == []
 

@@ -40,24 +40,24 @@ def full(root: Path) -> ts.Table:
 
 
 def test_expiry_goes_on_without_its_history_and_says_so(tmp_path: Path) -> None:
-    made = compacted(tmp_path)
+    created = compacted(tmp_path)
     done = full(tmp_path).expire_snapshots(keep=1)
-    assert (done.snapshots, made.store.snapshots.ids()) == ((1, 2, 3, 4), [5])
+    assert (done.snapshots, created.store.snapshots.ids()) == ((1, 2, 3, 4), [5])
     assert done.problems == ("no space left to keep what snapshots 1..4 did (tablestore/history)",)
     assert done.problems[0] in repr(done)
     assert len(done.files) > 4
     assert not any(os.path.exists(path) for path in done.files)
-    assert made.check() == []
-    assert keys(made) == [0, 1, 2, 3]
+    assert created.check() == []
+    assert keys(created) == [0, 1, 2, 3]
 
 
 def test_snapshots_become_changelogs_where_copies_have_no_room(tmp_path: Path) -> None:
-    made = compacted(tmp_path, CHANGELOGS)
+    created = compacted(tmp_path, CHANGELOGS)
     done = full(tmp_path).expire_snapshots(keep=2)
     assert done.snapshots == (1, 2, 3)
     assert "changelogs" not in " ".join(done.problems)
-    assert made.refresh().check() == []
-    assert made.changes(since=1, until=4).num_rows == 3, "told by the changelogs that the snapshots became"
+    assert created.refresh().check() == []
+    assert created.changes(since=1, until=4).num_rows == 3, "told by the changelogs that the snapshots became"
 
 
 def test_an_expiry_after_a_commit_reports_what_it_left_out(tmp_path: Path) -> None:
@@ -81,17 +81,17 @@ def test_an_expiry_after_a_commit_reports_what_it_left_out(tmp_path: Path) -> No
 
 
 def test_orphans_a_rollback_and_a_drop_need_no_space(tmp_path: Path) -> None:
-    made = compacted(tmp_path)
-    stray = Path(made.location, "bucket-0", "data-left-0.parquet")
+    created = compacted(tmp_path)
+    stray = Path(created.location, "bucket-0", "data-left-0.parquet")
     stray.write_bytes(b"x")
     os.utime(stray, (0, 0))
     assert full(tmp_path).remove_orphans("1 ms", dry_run=False, force=True).removed
     assert not stray.exists()
     assert full(tmp_path).rollback(snapshot=2).snapshots == (3, 4, 5)
-    assert keys(made) == [0, 1]
-    assert made.check() == []
+    assert keys(created) == [0, 1]
+    assert created.check() == []
     ts.connect(tmp_path, io=FaultyIO(0, "full")).drop_table("d.t")
-    assert not Path(made.location).exists()
+    assert not Path(created.location).exists()
     assert [p.name for p in Path(tmp_path, "d.db").rglob("*")] == []
 
 
@@ -114,17 +114,17 @@ def _fill(file: Path) -> None:
 
 
 def test_a_disk_that_is_really_full_is_freed(small_disk: Path) -> None:
-    made = compacted(small_disk, CHANGELOGS)
+    created = compacted(small_disk, CHANGELOGS)
     with pytest.raises(OSError, match="No space"):
         _fill(small_disk / "ballast")
     with pytest.raises(ts.Unavailable, match="free some space"):
-        made.write([{"k": 7, "v": "y"}])
-    before = made.store.snapshots.ids()
-    expired = made.expire_snapshots(keep=1)
-    assert (expired.snapshots, made.store.snapshots.ids()) == (tuple(before[:-1]), before[-1:])
-    assert made.refresh().check() == []
-    assert keys(made) == [0, 1, 2, 3]
-    made.write([{"k": 7, "v": "y"}])
-    assert keys(made) == [0, 1, 2, 3, 7]
+        created.write([{"k": 7, "v": "y"}])
+    before = created.store.snapshots.ids()
+    expired = created.expire_snapshots(keep=1)
+    assert (expired.snapshots, created.store.snapshots.ids()) == (tuple(before[:-1]), before[-1:])
+    assert created.refresh().check() == []
+    assert keys(created) == [0, 1, 2, 3]
+    created.write([{"k": 7, "v": "y"}])
+    assert keys(created) == [0, 1, 2, 3, 7]
     ts.connect(small_disk).drop_table("d.t")
     assert list((small_disk / "d.db").iterdir()) == []

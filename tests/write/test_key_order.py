@@ -62,7 +62,7 @@ def test_sorting_a_batch_before_it_is_cut_changes_no_byte(
     options: dict[str, Any],
 ) -> None:
     for seed in seeds[::2]:
-        found = []
+        collected = []
         for most in (1 << 16, 0):
             monkeypatch.setattr(table_write, "_MAX_SORTED_ROWS", most)
             table = ts.connect(str(tmp_path / f"{seed}-{most}")).create_table(
@@ -78,8 +78,8 @@ def test_sorting_a_batch_before_it_is_cut_changes_no_byte(
                     for _ in range(int(rng.integers(1, 4))):
                         w.write(changes(rng), row_kind_column="kind")
             assert table.check() == []
-            found.append(contents(Path(table.location)))
-        assert found[0] == found[1] != {}, f"seed {seed}"
+            collected.append(contents(Path(table.location)))
+        assert collected[0] == collected[1] != {}, f"seed {seed}"
 
 
 def contents(folder: Path) -> dict[str, list[bytes]]:

@@ -44,7 +44,7 @@ def test_the_newest_row_of_a_key_in_one_batch_counts(lake: ts.Lake, seeds: range
     schema = {"k": ts.BIGINT, "w": ts.BIGINT}
     table = lake.create_table("t", schema=schema, primary_key=["k"], options=options)
     table.write(pa.table({"k": keys, "w": np.arange(len(keys))}))
-    found = table.refresh().scan().to_arrow()
+    rows = table.refresh().scan().to_arrow()
     newest = dict(zip(keys.tolist(), range(len(keys)), strict=True))
-    assert dict(zip(found["k"].to_pylist(), found["w"].to_pylist(), strict=True)) == newest
+    assert dict(zip(rows["k"].to_pylist(), rows["w"].to_pylist(), strict=True)) == newest
     assert table.refresh().inspect.files().num_rows > 1

@@ -147,9 +147,9 @@ def test_waiting_files_are_in_order_whatever_order_the_manifests_name_them_in(tm
     for n in range(3):
         t.write([{"k": 1, "v": str(n)}])
     live = t.store.manifests.live_entries(t.store.snapshots.latest())
-    made = [replace(e, file=replace(e.file, creation_time_ms=1000 + n)) for n, e in enumerate(live)]
-    (found,) = postpone.waiting([made[2], made[0], made[1]]).values()
-    assert found == [e.file for e in made]
+    created = [replace(e, file=replace(e.file, creation_time_ms=1000 + n)) for n, e in enumerate(live)]
+    (actual,) = postpone.waiting([created[2], created[0], created[1]]).values()
+    assert actual == [e.file for e in created]
 
 
 def test_waiting_rows_keep_their_order_when_manifests_are_merged(tmp_path: Path) -> None:

@@ -21,16 +21,16 @@ def rows(p: str, *keys: int, v: str = "x") -> list[dict[str, object]]:
 
 
 def state(t: ts.Table) -> list[tuple[object, ...]]:
-    found = ts.open(t.location).scan().to_arrow().to_pylist()
-    return sorted((r["p"], r["k"], r["v"]) for r in found)
+    rows = ts.open(t.location).scan().to_arrow().to_pylist()
+    return sorted((r["p"], r["k"], r["v"]) for r in rows)
 
 
 def totals(t: ts.Table) -> dict[str, set[int]]:
     store = ts.open(t.location).store
-    found: dict[str, set[int]] = {}
+    collected: dict[str, set[int]] = {}
     for e in store.manifests.live_entries(store.snapshots.latest()):
-        found.setdefault(store.partition_text(e.partition), set()).add(e.total_buckets)
-    return found
+        collected.setdefault(store.partition_text(e.partition), set()).add(e.total_buckets)
+    return collected
 
 
 def test_a_table_is_rescaled_by_its_own_rows(tmp_path: Path) -> None:

@@ -159,14 +159,14 @@ class FakeBatch:
         count: Callable[[Any], int] | None = None,
     ) -> list[Any]:
         sent = pickle.loads(pickle.dumps(task))
-        found = []
+        collected = []
         for place, item in enumerate(items):
             if isinstance(item, WorkOf):
                 self.fails(item)
-            found.append(pickle.loads(pickle.dumps(sent(pickle.loads(pickle.dumps(item))))))
+            collected.append(pickle.loads(pickle.dumps(sent(pickle.loads(pickle.dumps(item))))))
             if count is not None:
-                self.done[place] = count(found[-1])
-        return found
+                self.done[place] = count(collected[-1])
+        return collected
 
 
 def job_of(lake: ts.Lake, source: FakeSource, runner: Runner, **more: Any) -> CaptureJob:
@@ -189,5 +189,5 @@ def steps() -> list[FakeStep]:
 
 
 def content(lake: ts.Lake, table: str) -> list[tuple[Any, ...]]:
-    found = lake.table(table).scan().to_arrow()
-    return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True))
+    rows = lake.table(table).scan().to_arrow()
+    return sorted(zip(*(c.to_pylist() for c in rows.columns), strict=True))

@@ -61,15 +61,15 @@ def convert(
     changes: Sequence[tuple[int, Row]], target: NaiveTarget
 ) -> tuple[list[tuple[int, Row]], list[tuple[int, Row]]]:
     """(changes of the target, bad changes)."""
-    made = [_made(row, target, only_key=kind in (DELETE, UPDATE_BEFORE)) for kind, row in changes]
-    found: list[tuple[int, Row]] = []
+    created = [_made(row, target, only_key=kind in (DELETE, UPDATE_BEFORE)) for kind, row in changes]
+    collected: list[tuple[int, Row]] = []
     bad: list[tuple[int, Row]] = []
     at = 0
     while at < len(changes):
         kind, row = changes[at]
-        new = made[at]
+        new = created[at]
         if kind == UPDATE_BEFORE and at + 1 < len(changes) and changes[at + 1][0] == UPDATE_AFTER:
-            old, new = made[at], made[at + 1]
+            old, new = created[at], created[at + 1]
             after = changes[at + 1][1]
             at += 2
             moved = old is not None and (new is None or any(old[k] != new[k] for k in target.key))
@@ -77,11 +77,11 @@ def convert(
                 bad.append((UPDATE_AFTER, after))
                 keys = _made(after, target, only_key=True)
                 if old is not None and (keys is None or any(old[k] != keys[k] for k in target.key)):
-                    found.append((DELETE, old))
+                    collected.append((DELETE, old))
             elif old is None:
-                found.append((INSERT, new))
+                collected.append((INSERT, new))
             else:
-                found += (
+                collected += (
                     [(DELETE, old), (INSERT, new)] if moved else [(UPDATE_BEFORE, old), (UPDATE_AFTER, new)]
                 )
             continue
@@ -89,14 +89,14 @@ def convert(
         if new is None:
             bad.append((kind, row))
         else:
-            found.append((kind, new))
-    return found, bad
+            collected.append((kind, new))
+    return collected, bad
 
 
 def _made(row: Row, target: NaiveTarget, *, only_key: bool) -> Row | None:
     """The row of the target; None for a bad one. With `only_key` a bad value of another column is no
     value."""
-    found: Row = {}
+    collected: Row = {}
     given = row | {"year": None if row["at"] is None else row["at"].year}
     for name, (root, size, nullable) in target.columns.items():
         try:
@@ -107,8 +107,8 @@ def _made(row: Row, target: NaiveTarget, *, only_key: bool) -> Row | None:
             if not only_key or name in target.key:
                 return None
             value = None if nullable else _least(root)
-        found[name] = value
-    return found
+        collected[name] = value
+    return collected
 
 
 def _least(root: str) -> Any:

@@ -51,5 +51,5 @@ class World:
         return [sink.write(self.batch(n), n) for n in range(first, first + len(steps))]
 
     def rows(self, table: str = "ods.item") -> list[tuple[Any, ...]]:
-        found = self.lake.table(table).scan().to_arrow()
-        return sorted(zip(*(c.to_pylist() for c in found.columns), strict=True))
+        actual = self.lake.table(table).scan().to_arrow()
+        return sorted(zip(*(c.to_pylist() for c in actual.columns), strict=True))

@@ -57,8 +57,10 @@ def test_two_types_have_the_narrowest_that_holds_both(a: str, b: str, both: str 
 def test_the_common_type_of_three_does_not_depend_on_which_two_come_first(
     a: DataType, b: DataType, c: DataType
 ) -> None:
-    found = {common_type(both, one) for both, one in ((common_type(a, b), c), (common_type(b, c), a)) if both}
-    assert len(found - {None}) <= 1
+    actual = {
+        common_type(both, one) for both, one in ((common_type(a, b), c), (common_type(b, c), a)) if both
+    }
+    assert len(actual - {None}) <= 1
 
 
 @pytest.mark.parametrize(

@@ -102,32 +102,32 @@ def test_a_function_gives_what_python_gives(
     given_values = data.draw(st.lists(st.one_of(st.none(), values), max_size=6))
     column = ComputedTarget.parse("x", text)
     array = pa.array(given_values, to_arrow(kind))
-    found, made, wrong = column.values({"c": (array, kind)}, len(array))
+    actual, made, wrong = column.values({"c": (array, kind)}, len(array))
     constant = not column.expression.columns
     wanted = [oracle(v) if v is not None or constant else None for v in array.to_pylist()]
-    assert found.to_pylist() == wanted
-    assert found.type == to_arrow(made) == to_arrow(column.type({"c": kind}))
+    assert actual.to_pylist() == wanted
+    assert actual.type == to_arrow(made) == to_arrow(column.type({"c": kind}))
     lost = [w is None and v is not None for v, w in zip(given_values, wanted, strict=True)]
     assert (wrong is not None and wrong.tolist()) == (any(lost) and lost)
 
 
 def test_bucket_is_the_hash_that_chooses_buckets() -> None:
     array = pa.array(["a", None, "b"])
-    found, _, wrong = ComputedTarget.parse("b", "bucket(c, 8)").values({"c": (array, t.STRING)}, 3)
+    actual, _, wrong = ComputedTarget.parse("b", "bucket(c, 8)").values({"c": (array, t.STRING)}, 3)
     wanted = hashing.bucket_of([pa.array(["a", "b"])], [t.STRING], 8)
-    assert found.to_pylist() == [wanted[0], None, wanted[1]]
+    assert actual.to_pylist() == [wanted[0], None, wanted[1]]
     assert wrong is None
 
 
 def test_one_bad_value_in_many_is_found() -> None:
     texts = ["2024-01-01"] * 10_000
     texts[7_777] = "never"
-    found, _, wrong = ComputedTarget.parse("y", "year(c)").values(
+    actual, _, wrong = ComputedTarget.parse("y", "year(c)").values(
         {"c": (pa.array(texts), t.STRING)}, len(texts)
     )
     assert wrong is not None
     assert wrong.nonzero()[0].tolist() == [7_777]
-    assert found.null_count == 1
+    assert actual.null_count == 1
 
 
 def test_names_of_columns_may_hold_anything() -> None:

@@ -90,12 +90,12 @@ def changes_of(changes: list[tuple[int, dict[str, Any]]]) -> TableRows:
 @settings(max_examples=120, deadline=None)
 def test_columns_give_what_rows_give(changes: list[tuple[int, dict[str, Any]]]) -> None:
     conversion = pickle.loads(pickle.dumps(RULES.conversion(NAME, SHAPE, FIELDS)))
-    found = conversion.convert(changes_of(changes))
+    converted = conversion.convert(changes_of(changes))
     rows, bad = naive.convert(changes, NAIVE)
-    assert list(zip(found.kinds.to_pylist(), found.rows.to_pylist(), strict=True)) == rows
-    assert [one.kind for one in found.bad] == [kind for kind, _ in bad]
-    assert [json.loads(one.row)["id"] for one in found.bad] == [row["id"] for _, row in bad]
-    assert all(one.reason and one.position == "file:4" and one.seconds == 7 for one in found.bad)
+    assert list(zip(converted.kinds.to_pylist(), converted.rows.to_pylist(), strict=True)) == rows
+    assert [one.kind for one in converted.bad] == [kind for kind, _ in bad]
+    assert [json.loads(one.row)["id"] for one in converted.bad] == [row["id"] for _, row in bad]
+    assert all(one.reason and one.position == "file:4" and one.seconds == 7 for one in converted.bad)
 
 
 def one(**values: Any) -> dict[str, Any]:
@@ -113,21 +113,21 @@ def one(**values: Any) -> dict[str, Any]:
 
 def test_a_row_that_moves_to_another_partition_leaves_the_old_one() -> None:
     changes = [(UPDATE_BEFORE, one()), (UPDATE_AFTER, one(at=datetime(2025, 1, 1)))]
-    found = RULES.conversion(NAME, SHAPE, FIELDS).convert(changes_of(changes))
-    assert found.kinds.to_pylist() == [DELETE, INSERT]
-    assert found.rows.column("year").to_pylist() == [2024, 2025]
+    converted = RULES.conversion(NAME, SHAPE, FIELDS).convert(changes_of(changes))
+    assert converted.kinds.to_pylist() == [DELETE, INSERT]
+    assert converted.rows.column("year").to_pylist() == [2024, 2025]
 
 
 def test_a_bad_row_says_where_it_is_what_it_is_and_why() -> None:
     bad = one(id=70_000, name="too long", big=Decimal(2**64), body=b"\xff")
-    (found,) = RULES.conversion(NAME, SHAPE, FIELDS).convert(changes_of([(INSERT, bad)])).bad
-    assert found.reason.split("; ") == [
+    (actual,) = RULES.conversion(NAME, SHAPE, FIELDS).convert(changes_of([(INSERT, bad)])).bad
+    assert actual.reason.split("; ") == [
         "70000 does not fit column 'id', which is SMALLINT NOT NULL",
         "'too long' does not fit column 'name', which is VARCHAR(4) NOT NULL",
         "Decimal('18446744073709551616') does not fit column 'big', which is BIGINT",
         "b'\\xff' does not fit column 'body', which is STRING",
     ]
-    assert json.loads(found.row) == {
+    assert json.loads(actual.row) == {
         "id": 70000,
         "at": "2024-03-01 00:00:00",
         "name": "too long",
@@ -151,6 +151,6 @@ def test_a_column_of_the_same_type_is_not_copied(count: int) -> None:
         DataField(i, c.name, c.type) for i, c in enumerate(rules.target_shape(NAME, SHAPE).columns)
     )
     given = changes_of([(INSERT, one(id=i)) for i in range(count)])
-    found = rules.conversion(NAME, SHAPE, fields).convert(given)
-    for before, after in zip(given.rows.columns, found.rows.columns, strict=True):
+    converted = rules.conversion(NAME, SHAPE, fields).convert(given)
+    for before, after in zip(given.rows.columns, converted.rows.columns, strict=True):
         assert [b and b.address for b in after.buffers()] == [b and b.address for b in before.buffers()]

@@ -57,51 +57,53 @@ def test_a_capture_is_started_again_when_a_server_was_away(lake: ts.Lake, tmp_pa
     object.__setattr__(part, "position", str(tmp_path / "mark"))
     away = Away((part,), piece(part).tables)
     seen: list[int] = []
-    made = job(lake, FakeSource([*steps(), FakeStep((), [away])]), on_batch=lambda r: seen.append(r.number))
-    assert made.progress() is None
-    assert made.start().wait(120)
+    created = job(
+        lake, FakeSource([*steps(), FakeStep((), [away])]), on_batch=lambda r: seen.append(r.number)
+    )
+    assert created.progress() is None
+    assert created.start().wait(120)
     assert content(lake, "ods.a") == [(1, 2), (2, 2), (3, 3)]
     assert seen == [0, 1, 2, 3]
 
 
 def test_an_error_that_no_second_attempt_mends_ends_the_job(lake: ts.Lake):
     source = FakeSource([FakeStep([captured("x/y")])])
-    made = job(lake, source).start()
+    created = job(lake, source).start()
     with pytest.raises(ts.InvalidRequest, match=r"job 'cdc-shop': .*x/y"):
-        made.wait(240)
-    assert made.state == "failed"
+        created.wait(240)
+    assert created.state == "failed"
 
 
 def test_a_job_stops_between_two_batches(lake: ts.Lake):
     started = threading.Event()
     source = FakeSource([*steps(), *(FakeStep((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
-    made = job(lake, source, on_batch=lambda _: started.set()).start()
+    created = job(lake, source, on_batch=lambda _: started.set()).start()
     assert started.wait(240)
-    made.stop()
-    assert (made.running, made.state, made.error) == (False, "stopped", None)
+    created.stop()
+    assert (created.running, created.state, created.error) == (False, "stopped", None)
 
 
 @pytest.mark.large
 def test_no_batch_begins_while_it_is_paused(lake: ts.Lake):
     seen: list[int] = []
     source = FakeSource([*steps(), *(FakeStep((), [piece(rows("a", [("+U", 1, n)]))]) for n in range(500))])
-    made = job(lake, source, on_batch=lambda r: seen.append(r.number)).start()
+    created = job(lake, source, on_batch=lambda r: seen.append(r.number)).start()
     until = time.monotonic() + 240
     while len(seen) < 2 and time.monotonic() < until:
         time.sleep(0.02)
-    made.pause()
+    created.pause()
     there = len(seen)
-    assert made.state == "paused"
+    assert created.state == "paused"
     time.sleep(1)  # of dozens of batches
     assert len(seen) <= there + 1  # that was under way
     there = len(seen) + 1  # it may be still
-    made.resume()
+    created.resume()
     while len(seen) <= there and time.monotonic() < until:
         time.sleep(0.02)
     assert len(seen) > there
-    made.pause()
-    made.stop()
-    assert (made.running, made.state, made.error) == (False, "stopped", None)
+    created.pause()
+    created.stop()
+    assert (created.running, created.state, created.error) == (False, "stopped", None)
 
 
 def test_a_change_directory_is_captured_by_its_path(lake: ts.Lake, tmp_path: Path):
@@ -111,8 +113,8 @@ def test_a_change_directory_is_captured_by_its_path(lake: ts.Lake, tmp_path: Pat
     job = lake.ingest(source, **how, **rules, interval="50ms")
     assert job.wait(120)
     assert (job.name, lake.tables()) == ("cdc-ods", ["ods.item"])
-    found = {r["id"]: r for r in lake.table("ods.item").scan().to_arrow().to_pylist()}
-    assert {i: {**r, "year": r["day"].year} for i, r in left.items()} == found
+    actual = {r["id"]: r for r in lake.table("ods.item").scan().to_arrow().to_pylist()}
+    assert {i: {**r, "year": r["day"].year} for i, r in left.items()} == actual
     chunks = [chunk for report in job.reports() for chunk in report.chunks]
     assert [(chunk.low, chunk.high, chunk.last) for chunk in chunks] == [
         (None, "49", False),

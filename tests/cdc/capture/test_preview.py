@@ -20,14 +20,14 @@ def test_tables_with_their_targets_and_what_is_left_out() -> None:
             )
         ]
     )
-    found = preview(source, CaptureRules.of("shop.*", into="ods"))
-    assert [(str(one.source), one.target, one.rows, one.refused) for one in found] == [
+    actual = preview(source, CaptureRules.of("shop.*", into="ods"))
+    assert [(str(one.source), one.target, one.rows, one.refused) for one in actual] == [
         ("shop.b", "ods.b", 7, False),
         ("shop.a", "", None, True),
         ("shop.g", "", None, False),
     ]
-    assert "without a primary key" in found[1].reason
-    assert found[2].reason == "it has no key"
+    assert "without a primary key" in actual[1].reason
+    assert actual[2].reason == "it has no key"
 
 
 def test_tables_of_one_target_show_its_columns_or_why_they_cannot_share_it() -> None:

@@ -23,16 +23,16 @@ ORDERS = SourceName("shop", "orders")
 
 def shape(key: tuple[str, ...] = ("id",), /, **columns: DataType | tuple[DataType, str]) -> TableShape:
     pairs = {"id": t.INT.not_null(), **columns}
-    found = [ShapeColumn(n, *(c if isinstance(c, tuple) else (c,))) for n, c in pairs.items()]
-    return TableShape(tuple(found), key)
+    actual = [ShapeColumn(n, *(c if isinstance(c, tuple) else (c,))) for n, c in pairs.items()]
+    return TableShape(tuple(actual), key)
 
 
 def rules(tables: Any = "shop.*", **given: Any) -> CaptureRules:
     return CaptureRules.of(tables, **{"into": "ods", **given})
 
 
-def types(found: Any) -> dict[str, str]:
-    return {name: str(kind) for name, kind in found.types.items()}
+def types(actual: Any) -> dict[str, str]:
+    return {name: str(kind) for name, kind in actual.types.items()}
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_types_are_mapped_by_the_words_of_paimon() -> None:
 
 
 def test_computed_and_metadata_columns() -> None:
-    found = rules(
+    actual = rules(
         computed={"dt": "date_format(day, yyyyMMdd)", "day": "date(at)"},
         metadata="op_ts, table_name",
         metadata_prefix="__",
         primary_keys={"shop.*": ["*", "dt"]},
         partition_by="dt",
     ).target_shape(ORDERS, shape(at=t.TIMESTAMP(0)))
-    assert types(found) == {
+    assert types(actual) == {
         "id": "INT NOT NULL",
         "at": "TIMESTAMP(0)",
         "day": "DATE",
@@ -115,7 +115,7 @@ def test_computed_and_metadata_columns() -> None:
         "__op_ts": "TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL",
         "__table_name": "STRING NOT NULL",
     }
-    assert (found.primary_key, found.partition_by) == (("id", "dt"), ("dt",))
+    assert (actual.primary_key, actual.partition_by) == (("id", "dt"), ("dt",))
 
 
 def test_the_first_pattern_that_matches_counts() -> None:
@@ -187,8 +187,8 @@ def test_shapes_of_shards_are_united() -> None:
         ),
         SourceName("b", "x"): shape(s=t.VARCHAR(9), n=t.BIGINT.not_null(), d=t.INT, only_b=t.FLOAT),
     }
-    (found,) = rules("*.x", merge_shards=True).plan(shards).values()
-    assert types(found) == {
+    (actual,) = rules("*.x", merge_shards=True).plan(shards).values()
+    assert types(actual) == {
         "id": "INT NOT NULL",
         "n": "BIGINT NOT NULL",
         "s": "VARCHAR(9)",

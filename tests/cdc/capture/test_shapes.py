@@ -32,13 +32,13 @@ def test_types_without_a_common_one_become_text_and_guessed_ones_stay(
 
 def test_a_shape_keeps_its_columns_and_takes_new_ones():
     known = shape(("id", "INT NOT NULL"), ("a", "INT NOT NULL"), ("b", "STRING NOT NULL"))
-    found = tuple(
+    actual = tuple(
         ShapeColumn(n, parse_type(t))
         for n, t in (("id", "INT NOT NULL"), ("a", "BIGINT"), ("c", "DATE NOT NULL"))
     )
-    types = {c.name: str(c.type) for c in grown(known, found).columns}
+    types = {c.name: str(c.type) for c in grown(known, actual).columns}
     assert types == {"id": "INT NOT NULL", "a": "BIGINT", "b": "STRING", "c": "DATE"}
-    assert grown(grown(known, found), found) == grown(known, found)
+    assert grown(grown(known, actual), actual) == grown(known, actual)
 
 
 def test_a_shape_in_a_file_is_the_same_and_stays_when_it_comes_again(tmp_path: Path):

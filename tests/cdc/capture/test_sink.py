@@ -240,8 +240,8 @@ def test_two_columns_swap_their_names_once_though_the_event_comes_twice(world: W
     world.run(FakeStep([event(ALTERED, "item", swapped, renamed_columns={"a": "b", "b": "a"})]))
     world.journal.note_events(-1, [])
     world.sink().write(world.batch(1), 1)
-    found = world.lake.table("ods.item").scan(["a", "b"]).to_arrow().to_pylist()
-    assert found == [{"a": 6, "b": 5}]
+    actual = world.lake.table("ods.item").scan(["a", "b"]).to_arrow().to_pylist()
+    assert actual == [{"a": 6, "b": 5}]
 
 
 def test_a_column_that_somebody_else_added_is_not_dropped(world: World):

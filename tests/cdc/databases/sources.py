@@ -26,6 +26,7 @@ from tablestore.cdc.postgres.database import PostgresDatabase
 from tablestore.cdc.postgres.server import parse_address
 from tablestore.cdc.postgres.slot import Slot
 from tablestore.cdc.postgres.stream import PostgresStream
+from tablestore.core.errors import Unavailable
 from tests.cdc.databases import postgres_traffic
 from tests.cdc.databases.memory_lake import LastRowsLake
 from tests.cdc.mysql.traffic import CRASH_SAFE, Traffic, differences
@@ -142,12 +143,14 @@ class Source(ABC):
         return LastRowsLake(self.opened(include, **how))
 
     def restart(self, pause_seconds: float, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Kill the server, and start it again in a moment."""
+        """Kill the server, and start it again in a moment. What is done meanwhile may end because it is away,
+        as of a job that begins anew then."""
         self.server.kill()
         later = threading.Timer(pause_seconds, self.server.start)
         later.start()
         try:
-            meanwhile()
+            with contextlib.suppress(Unavailable):
+                meanwhile()
         finally:
             later.join()
 
@@ -262,8 +265,8 @@ class PostgresSource(Source):
         return sorted(self.connection.execute(statement).fetchall(), key=repr)
 
     def slots(self) -> list[str]:
-        found = self.rows(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{self.name}'")
-        return [name for (name,) in found]
+        rows = self.rows(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{self.name}'")
+        return [name for (name,) in rows]
 
     def end_captures(self) -> None:
         for slot in self.slots():
@@ -321,10 +324,10 @@ class PostgresSource(Source):
         wrong = []
         for name in postgres_traffic.TABLES:
             columns, rows = self.table(name)
-            found = lake.table(f"ods.{name}").scan(columns=columns).to_arrow().to_pylist()
-            here, there = ({row["id"]: row for row in side} for side in (found, rows))
+            actual = lake.table(f"ods.{name}").scan(columns=columns).to_arrow().to_pylist()
+            here, there = ({row["id"]: row for row in side} for side in (actual, rows))
             lines = [f"{name}: {key}" for key in {*here, *there} if here.get(key) != there.get(key)]
-            wrong += lines + [f"{name}: a key twice"] * (len(found) != len(here))
+            wrong += lines + [f"{name}: a key twice"] * (len(actual) != len(here))
         return wrong
 
 

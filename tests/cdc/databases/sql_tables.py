@@ -46,14 +46,14 @@ def changes(session: Session, sql: str) -> Iterator[tuple[Any, ...]]:
 def now(session: Session, query: str) -> list[tuple[Any, ...]]:
     """Rows in batch mode, amid streaming."""
     session.settings.set("execution.runtime-mode", "batch")
-    found = rows(session, query)
+    actual = rows(session, query)
     session.settings.set("execution.runtime-mode", "streaming")
-    return found
+    return actual
 
 
 def await_rows(session: Session, query: str, wanted: list[tuple[Any, ...]]) -> None:
     until = time.monotonic() + 240
-    while (found := now(session, query)) != wanted:
+    while (actual := now(session, query)) != wanted:
         assert not session.jobs.failures()
-        assert time.monotonic() < until, (found[:10], wanted[:10])
+        assert time.monotonic() < until, (actual[:10], wanted[:10])
         time.sleep(0.3)

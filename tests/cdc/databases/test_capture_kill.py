@@ -113,9 +113,9 @@ def newest(checkpoint: Path) -> int:
 def kill_a_worker(driver: int, r: random.Random) -> None:
     """Kill a process that carries out tasks, where there is one."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        found = [p for p in psutil.Process(driver).children() if WORKERS in " ".join(p.cmdline())]
-        if found:
-            r.choice(found).kill()
+        actual = [p for p in psutil.Process(driver).children() if WORKERS in " ".join(p.cmdline())]
+        if actual:
+            r.choice(actual).kill()
 
 
 def require_each_batch_once(table: ts.Table) -> int:

@@ -26,8 +26,8 @@ def test_batch_mode_gives_the_rows_of_now(source: Source, session: Session) -> N
     both = "SELECT count(*) FROM t JOIN t AS other ON t.k = other.k + 2 WHERE other.v = 0"
     assert rows(session, both) == [(1,)]
     table(session, source, "s STRING, k DECIMAL(12, 2)", "narrow")
-    found = rows(session, "SELECT s, k FROM narrow ORDER BY k DESC")
-    assert [str(k) for _, k in found] == ["4.00", "2.00", "0.00"]
+    actual = rows(session, "SELECT s, k FROM narrow ORDER BY k DESC")
+    assert [str(k) for _, k in actual] == ["4.00", "2.00", "0.00"]
     assert not isinstance(source, PostgresSource) or source.slots() == []
 
 

@@ -39,9 +39,9 @@ def test_values_are_those_that_arrow_reads(type_: pa.DataType, seeds: tuple[int,
     for seed in seeds:
         r = random.Random(seed)
         values = [made(r) if r.random() < 0.9 else None for _ in range(50)]
-        found = text_digits.column(cut(values), 0, type_)
-        found.validate(full=True)
-        assert found.equals(pa.array(values, pa.string()).cast(type_))
+        column = text_digits.column(cut(values), 0, type_)
+        column.validate(full=True)
+        assert column.equals(pa.array(values, pa.string()).cast(type_))
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def certificates() -> Iterator[Path]:
     folder.chmod(0o755)
     new = "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
     for name in ("ca", "stranger"):
-        made = f"{new} -x509 -days 2 -subj /CN={name} -keyout {name}.key -out {name}.pem"
-        subprocess.run(made.split(), cwd=folder, check=True, capture_output=True)
+        created = f"{new} -x509 -days 2 -subj /CN={name} -keyout {name}.key -out {name}.pem"
+        subprocess.run(created.split(), cwd=folder, check=True, capture_output=True)
     (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
     subprocess.run(
         f"{new} -subj /CN=server -keyout server.key -out server.csr".split(),
@@ -163,13 +163,13 @@ def test_rows_and_changes_come_through_it(encrypted: mariadb_servers.MariaDb, ce
     )
     address = Address.parse(f"{encrypted.url}/d", tls="verify-ca", tls_ca=str(certificates / "ca.pem"))
     table = MysqlTable.open(address, "t", chunk_rows=1000)
-    found: dict[int, int] = {}
+    collected: dict[int, int] = {}
     offset = table.initial()
     for _ in range(3):
         end = table.next(offset)
         for piece in table.pieces(offset, end):
             for batch, _kinds in piece.read(["k", "v"]):
-                found |= {row["k"]: len(row["v"]) for row in batch.to_pylist()}
+                collected |= {row["k"]: len(row["v"]) for row in batch.to_pylist()}
         offset = end
         encrypted.run("REPLACE INTO d.t VALUES (0, REPEAT('y', 20000000))")
-    assert found == {0: 20_000_000} | {k: 20 + k for k in range(1, 3001)}
+    assert collected == {0: 20_000_000} | {k: 20 + k for k in range(1, 3001)}

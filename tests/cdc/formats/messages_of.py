@@ -23,18 +23,18 @@ def columns(**types: str) -> tuple[DataField, ...]:
 
 def messages(*values: Any) -> Messages:
     """Messages of one partition: bytes and None as they are, anything else as JSON."""
-    made = [
+    created = [
         v if v is None or isinstance(v, bytes) else json.dumps(v, ensure_ascii=False).encode() for v in values
     ]
-    keys = pa.nulls(len(made), pa.binary())
-    return Messages("t", 3, np.arange(10, 10 + len(made)), keys, pa.array(made, pa.binary()))
+    keys = pa.nulls(len(created), pa.binary())
+    return Messages("t", 3, np.arange(10, 10 + len(created)), keys, pa.array(created, pa.binary()))
 
 
 def changes(format: MessageFormat, values: Sequence[Any], *, skip_bad: bool = False) -> list[tuple[str, Any]]:
     """(kind, row) of each change that the messages mean."""
-    found = (part for _, part in decoded(messages(*values), format, skip_bad=skip_bad))
+    actual = (part for _, part in decoded(messages(*values), format, skip_bad=skip_bad))
     return [
         (KINDS[kind], row)
-        for part in found
+        for part in actual
         for kind, row in zip(part.kinds.to_pylist(), part.rows.to_pylist(), strict=True)
     ]

@@ -74,8 +74,8 @@ def test_each_event_is_read_by_its_own_schema():
         schema = {"fields": [{"field": "after", "type": "struct", "fields": row}]}
         return {"schema": schema, "payload": {"op": "c", "after": {"id": scale, "price": "JTYL"}}}
 
-    found = rows("debezium-json", [event(2), event(2), event(4)], {"schema-include": "true"})
-    assert [row[2] for row in found] == [Decimal("24386.67"), Decimal("24386.67"), Decimal("243.8667")]
+    actual = rows("debezium-json", [event(2), event(2), event(4)], {"schema-include": "true"})
+    assert [row[2] for row in actual] == [Decimal("24386.67"), Decimal("24386.67"), Decimal("243.8667")]
     with pytest.raises(BadMessage, match="offset 10: the message has no schema that describes its rows"):
         rows("debezium-json", [{"payload": {"op": "c", "after": {"id": 1}}}], {"schema-include": "true"})
     with pytest.raises(BadMessage, match="'schema-include' = 'true'"):
@@ -97,12 +97,12 @@ def test_times_have_the_unit_of_their_mode(mode: str, clock: Any, moment: Any):
     fields = columns(t="TIME(3)", ts="TIMESTAMP(6)", day="DATE", ltz="TIMESTAMP(6) WITH LOCAL TIME ZONE")
     day = "2024-02-29Z" if mode == "isostring" else 19782
     after = {"t": clock, "ts": moment, "day": day, "ltz": "2024-02-29T14:34:56+02:00"}
-    [(_, t, ts, found, ltz)] = rows(
+    [(_, t, ts, actual, ltz)] = rows(
         "debezium-json", [{"op": "c", "after": after}], {"time.precision.mode": mode}, fields
     )
     assert t == time(12, 34, 56, 654_000)
     assert ts == datetime(2024, 2, 29, 12, 34, 56, 123_000 if mode == "connect" else 123_456)
-    assert (found, ltz.isoformat()) == (date(2024, 2, 29), "2024-02-29T12:34:56+00:00")
+    assert (actual, ltz.isoformat()) == (date(2024, 2, 29), "2024-02-29T12:34:56+00:00")
 
 
 def test_a_decimal_that_may_be_text_or_bytes_is_not_guessed():
@@ -150,8 +150,8 @@ def test_a_bad_message_is_named_or_by_option_left_out(message: Any, reason: str,
     assert str(raised.value).startswith("topic 't', partition 3, offset 13: ")
     assert raised.value.offset == 13
     with caplog.at_level(logging.WARNING):
-        found = rows("debezium-json", values, {"ignore-parse-errors": "true"})
-    assert [row[1] for row in found] == [0, 1, 2, 3, 4]
+        actual = rows("debezium-json", values, {"ignore-parse-errors": "true"})
+    assert [row[1] for row in actual] == [0, 1, 2, 3, 4]
     assert reason in caplog.text
     assert "offset 13" in caplog.text
 
@@ -172,8 +172,8 @@ def test_json_rows_are_read_exactly():
         '{"id":9223372036854775807,"d":%s,"day":"2024-02-29","ts":"2024-02-29T12:34:56.5",'
         '"tags":["x",null],"r":{"a":1,"b":"2024-01-01"},"more":[{}]}'
     )
-    found = rows("json", [(text % EXACT).encode(), {}, None], fields=fields)
-    assert found[0] == (
+    actual = rows("json", [(text % EXACT).encode(), {}, None], fields=fields)
+    assert actual[0] == (
         "+I",
         2**63 - 1,
         Decimal(EXACT),
@@ -182,8 +182,8 @@ def test_json_rows_are_read_exactly():
         ["x", None],
         {"a": 1, "b": date(2024, 1, 1)},
     )
-    assert found[1] == ("+I", *[None] * 6)
-    assert len(found) == 2
+    assert actual[1] == ("+I", *[None] * 6)
+    assert len(actual) == 2
     with pytest.raises(BadMessage, match="19782"):
         rows("json", [{"day": 19782}], fields=fields)
 
@@ -317,8 +317,8 @@ def test_avro_events_are_read_by_their_schema(decoder: str):
     values = [framed("c", after=row), framed("u", row, half), None, framed("d", half), framed("r", after=row)]
     expected = (-3, Decimal("-0.75"), date(2024, 2, 29), datetime(1970, 1, 1, 0, 0, 1, 500_000), "é-3", None)
     empty = (5, *[None] * 5)
-    found = rows("debezium-avro", values, {"url": "mock://formats"}, AVRO)
-    assert found == [("+I", *expected), ("-U", *expected), ("+U", *empty), ("-D", *empty), ("+I", *expected)]
+    actual = rows("debezium-avro", values, {"url": "mock://formats"}, AVRO)
+    assert actual == [("+I", *expected), ("-U", *expected), ("+U", *empty), ("-D", *empty), ("+I", *expected)]
 
 
 @pytest.mark.parametrize("cut", [slice(0, -3), slice(0, 4), slice(0, 0)])
@@ -352,8 +352,8 @@ def written(value: bytes, mode: str) -> str:
 def test_bytes_of_decimals_are_read_as_python_reads_them():
     numbers = [0, 1, -1, 127, 128, -128, -129, 255, 256, 10**38 - 1, -(10**38) + 1, None]
     raw = [None if n is None else n.to_bytes((n.bit_length() + 8) // 8, "big", signed=True) for n in numbers]
-    found = encodings.decimals(pa.array(raw, pa.binary()), 3).to_pylist()
-    assert found == [None if n is None else Decimal(f"{n}E-3") for n in numbers]
+    rows = encodings.decimals(pa.array(raw, pa.binary()), 3).to_pylist()
+    assert rows == [None if n is None else Decimal(f"{n}E-3") for n in numbers]
     for bad in (b"", bytes(17), (10**38).to_bytes(16, "big")):
         with pytest.raises(ValueError):
             encodings.decimals(pa.array([bad]), 0)

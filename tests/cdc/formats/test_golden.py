@@ -100,11 +100,11 @@ OF_MYSQL: dict[str, Callable[[str], Any]] = {
 def expected(table: str, mode: str) -> list[dict[str, Any]]:
     """The rows of the server as this way of writing can tell them."""
     lines = [json.loads(line) for line in (GOLDEN / "final_state.jsonl").read_text().splitlines()]
-    found = next(line for line in lines if line["table"] == table)
+    actual = next(line for line in lines if line["table"] == table)
     rows = []
-    for cells in found["rows"]:
+    for cells in actual["rows"]:
         row = {}
-        for column, text in zip(found["columns"], cells, strict=True):
+        for column, text in zip(actual["columns"], cells, strict=True):
             kind = column["type"].partition("(")[0].partition(" ")[0]
             row[column["name"]] = None if text is None else OF_MYSQL.get(kind, str)(text)
         rows.append(as_written(row, mode) if table == "orders" else row)

@@ -50,12 +50,12 @@ class PickledTripBatch:
         *,
         count: Callable[[Any], int] | None = None,
     ) -> list[Any]:
-        found = []
+        collected = []
         for item in items:
             self.before_task()
             sent = pickle.loads(pickle.dumps((task, item)))
-            found.append(pickle.loads(pickle.dumps(sent[0](sent[1]))))
-        return found
+            collected.append(pickle.loads(pickle.dumps(sent[0](sent[1]))))
+        return collected
 
 
 @dataclass
@@ -148,8 +148,8 @@ class LocalCapture:
         path = self.checkpoint / "offsets" / str(number)
         if not path.exists():
             return None
-        found: Offset = json.loads(path.read_text())
-        return found
+        document: Offset = json.loads(path.read_text())
+        return document
 
     def _write(self, folder: str, number: int, text: str) -> None:
         path = self.checkpoint / folder / str(number)

@@ -81,14 +81,14 @@ def test_changes_come_in_order_with_their_kinds(source: Source) -> None:
         "DELETE FROM t WHERE id = 1",
         "COMMIT",
     )
-    found = source.changes()
+    changes = source.changes()
     wanted = [(0, 1, "a"), (0, 2, None), (1, 2, None), (2, 3, None), (0, 5, "x"), (3, 1, "a")]
-    assert rows(found) == wanted
-    assert isinstance(found[-1], TransactionEnd)
-    assert found[-1].position == source.position()
-    assert found[-1].transactions == 3
-    assert abs(found[-1].seconds - source.server.run("SELECT UNIX_TIMESTAMP()")[0][0]) < 60
-    assert source.changes(start=found[-1].position) == []
+    assert rows(changes) == wanted
+    assert isinstance(changes[-1], TransactionEnd)
+    assert changes[-1].position == source.position()
+    assert changes[-1].transactions == 3
+    assert abs(changes[-1].seconds - source.server.run("SELECT UNIX_TIMESTAMP()")[0][0]) < 60
+    assert source.changes(start=changes[-1].position) == []
     assert rows(source.changes(until=None)) == wanted
     assert rows(source.changes(by_gtid=True)) == wanted
 
@@ -97,20 +97,20 @@ def test_statements_stand_between_the_rows_they_part(source: Source) -> None:
     database = source.address.database
     source.run("INSERT INTO t VALUES (1, 'a')", "CREATE TABLE other (x INT)", "INSERT INTO other VALUES (1)")
     source.run("TRUNCATE t", "INSERT INTO t VALUES (2, 'b')")
-    found = source.changes()
-    shown = [c.text if isinstance(c, LogStatement) else type(c).__name__ for c in found]
+    changes = source.changes()
+    shown = [c.text if isinstance(c, LogStatement) else type(c).__name__ for c in changes]
     assert shown == [
         *("RowImages", "TransactionEnd"),
         *("CREATE TABLE other (x INT)", "TransactionEnd"),
         *("TransactionEnd", "TRUNCATE t", "TransactionEnd"),
         *("RowImages", "TransactionEnd"),
     ]
-    assert {c.database for c in found if isinstance(c, LogStatement)} == {database}
-    ends = [c.position for c in found if isinstance(c, TransactionEnd)]
+    assert {c.database for c in changes if isinstance(c, LogStatement)} == {database}
+    ends = [c.position for c in changes if isinstance(c, TransactionEnd)]
     assert ends == sorted(ends, key=lambda p: p.order)
     for end in ends:  # each of them is a place to go on from
         rest = source.changes(start=end)
-        assert rest == [] or found[-1] in rest
+        assert rest == [] or changes[-1] in rest
 
 
 def test_a_log_goes_on_in_the_next_file(source: Source) -> None:
@@ -139,11 +139,11 @@ def test_compressed_events_and_those_without_checksums_are_read(source: Source, 
         )
     finally:
         source.run(f"SET GLOBAL {name} = {before}")
-    found = source.changes()
+    changes = source.changes()
     wanted = [(0, i, text) for i in range(1, 501)]
     wanted += [change for i in (1, 2) for change in ((1, i, text), (2, i, "short"))]
-    assert rows(found) == [*wanted, (3, 500, text)]
-    assert any(isinstance(c, LogStatement) and c.text.startswith("CREATE TABLE other") for c in found)
+    assert rows(changes) == [*wanted, (3, 500, text)]
+    assert any(isinstance(c, LogStatement) and c.text.startswith("CREATE TABLE other") for c in changes)
 
 
 def test_a_damaged_event_is_found(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,14 +234,14 @@ def test_following_gives_changes_and_heartbeats(source: Source) -> None:
     first = next(c for c in log if isinstance(c, LogHeartbeat))
     assert first.position.order == source.start.order
     source.run("INSERT INTO t VALUES (1, 'a')")
-    found = []
+    collected = []
     for change in log:
-        found.append(change)
+        collected.append(change)
         if isinstance(change, TransactionEnd):
             break
     log.close()
-    assert rows(found) == [(0, 1, "a")]
-    assert found[-1].position == source.position()
+    assert rows(collected) == [(0, 1, "a")]
+    assert collected[-1].position == source.position()
 
 
 def test_a_large_transaction_comes_in_bounded_batches(mariadb: MariaDb, address: Address) -> None:
@@ -250,14 +250,14 @@ def test_a_large_transaction_comes_in_bounded_batches(mariadb: MariaDb, address:
         "INSERT INTO t SELECT seq, REPEAT('v', 1000), NULL FROM seq_1_to_60000",
         "INSERT INTO t VALUES (0, NULL, REPEAT('w', 20000000))",
     )
-    found = source.changes()
-    batches = [c.batch for c in found if isinstance(c, RowImages)]
+    changes = source.changes()
+    batches = [c.batch for c in changes if isinstance(c, RowImages)]
     assert sum(b.num_rows for b in batches) == 60_001
     assert pa.Table.from_batches(batches)["v"].drop_null().unique().to_pylist() == ["v" * 1000]
     assert max(b.nbytes for b in batches[:-1]) < 6 << 20
     assert [len(v.as_py()) for v in batches[-1]["w"] if v.is_valid] == [20_000_000]
     assert len(batches) > 12
-    ends = [i for i, c in enumerate(found) if isinstance(c, TransactionEnd)]
+    ends = [i for i, c in enumerate(changes) if isinstance(c, TransactionEnd)]
     assert ends[0] > 11  # nowhere within the transaction
 
 
@@ -305,5 +305,5 @@ def test_rows_have_the_time_of_their_commit(source: Source) -> None:
         *("SET timestamp = 1000000005", "BEGIN", "INSERT INTO t VALUES (2, 'b')"),
         *("SET timestamp = 1000000007", "INSERT INTO t VALUES (3, 'c')", "COMMIT"),
     )
-    (found,) = (c for c in source.changes() if isinstance(c, RowImages))
-    assert found.seconds.to_pylist() == [1000000000, 1000000007, 1000000007]
+    (actual,) = (c for c in source.changes() if isinstance(c, RowImages))
+    assert actual.seconds.to_pylist() == [1000000000, 1000000007, 1000000007]

@@ -48,8 +48,10 @@ def both(mariadb: MariaDb, address: Address, rows: list[list[object]]) -> tuple[
                 cursor.execute(f"INSERT INTO t VALUES ({marks})", [i, *row])
         end = dialect_of(connection).position(connection)
         snapshot = pa.Table.from_batches(read_range(connection, table), table.schema)
-    found = [c.batch for c in read_log(address, [table], start=start, until=end) if isinstance(c, RowImages)]
-    return snapshot, pa.Table.from_batches(found, table.schema)
+    batches = [
+        c.batch for c in read_log(address, [table], start=start, until=end) if isinstance(c, RowImages)
+    ]
+    return snapshot, pa.Table.from_batches(batches, table.schema)
 
 
 def assert_equal(snapshot: pa.Table, log: pa.Table) -> None:
@@ -98,8 +100,8 @@ def test_values_are_what_was_written(mariadb: MariaDb, address: Address) -> None
         written = [row[list(kinds.KINDS).index(kind)] for row in rows]
         if kind == "TIME":
             written = [None if v is None else _padded(v) for v in written]
-        found = snapshot.column(column).to_pylist()
-        assert [int(v) if isinstance(v, Decimal) else v for v in found] == written, kind
+        actual = snapshot.column(column).to_pylist()
+        assert [int(v) if isinstance(v, Decimal) else v for v in actual] == written, kind
 
 
 def _padded(text: str) -> str:
@@ -150,8 +152,8 @@ def test_what_has_no_type_here_is_refused_by_name(
     start = dialect_of(connection).position(connection)
     mariadb.run(f"INSERT INTO {database}.g VALUES (1, POINT(1, 2), NULL, 3)")
     end = dialect_of(connection).position(connection)
-    found = [c for c in read_log(address, [without], start=start, until=end) if isinstance(c, RowImages)]
-    assert [c.batch.to_pylist() for c in found] == [[{"id": 1, "v": 3}]]
+    actual = [c for c in read_log(address, [without], start=start, until=end) if isinstance(c, RowImages)]
+    assert [c.batch.to_pylist() for c in actual] == [[{"id": 1, "v": 3}]]
     assert [b.to_pylist() for b in read_range(connection, without)] == [[{"id": 1, "v": 3}]]
 
 

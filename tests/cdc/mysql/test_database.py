@@ -62,14 +62,14 @@ def test_the_log_of_tables_is_divided_among_tasks() -> None:
     assert log_pieces({a: 40 * mb, b: mb}, 2) == [[(a, (0, 2)), (b, (0, 1))], [(a, (1, 2))]]
     for sizes in ({a: 90 * mb, b: 30 * mb, c: 60 * mb}, {a: 33 * mb, b: 5 * mb, c: 4 * mb}):
         for tasks in (1, 2, 3, 8):
-            found = log_pieces(sizes, tasks)
-            assert len(found) <= tasks
-            parts = sorted(one for piece in found for one in piece)
+            actual = log_pieces(sizes, tasks)
+            assert len(actual) <= tasks
+            parts = sorted(one for piece in actual for one in piece)
             assert parts == sorted({*parts})
             for name in sizes:
                 mine = [part for one, part in parts if one == name]
                 assert mine == [(i, len(mine)) for i in range(len(mine))]
-            for piece in found:
+            for piece in actual:
                 assert len({name for name, _ in piece}) == len(piece)
 
 

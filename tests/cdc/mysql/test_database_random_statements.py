@@ -28,7 +28,7 @@ class Alterations:
         kinds = ["INT", "BIGINT", "VARCHAR(20)", "VARCHAR(90)", "CHAR(4)", "TEXT", "DECIMAL(12,2)", "UUID"]
         kind = r.choice(kinds)
         rest = "" if column == second else f", CHANGE `{second}` `{column}` {r.choice(kinds)}"
-        found = r.choice(
+        actual = r.choice(
             [
                 f"ALTER TABLE {name} ADD c{n} {kind}{r.choice(['', ' FIRST', f' AFTER `{column}`'])}",
                 f"ALTER TABLE {name} ADD c{n} INT DEFAULT {n}",
@@ -48,10 +48,10 @@ class Alterations:
             ]
         )
         try:
-            self._source.run("SET sql_mode = ''", found)
+            self._source.run("SET sql_mode = ''", actual)
         except pymysql.Error:
             return None
-        return found
+        return actual
 
     def _columns(self, name: str) -> list[str]:
         """All but the key."""

@@ -175,9 +175,9 @@ def test_what_a_statement_does(text: str, wanted: list[str]) -> None:
     ],
 )
 def test_what_cannot_be_read_may_concern_every_name(text: str) -> None:
-    found = effects(text, "d")
-    assert {one.kind for one in found} == {ddl.UNKNOWN}
-    assert any(one.concerns("d", "t") or one.concerns("#mysql50#t", "") for one in found) or "#" in text
+    actual = effects(text, "d")
+    assert {one.kind for one in actual} == {ddl.UNKNOWN}
+    assert any(one.concerns("d", "t") or one.concerns("#mysql50#t", "") for one in actual) or "#" in text
 
 
 def test_a_backslash_counts_either_way() -> None:
@@ -187,8 +187,8 @@ def test_a_backslash_counts_either_way() -> None:
 
 
 def test_names_of_a_server_that_keeps_small_letters() -> None:
-    found = effects("RENAME TABLE Shop.Orders TO OLD", "Shop", lowercase=True)
-    assert [shown(one) for one in found] == ["rename shop.orders shop.old"]
+    actual = effects("RENAME TABLE Shop.Orders TO OLD", "Shop", lowercase=True)
+    assert [shown(one) for one in actual] == ["rename shop.orders shop.old"]
 
 
 INT = SourceColumn("a", "int", "int(11)", size=10)
@@ -202,8 +202,8 @@ def altered(*columns: SourceColumn) -> SourceTable:
 
 
 def reason(text: str, *columns: SourceColumn, old: SourceTable = OLD) -> str:
-    found = effects(f"ALTER TABLE t {text}", "d")[0]
-    return needs_read_again(found, old, altered(*columns))
+    actual = effects(f"ALTER TABLE t {text}", "d")[0]
+    return needs_read_again(actual, old, altered(*columns))
 
 
 ADDED = SourceColumn("c", "int", "int(11)", size=10)

@@ -172,15 +172,15 @@ def test_tables_are_read_again_where_values_change(
 ) -> None:
     for kind, values, clauses in KEEPING if kept else CHANGING:
         made(session, kind, values)
-        found, reason = altered(session, connection, address.database, f"ALTER TABLE t {clauses}")
-        assert (found, bool(reason)) == (not kept, not kept), (kind, clauses, reason)
+        actual, reason = altered(session, connection, address.database, f"ALTER TABLE t {clauses}")
+        assert (actual, bool(reason)) == (not kept, not kept), (kind, clauses, reason)
 
 
 def test_generated_columns(session: Any, connection: Connection, address: Address) -> None:
     for kind, generated, clauses in GENERATED:
         made(session, kind, ["'2024-01-02 03:04:05'"], f", g {generated}")
-        found, reason = altered(session, connection, address.database, f"ALTER TABLE t {clauses}")
-        assert found, clauses
+        actual, reason = altered(session, connection, address.database, f"ALTER TABLE t {clauses}")
+        assert actual, clauses
         assert reason, clauses
 
 
@@ -190,12 +190,12 @@ def test_partitions_and_ignored_rows(session: Any, connection: Connection, addre
         made(session, "INT", NUMBERS)
         session.execute("CREATE OR REPLACE TABLE u LIKE t")
         session.execute(f"ALTER TABLE t {parts}")
-        found, reason = altered(session, connection, address.database, f"ALTER TABLE t {clauses}")
-        assert found, clauses
+        actual, reason = altered(session, connection, address.database, f"ALTER TABLE t {clauses}")
+        assert actual, clauses
         assert reason, clauses
     made(session, "INT", ["1", "1", "2"])
-    found, reason = altered(session, connection, address.database, "ALTER IGNORE TABLE t ADD UNIQUE (c)")
-    assert found
+    actual, reason = altered(session, connection, address.database, "ALTER IGNORE TABLE t ADD UNIQUE (c)")
+    assert actual
     assert "IGNORE" in reason
 
 
@@ -220,20 +220,20 @@ def test_statements_in_the_character_set_of_their_client(
     name = {"latin1": "größe", "gbk": "誠中", "cp1251": "таблица", "utf8mb4": "表"}[charset]
     assert charset != "gbk" or "誠".encode("gbk")[1:] == b"\\"  # which would escape, as ASCII
     session.connection.set_character_set(charset)
-    found = logged(
+    actual = logged(
         session,
         connection,
         f"CREATE TABLE `{name}` (a INT PRIMARY KEY)",
         f"ALTER TABLE `{name}` ADD b INT COMMENT '{name}'",
     )
-    assert [shown(one) for one in found] == [[f"create {name}"], [f"alter {name}"]]
+    assert [shown(one) for one in actual] == [[f"create {name}"], [f"alter {name}"]]
 
 
 def test_statements_as_the_server_writes_them(session: Any, connection: Connection) -> None:
     """Prepared, of procedures, of temporary tables, with ANSI quotes."""
     session.execute("CREATE TABLE t (a INT PRIMARY KEY)")
     session.execute("CREATE PROCEDURE p() ALTER TABLE t ADD b INT")
-    found = logged(
+    actual = logged(
         session,
         connection,
         "CALL p()",
@@ -250,7 +250,7 @@ def test_statements_as_the_server_writes_them(session: Any, connection: Connecti
         'DROP TABLE IF EXISTS "v", "w"',
         "TRUNCATE t",
     )
-    assert [one for each in found for one in shown(each)] == [
+    assert [one for each in actual for one in shown(each)] == [
         *("alter t", "alter t", "alter t", "alter t", "create v", "create w"),
         *("alter t", "drop v", "drop w", "truncate t"),
     ]
@@ -288,7 +288,7 @@ def test_any_type_into_any_other(
             ]
             (effect,) = ddl.effects(f"ALTER TABLE t {clause}", address.database)
             reason = ddl.needs_read_again(effect, *alone)
-            found = changed(old.select(["id", name]), new.select(["id", name]), {})
-            assert reason or not found, (types[name], into[name])
+            actual = changed(old.select(["id", name]), new.select(["id", name]), {})
+            assert reason or not actual, (types[name], into[name])
             kept += not reason
     print(f"{kept} kept their values")

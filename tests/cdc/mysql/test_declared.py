@@ -26,9 +26,9 @@ def declared(spelled: str, zone: str = "UTC") -> DeclaredColumns:
 def made(source: SourceTable, wanted: DeclaredColumns, values: list[Any]) -> list[Any]:
     wanted.require(source)
     rows = pa.RecordBatch.from_arrays([pa.array(values, source.schema.field("c").type)], schema=source.schema)
-    found = wanted.of(rows, source, ["c"])
-    assert found.schema == wanted.schema()
-    return [None if v is None else str(v) for v in found.column(0).to_pylist()]
+    actual = wanted.of(rows, source, ["c"])
+    assert actual.schema == wanted.schema()
+    return [None if v is None else str(v) for v in actual.column(0).to_pylist()]
 
 
 @pytest.mark.parametrize(

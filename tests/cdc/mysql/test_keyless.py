@@ -48,21 +48,21 @@ class RowCounts:
                 self.name = event.new_name
             if event.kind == EMPTIED:
                 self.rows.clear()
-        found = self._read(end)
-        assert self._read(end) == found
-        self.rows.update(found)
+        actual = self._read(end)
+        assert self._read(end) == actual
+        self.rows.update(actual)
         self.offset = end
         return True
 
     def _read(self, end: Any) -> Counter[str]:
-        found: Counter[str] = Counter()
+        collected: Counter[str] = Counter()
         for piece in self.source.pieces(self.offset, end):
             for part in piece.read():
                 assert isinstance(part, TableRows)
                 signs = [-1 if kind in (1, 3) else 1 for kind in part.kinds.to_pylist()]
                 for row, sign in zip(part.rows.to_pylist(), signs, strict=True):
-                    found[str(row)] += sign
-        return found
+                    collected[str(row)] += sign
+        return collected
 
     def catch_up(self) -> Counter[str]:
         while self.batch():

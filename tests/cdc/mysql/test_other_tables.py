@@ -17,9 +17,9 @@ from tests.cdc.databases.sources import MariaDbSource
 
 def opened(source: MariaDbSource, exclude: str = "", again: str = "", **how: Any) -> MysqlDatabase:
     patterns = Patterns.of("*", exclude or (), database=source.name)
-    found = Patterns.of(again, database=source.name) if again else Patterns(())
+    actual = Patterns.of(again, database=source.name) if again else Patterns(())
     how = {"chunk_rows": 10, "chunks": 1, "checkpoint": str(source.checkpoint), **how}
-    return MysqlDatabase.open(source.address, patterns, read_again=found, **how)
+    return MysqlDatabase.open(source.address, patterns, read_again=actual, **how)
 
 
 def begun(source: MariaDbSource) -> LastRowsLake:

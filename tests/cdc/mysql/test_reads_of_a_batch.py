@@ -37,7 +37,7 @@ class Reads:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Counts from here on; however much others write to the log, it is recorded."""
-    found = Reads()
+    actual = Reads()
 
     def counted(kind: type, name: str, what: str) -> None:
         before = kind.__dict__[name]
@@ -45,7 +45,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
         call = before.__func__ if of_class else before
 
         def counting(*arguments: Any, **how: Any) -> Any:
-            found.counts[what] += how.get("stretch") is None
+            actual.counts[what] += how.get("stretch") is None
             return call(*arguments, **how)
 
         monkeypatch.setattr(kind, name, classmethod(counting) if of_class else counting)
@@ -54,7 +54,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     counted(Dump, "open", "logs")
     counted(Dump, "_asked", "asked")
     monkeypatch.setattr(dump, "_MOST_RECORDED", 1 << 40)
-    return found
+    return actual
 
 
 def test_a_batch_of_one_task_reads_its_log_once(
@@ -76,10 +76,10 @@ def test_a_batch_of_one_task_reads_its_log_once(
 
 
 def rows_of(pieces: list[Any]) -> list[tuple[str, list[Any], list[int], list[Any], str]]:
-    found = [part for piece in pieces for part in piece.read()]
-    assert all(isinstance(part, TableRows) for part in found)
-    columns = ((p.rows.to_pylist(), p.kinds.to_pylist(), p.seconds.to_pylist(), p.position) for p in found)
-    return [(str(p.table), *rest) for p, rest in zip(found, columns, strict=True)]
+    actual = [part for piece in pieces for part in piece.read()]
+    assert all(isinstance(part, TableRows) for part in actual)
+    columns = ((p.rows.to_pylist(), p.kinds.to_pylist(), p.seconds.to_pylist(), p.position) for p in actual)
+    return [(str(p.table), *rest) for p, rest in zip(actual, columns, strict=True)]
 
 
 def test_what_was_recorded_gives_the_same_as_the_log_itself(

@@ -44,12 +44,12 @@ def test_ranges_hold_every_row_once(
         f"INSERT INTO {database}.t SELECT {KEYS[kind]}, seq FROM seq_1_to_50",
     )
     table = SourceTable.read(connection, database, "t")
-    found = list(ranges(connection, table, 7))
-    assert len(found) == 8
-    assert [r.low for r in found[1:]] == [r.high for r in found[:-1]]
-    assert [found[0].low, found[-1].high] == [None, None]
+    actual = list(ranges(connection, table, 7))
+    assert len(actual) == 8
+    assert [r.low for r in actual[1:]] == [r.high for r in actual[:-1]]
+    assert [actual[0].low, actual[-1].high] == [None, None]
     sizes, seen = [], Counter()
-    for one in found:
+    for one in actual:
         rows = [row for batch in read_range(connection, table, one) for row in batch["v"].to_pylist()]
         sizes.append(len(rows))
         seen.update(rows)
@@ -93,8 +93,8 @@ def test_names_are_those_of_the_server_to_the_letter(
     )
     table = SourceTable.read(connection, database, "t%s `x")
     assert table.primary_key == ("k%d `y",) == tuple(c.name for c in table.columns)
-    found = [pa.Table.from_batches(read_range(connection, table, r)) for r in ranges(connection, table, 2)]
-    assert [t.column(0).to_pylist() for t in found] == [[1, 2], [3]]
+    actual = [pa.Table.from_batches(read_range(connection, table, r)) for r in ranges(connection, table, 2)]
+    assert [t.column(0).to_pylist() for t in actual] == [[1, 2], [3]]
 
 
 def test_an_empty_table_has_one_range_and_no_batch(
@@ -125,12 +125,12 @@ def test_rows_of_several_packets_and_of_several_batches(
     table = SourceTable.read(connection, database, "t")
     batches = list(read_range(connection, table))
     assert len(batches) > 5
-    found = pa.Table.from_batches(batches).combine_chunks()
-    assert found["id"].to_pylist() == list(range(1, 100_001))
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    assert rows["id"].to_pylist() == list(range(1, 100_001))
     small = [k for k in range(1, 100_001) if k not in large]
-    assert found["v"].take([k - 1 for k in small]).to_pylist() == [str(k).encode() for k in small]
+    assert rows["v"].take([k - 1 for k in small]).to_pylist() == [str(k).encode() for k in small]
     for key, size in large.items():
-        value = found["v"][key - 1].as_py()
+        value = rows["v"][key - 1].as_py()
         assert (len(value), value[:2], value[-7:]) == (size, b"xx", f"x{key:06d}".encode())
     assert connection.rows("SELECT 1") == [(1,)]
 
@@ -221,12 +221,12 @@ def test_large_ranges_hold_all_rows_about_evenly(
         f"INSERT INTO many SELECT {keys} FROM seq_1_to_100000",
         "ANALYZE TABLE many",
     )
-    found = list(ranges(connection, SourceTable.read(connection, address.database, "many"), 25_000))
-    assert [one.low for one in found] == [None, *(one.high for one in found[:-1])]
-    assert found[-1].high is None
+    actual = list(ranges(connection, SourceTable.read(connection, address.database, "many"), 25_000))
+    assert [one.low for one in actual] == [None, *(one.high for one in actual[:-1])]
+    assert actual[-1].high is None
     bounds = [
         (-(1 << 62) if one.low is None else one.low, 1 << 62 if one.high is None else one.high)
-        for one in found
+        for one in actual
     ]
     counts = [
         mariadb.run(f"SELECT COUNT(*) FROM {address.database}.many WHERE k > {low} AND k <= {high}")[0][0]
@@ -234,4 +234,4 @@ def test_large_ranges_hold_all_rows_about_evenly(
     ]
     assert sum(counts) == 100_000
     assert max(counts) <= 100_000 - 25_000 // 4
-    assert 3 <= len(found) <= 16
+    assert 3 <= len(actual) <= 16

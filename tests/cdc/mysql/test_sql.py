@@ -48,9 +48,9 @@ METADATA = (
 def test_what_is_known_beside_the_row_are_columns_too(session: Session, source: MariaDbSource) -> None:
     source.made(3, "t")
     table(session, source, METADATA)
-    found = rows(session, "SELECT src, table_name, k, CAST(at AS STRING) FROM t ORDER BY k")
-    assert [row[:2] for row in found] == [(source.name, "t")] * 3
-    assert {row[3] for row in found} == {"1970-01-01 00:00:00.000"}
+    actual = rows(session, "SELECT src, table_name, k, CAST(at AS STRING) FROM t ORDER BY k")
+    assert [row[:2] for row in actual] == [(source.name, "t")] * 3
+    assert {row[3] for row in actual} == {"1970-01-01 00:00:00.000"}
     (wanted,) = rows(session, "SELECT COUNT(*) FROM t WHERE src <> 'x' AND at < CURRENT_TIMESTAMP")
     assert wanted == (3,)
     query, began = "SELECT k, at, src FROM t", int(time.time())

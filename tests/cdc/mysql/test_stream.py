@@ -74,8 +74,8 @@ def test_columns_that_nobody_asked_for_may_change(mariadb: MariaDb, address: Add
                 sink.apply(*change)
         sink.offset = begun
     sink.catch_up()
-    found = mariadb.run(f"SELECT k, v FROM {address.database}.t")
-    assert sink.rows == {k: {"v": v, "k": k} for k, v in found}
+    outcome = mariadb.run(f"SELECT k, v FROM {address.database}.t")
+    assert sink.rows == {k: {"v": v, "k": k} for k, v in outcome}
     for statement in (
         "MODIFY v TINYINT",
         "DROP v",
@@ -94,8 +94,8 @@ def test_a_stream_begins_where_its_start_says(mariadb: MariaDb, table: MysqlTabl
         began = source.next(source.initial())
         end = source.next(began)
         assert source.pieces(source.initial(), began) == []
-        found = [row["k"] for piece in source.pieces(began, end) for _, row in changes_of(piece, source)]
-        return [k for k in found if k >= 1000]
+        actual = [row["k"] for piece in source.pieces(began, end) for _, row in changes_of(piece, source)]
+        return [k for k in actual if k >= 1000]
 
     def insert(key: int) -> Offset:
         mariadb.run(f"INSERT INTO {table.address.database}.t VALUES ({key}, 0, '')")

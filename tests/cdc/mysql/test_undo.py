@@ -47,6 +47,6 @@ def test_rows_are_those_of_before(kind: str, seeds: tuple[int, ...]) -> None:
             changes.add(batch(rows), pa.array(kinds, pa.int8()))
         kept = changes.unchanged(batch(list(now.values()))).to_pylist()
         again = [row for one in changes.before() for row in one.to_pylist()]
-        found = {row["v"]: tuple(row.values()) for row in kept + again}
-        assert len(found) == len(kept) + len(again)
-        assert found == before
+        actual = {row["v"]: tuple(row.values()) for row in kept + again}
+        assert len(actual) == len(kept) + len(again)
+        assert actual == before

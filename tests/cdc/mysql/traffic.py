@@ -64,14 +64,16 @@ class Traffic:
 
     def make(self, rows: int = 200) -> Traffic:
         """The tables, before there is any traffic."""
-        made = [f"CREATE DATABASE IF NOT EXISTS {self.database}", f"USE {self.database}"]
+        created = [f"CREATE DATABASE IF NOT EXISTS {self.database}", f"USE {self.database}"]
         for table in TABLES:
             columns = ", ".join(_COLUMNS)
-            made.append(f"CREATE TABLE {name(table)} (id INT PRIMARY KEY, {columns}) CHARACTER SET utf8mb4")
-            made.append(
+            created.append(
+                f"CREATE TABLE {name(table)} (id INT PRIMARY KEY, {columns}) CHARACTER SET utf8mb4"
+            )
+            created.append(
                 f"INSERT INTO {name(table)} (id, a, b) SELECT seq, seq, 'first' FROM mysql.seq_1_to_{rows}"
             )
-        self.server.run(*made)
+        self.server.run(*created)
         return self
 
     def __enter__(self) -> Traffic:
@@ -238,19 +240,19 @@ have no word of it in its log (in 51 of 147 kills, with `DURABLE` settings)."""
 def differences(lake: ts.Lake, url: str, database: str) -> list[str]:
     """Where database `ods` of the lake does not hold what the source holds now, but for what a kill has left
     of an online schema change, which is not captured."""
-    found, patterns = [], Patterns.of("*", database=database)
+    actual, patterns = [], Patterns.of("*", database=database)
     with Connection.open(Address.parse(f"{url}/{database}")) as connection:
         for name, table in sorted(SourceTable.read_all(connection, database).items()):
             if not patterns.choose(SourceName(database, name)):
                 continue
             if f"ods.{name}" not in lake:
-                found.append(f"{name} is not there")
+                actual.append(f"{name} is not there")
                 continue
             want = pa.Table.from_batches(list(read_range(connection, table)), table.schema)
-            found += [
+            actual += [
                 f"{name}: {text}" for text in _unequal(want, lake.table(f"ods.{name}").scan().to_arrow())
             ]
-    return found
+    return actual
 
 
 def _unequal(want: pa.Table, have: pa.Table) -> list[str]:

@@ -18,9 +18,9 @@ def test_the_generated_code_is_made_of_the_source(tmp_path: Path) -> None:
     command = ["", f"-I{ROOT}", f"--python_out={tmp_path}", f"--pyi_out={tmp_path}", str(ROOT / SOURCE)]
     assert protoc.main(command) == 0
     for name in ("fluss_pb2.py", "fluss_pb2.pyi"):
-        made = (tmp_path / SOURCE).with_name(name).read_text()
+        text = (tmp_path / SOURCE).with_name(name).read_text()
         there = (ROOT / SOURCE).with_name(name).read_text()
-        assert made == there, (
+        assert text == there, (
             f"make it anew as {SOURCE} says (grpcio-tools {importlib.metadata.version('grpcio-tools')})"
         )
 

@@ -26,15 +26,15 @@ HOSTILE = '<img src=x onerror="alert(1)"></style><script>alert(1)</script>\'&$\u
 
 def shown(value: Any) -> str:
     """The card of a value; it has one."""
-    made = value._repr_html_()
-    assert made is not None
-    return made
+    page = value._repr_html_()
+    assert page is not None
+    return page
 
 
 def words(markup: str) -> str:
     """The text of a card without its style."""
-    found = re.sub(r"<style>.*?</style>", "", markup)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found)).replace("&nbsp;", " ").strip()
+    actual = re.sub(r"<style>.*?</style>", "", markup)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", actual)).replace("&nbsp;", " ").strip()
 
 
 class Elements(HTMLParser):
@@ -62,31 +62,31 @@ OURS = set(
 
 def require_ours(markup: str) -> None:
     """Only elements and attributes of ours, each closed; no scripts."""
-    found = Elements()
-    found.feed(markup)
-    assert found.open == []
-    assert found.seen <= OURS
-    assert not {a for a in found.attributes if a.startswith("on") or a in ("href", "src")}
+    actual = Elements()
+    actual.feed(markup)
+    assert actual.open == []
+    assert actual.seen <= OURS
+    assert not {a for a in actual.attributes if a.startswith("on") or a in ("href", "src")}
 
 
 @pytest.fixture
 def orders(tmp_path: Path) -> ts.Table:
     columns = {"order_id": ts.BIGINT, "status": ts.STRING}
-    made = ts.connect(tmp_path).create_table(
+    table = ts.connect(tmp_path).create_table(
         "shop.orders", schema=columns, primary_key=["order_id"], options={"bucket": 2, "write-only": True}
     )
     for number in range(6):
-        made.write([{"order_id": n, "status": f"s{number}"} for n in range(number, number + 20)])
-    return made
+        table.write([{"order_id": n, "status": f"s{number}"} for n in range(number, number + 20)])
+    return table
 
 
 def test_a_table_shows_its_commits_its_size_and_its_health(orders: ts.Table) -> None:
-    found = words(shown(orders))
-    assert found.startswith("shop.orders key (order_id) · deduplicate · 2 buckets ▲ 2 of 2 buckets wait")
-    assert orders.inspect.health().verdict in found
-    assert "12 files" in found
-    assert "120 rows stored" in found
-    assert "6 commits: 6 APPEND" in found
+    actual = words(shown(orders))
+    assert actual.startswith("shop.orders key (order_id) · deduplicate · 2 buckets ▲ 2 of 2 buckets wait")
+    assert orders.inspect.health().verdict in actual
+    assert "12 files" in actual
+    assert "120 rows stored" in actual
+    assert "6 commits: 6 APPEND" in actual
     assert f"widgets.Workbench(ts.open('{orders.location}'))" in shown(orders).replace("&#x27;", "'")
     assert shown(orders).count("<rect") == 6
     then = words(shown(orders.at(snapshot=2)))
@@ -96,10 +96,10 @@ def test_a_table_shows_its_commits_its_size_and_its_health(orders: ts.Table) -> 
 
 
 def test_a_scan_shows_a_few_rows_and_how_many_files_it_reads(orders: ts.Table) -> None:
-    found = words(shown(orders.scan()))
-    assert "reads 12 of 12 files" in found
-    assert found.count(" s5 ") + found.count(" s0 ") >= 1
-    assert "first 5 rows" in found
+    actual = words(shown(orders.scan()))
+    assert "reads 12 of 12 files" in actual
+    assert actual.count(" s5 ") + actual.count(" s0 ") >= 1
+    assert "first 5 rows" in actual
     one = words(shown(orders.scan(["status"], where="order_id = 3").head(1)))
     assert re.search(r"reads \d of 12 files", one)
     assert "status s3 first 1 row" in one
@@ -119,7 +119,7 @@ def test_plans_snapshots_and_results_show_themselves(orders: ts.Table) -> None:
     plan = orders.scan(where="order_id = 3").plan()
     snapshot = orders.scan().snapshot
     live = orders.with_options({"write-only": False})
-    found = {
+    actual = {
         "plan": (plan, "bucket-"),
         "explain": (orders.scan(where="order_id = 3").explain(), "key range"),
         "snapshot": (snapshot, "Snapshot 6"),
@@ -132,18 +132,18 @@ def test_plans_snapshots_and_results_show_themselves(orders: ts.Table) -> None:
         "advice": (ts.advise_buckets(orders), "1 bucket everything fits in one"),
         "compaction": (live.compact(full=True), "snapshot 7"),
     }
-    for value, text in found.values():
+    for value, text in actual.values():
         require_ours(shown(value))
         assert text in words(shown(value))
 
 
 def test_a_check_gives_a_list_that_shows_itself(orders: ts.Table) -> None:
-    found = orders.check()
-    assert found == []
-    assert isinstance(found, list)
-    assert not found
-    assert found.text == "sound: every invariant holds"
-    assert repr(found) == "[]"
+    problems = orders.check()
+    assert problems == []
+    assert isinstance(problems, list)
+    assert not problems
+    assert problems.text == "sound: every invariant holds"
+    assert repr(problems) == "[]"
     Path(orders.location, "snapshot", "snapshot-3").write_text("{}")
     broken = orders.check()
     assert broken
@@ -162,12 +162,12 @@ def test_a_lake_shows_its_tables_and_a_broken_one_as_a_line(
     for number in range(3):
         warehouse.create_table(f"shop.t{number}", schema={"k": ts.INT})
     Path(warehouse.table("shop.t1").location, "schema", "schema-0").write_text("no json")
-    found = words(shown(warehouse))
-    assert "4 tables" in found
-    assert "#6" in found
-    assert "120" in found
-    assert "shop.t1 ✕ Corrupt" in found
-    assert "shop.t2 append table" in found
+    actual = words(shown(warehouse))
+    assert "4 tables" in actual
+    assert "#6" in actual
+    assert "120" in actual
+    assert "shop.t1 ✕ Corrupt" in actual
+    assert "shop.t2 append table" in actual
     monkeypatch.setattr(lake, "MOST_TABLES", 1)
     assert "3 more tables" in words(shown(warehouse))
     monkeypatch.setattr(lake, "MOST_SECONDS", -1.0)
@@ -246,10 +246,10 @@ def test_a_rows_card_cuts_long_text_and_colours_have_both_themes() -> None:
 
 
 def test_a_scan_shows_its_columns_at_a_glance(orders: ts.Table) -> None:
-    found = words(shown(orders.scan()))
-    assert "order_id BIGINT NOT NULL 0 ≤ 25 0 24" in found
-    assert "status STRING 0 ≤ 120 s0 s5" in found
-    assert "columns of 120 stored rows" in found
+    actual = words(shown(orders.scan()))
+    assert "order_id BIGINT NOT NULL 0 ≤ 25 0 24" in actual
+    assert "status STRING 0 ≤ 120 s0 s5" in actual
+    assert "columns of 120 stored rows" in actual
     require_ours(shown(orders.scan()))
     orders.analyze()
     counted = words(shown(orders.scan()))

@@ -34,22 +34,22 @@ def without_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     """Two commits over the same keys in two buckets, then a delete."""
-    made = ts.connect(str(tmp_path)).create_table(
+    created = ts.connect(str(tmp_path)).create_table(
         "d.t",
         schema={"k": ts.INT, "v": ts.STRING},
         primary_key=["k"],
         options={"bucket": 2, "write-only": True, "changelog-producer": "input"},
     )
     for i in range(2):
-        made.write(pa.table({"k": pa.array(range(20), pa.int32()), "v": [f"v{i}"] * 20}))
+        created.write(pa.table({"k": pa.array(range(20), pa.int32()), "v": [f"v{i}"] * 20}))
     gone = {
         "k": pa.array([3, 4], pa.int32()),
         "v": pa.array([None, None], pa.string()),
         "rowkind": ["-D", "-D"],
     }
-    made.write(pa.table(gone), row_kind_column="rowkind")
-    assert made.check() == []
-    return made
+    created.write(pa.table(gone), row_kind_column="rowkind")
+    assert created.check() == []
+    return created
 
 
 def found(table: Table) -> set[str]:
@@ -233,12 +233,12 @@ def test_rows_of_another_bucket(table: Table) -> None:
 
 
 def test_rows_hashed_to_another_bucket(tmp_path: Path) -> None:
-    made = ts.connect(str(tmp_path)).create_table(
+    table = ts.connect(str(tmp_path)).create_table(
         "d.h", schema={"k": ts.INT}, primary_key=["k"], options={"bucket": 1, "write-only": True}
     )
-    made.write(pa.table({"k": pa.array(range(20), pa.int32())}))
-    delta(made, 1, lambda es: [replace(e, total_buckets=2) for e in es])
-    assert found(made) == {"I10"}
+    table.write(pa.table({"k": pa.array(range(20), pa.int32())}))
+    delta(table, 1, lambda es: [replace(e, total_buckets=2) for e in es])
+    assert found(table) == {"I10"}
 
 
 def test_a_replayed_identifier(table: Table) -> None:
@@ -293,8 +293,8 @@ def test_data_files_can_be_left_closed(table: Table) -> None:
 
 
 def test_an_empty_table_is_clean(tmp_path: Path) -> None:
-    made = ts.connect(str(tmp_path)).create_table("d.e", schema={"k": ts.INT}, primary_key=["k"])
-    assert made.check() == []
+    table = ts.connect(str(tmp_path)).create_table("d.e", schema={"k": ts.INT}, primary_key=["k"])
+    assert table.check() == []
 
 
 def test_key_order_of_floats_has_two_zeros_and_ends_with_nan() -> None:
@@ -314,30 +314,30 @@ def test_a_key_that_is_live_at_two_levels_which_are_read_unmerged(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     """The state after two compactions of which neither saw the other's files."""
-    made = ts.connect(str(tmp_path)).create_table(
+    table = ts.connect(str(tmp_path)).create_table(
         "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1, **options}
     )
     rows = pa.table({"k": pa.array(range(9), pa.int32()), "v": pa.array(range(9), pa.int32())})
-    made.write(rows)
-    made.compact(full=True)
-    assert made.check() == []
+    table.write(rows)
+    table.compact(full=True)
+    assert table.check() == []
     twin = ts.connect(str(tmp_path / "twin")).create_table(
         "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options={"bucket": 1, **options}
     )
     twin.write(rows.slice(0, 4))
     (entry,) = twin.store.manifests.live_entries(twin.store.snapshots.latest())
     assert entry.file.level == 5
-    bucket = Path(made.location) / "bucket-0"
+    bucket = Path(table.location) / "bucket-0"
     (bucket / entry.file.file_name).write_bytes(
         (Path(twin.location) / "bucket-0" / entry.file.file_name).read_bytes()
     )
-    last = made.store.snapshots.latest_id()
+    last = table.store.snapshots.latest_id()
     delta(
-        made,
+        table,
         last,
         lambda es: [*es, replace(entry, file=replace(entry.file, level=3, min_sequence=9, max_sequence=20))],
     )
-    violations = [v.text for v in check(ts.open(made.location).store) if v.invariant == "I4"]
+    violations = [v.text for v in check(ts.open(table.location).store) if v.invariant == "I4"]
     assert violations == ["4 keys are live in two files above level 0, which readers do not merge"]
 
 
@@ -395,14 +395,14 @@ def test_damage_of_what_stays_is_reported_though_other_things_expire(tmp_path: P
     (entry,) = table.store.manifests.delta_entries(table.store.snapshots.get(2))
     lost = table.store.file_path(entry.partition, entry.bucket, entry.file)
     table.store.io.delete(lost)
-    found = examine(table.store, data=False)
-    (violation,) = found.violations
+    actual = examine(table.store, data=False)
+    (violation,) = actual.violations
     assert (violation.invariant, violation.where) == ("I2", lost)
-    assert found.holders[violation] == {"snapshot-2", "snapshot-3"}
-    found.without(lambda holder: holder == "snapshot-2")
-    assert found.violations == [violation]
-    found.without(lambda holder: True)
-    assert found.violations == []
+    assert actual.holders[violation] == {"snapshot-2", "snapshot-3"}
+    actual.without(lambda holder: holder == "snapshot-2")
+    assert actual.violations == [violation]
+    actual.without(lambda holder: True)
+    assert actual.violations == []
 
 
 def test_a_tag_of_the_newest_is_made_though_that_one_expires_meanwhile(tmp_path: Path) -> None:

@@ -101,10 +101,10 @@ def test_files_are_walked_once(
     apply = LiveEntries.apply
 
     def counted(
-        live: LiveEntries, found: CheckFindings, where: str, entries: Sequence[ManifestEntry]
+        live: LiveEntries, actual: CheckFindings, where: str, entries: Sequence[ManifestEntry]
     ) -> None:
         applied.append(len(entries))
-        apply(live, found, where, entries)
+        apply(live, actual, where, entries)
 
     monkeypatch.setattr(LiveEntries, "apply", counted)
     for seed in seeds:

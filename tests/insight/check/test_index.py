@@ -23,9 +23,9 @@ from tests.read import golden
 def copied(tmp_path: Path, table: str) -> ts.Table:
     where = tmp_path / "j.db" / table
     shutil.copytree(golden.JAVA / "warehouse" / "j.db" / table, where)
-    made = ts.open(str(where))
-    assert made.check() == []
-    return made
+    created = ts.open(str(where))
+    assert created.check() == []
+    return created
 
 
 def found(table: ts.Table) -> set[str]:
@@ -88,13 +88,13 @@ def test_a_flipped_bit_of_a_vector_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", ["pk_dynamic_bucket", "pk_deletion_vectors"])
 def test_an_index_file_that_is_gone_or_of_another_size_is_found(tmp_path: Path, table: str) -> None:
-    made = copied(tmp_path, table)
-    entry = made.store.manifests.index_entries(made.store.snapshots.latest())[0]
-    path = Path(made.store.paths.index(entry.file.file_name))
+    created = copied(tmp_path, table)
+    entry = created.store.manifests.index_entries(created.store.snapshots.latest())[0]
+    path = Path(created.store.paths.index(entry.file.file_name))
     path.write_bytes(path.read_bytes() + bytes(4))
-    assert "I2" in found(made)
+    assert "I2" in found(created)
     path.unlink()
-    assert "I2" in found(made)
+    assert "I2" in found(created)
 
 
 def test_keys_outside_the_index_of_their_bucket_are_found(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ def made(path: Path, spec: TableSpec = KEYED) -> ts.Table:
 
 
 def complaints(table: ts.Table) -> str:
-    found = ts.connect(Path(table.location).parent.parent).table("d.t").check()
-    assert {v.invariant for v in found} <= {"I14"}
-    return "\n".join(map(str, found))
+    problems = ts.connect(Path(table.location).parent.parent).table("d.t").check()
+    assert {v.invariant for v in problems} <= {"I14"}
+    return "\n".join(map(str, problems))
 
 
 def log_files(table: ts.Table) -> list[Path]:

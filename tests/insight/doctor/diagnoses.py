@@ -58,30 +58,30 @@ def doctor(table: Table, limits: dict[str, float] = SMALL, **options: Any) -> Di
 
 
 def the(diagnosis: Diagnosis, kind: str) -> Finding:
-    found = [f for f in diagnosis if f.kind == kind]
-    assert len(found) == 1, diagnosis.text
-    return found[0]
+    actual = [f for f in diagnosis if f.kind == kind]
+    assert len(actual) == 1, diagnosis.text
+    return actual[0]
 
 
 def mended(table: Table, kind: str, limits: dict[str, float] = SMALL, **options: Any) -> Finding:
     """The finding, after `mend` took it away and left the table sound, which its text does to a copy; the
     preview changed nothing."""
     before = table.refresh().scan().to_arrow().sort_by("id")
-    found = the(doctor(table, limits, **options), kind)
-    assert found.mends, found
+    actual = the(doctor(table, limits, **options), kind)
+    assert actual.mends, actual
     there = files_of(table)
-    preview = table.mend(found)
+    preview = table.mend(actual)
     assert (files_of(table), preview.dry_run, preview.after) == (there, True, None)
     assert preview.done[0][1][-1] in preview.text.replace("\n    ", "\n")
     copy = shutil.copytree(table.location, f"{table.location}-copy")
-    eval(found.remedy, {"table": ts.open(copy), "ts": ts})
-    assert table.mend(found, dry_run=False, decided=bool(found.asks)).after is not None
+    eval(actual.remedy, {"table": ts.open(copy), "ts": ts})
+    assert table.mend(actual, dry_run=False, decided=bool(actual.asks)).after is not None
     for after in (table.refresh(), ts.open(copy)):
-        assert kind not in doctor(after, limits, **options).kinds, found
+        assert kind not in doctor(after, limits, **options).kinds, actual
         assert after.check() == []
         if kind != "waiting rows":
             assert after.scan().to_arrow().sort_by("id") == before
-    return found
+    return actual
 
 
 def files_of(table: Table) -> dict[str, bytes]:
@@ -89,9 +89,9 @@ def files_of(table: Table) -> dict[str, bytes]:
     return {str(f): f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()}
 
 
-def looked(table: Table, found: Finding) -> BucketAdvice:
+def looked(table: Table, actual: Finding) -> BucketAdvice:
     """What the call gives of a finding that no call mends: what to decide by."""
-    assert not found.mends
-    advice = eval(found.remedy, {"table": table.refresh(), "ts": ts})
+    assert not actual.mends
+    advice = eval(actual.remedy, {"table": table.refresh(), "ts": ts})
     assert isinstance(advice, BucketAdvice)
     return advice

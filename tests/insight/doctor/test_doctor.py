@@ -23,43 +23,43 @@ from tests.read import golden
 def test_a_healthy_table_gives_no_findings_and_lists_what_was_looked_at(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": 2})
     flush(t, 4, range(100))
-    found = t.inspect.doctor()
-    assert (len(found), found.sound, list(found), found.summary) == (0, True, [], "sound")
-    assert [x.rule for x in found.tried] == [*(name for name, _ in RULES), "left-overs"]
-    assert all(x.text for x in found.tried)
-    assert "sorted runs: 4 in the fullest of 2 buckets, trigger 5, stop trigger 8" in found.text
-    assert "bucket-0: nothing to compact: runs 4 < trigger 5" in " ".join(found.text.split())
-    assert found.to_arrow().num_rows == 0
+    findings = t.inspect.doctor()
+    assert (len(findings), findings.sound, list(findings), findings.summary) == (0, True, [], "sound")
+    assert [x.rule for x in findings.tried] == [*(name for name, _ in RULES), "left-overs"]
+    assert all(x.text for x in findings.tried)
+    assert "sorted runs: 4 in the fullest of 2 buckets, trigger 5, stop trigger 8" in findings.text
+    assert "bucket-0: nothing to compact: runs 4 < trigger 5" in " ".join(findings.text.split())
+    assert findings.to_arrow().num_rows == 0
 
 
 def test_a_table_without_a_snapshot_has_nothing_to_look_at(tmp_path: Path) -> None:
-    found = TABLE.create(tmp_path).inspect.doctor()
-    assert found.sound
-    assert "none yet" in found.text
+    findings = TABLE.create(tmp_path).inspect.doctor()
+    assert findings.sound
+    assert "none yet" in findings.text
 
 
 def test_append_tables_are_looked_at_too(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": -1}, primary_key=())
     put(t, range(10))
-    found = t.inspect.doctor()
-    assert found.sound
-    assert "bucket-0: nothing to compact: 1 file small, fewer than 5" in " ".join(found.text.split())
+    findings = t.inspect.doctor()
+    assert findings.sound
+    assert "bucket-0: nothing to compact: 1 file small, fewer than 5" in " ".join(findings.text.split())
 
 
 @pytest.mark.parametrize("table", golden.java_tables())
 def test_tables_of_java_are_diagnosed_and_each_call_is_a_call(table: str) -> None:
-    found = Inspect(golden.java(table)).doctor(listing=True)
-    for f in found:
+    findings = Inspect(golden.java(table)).doctor(listing=True)
+    for f in findings:
         compile(f.remedy, table, "eval")
         assert f.evidence, f
-    assert {f.severity for f in found} <= {"risk", "slow", "waste", "note"}
-    assert found.to_arrow().num_rows == len(found)
+    assert {f.severity for f in findings} <= {"risk", "slow", "waste", "note"}
+    assert findings.to_arrow().num_rows == len(findings)
 
 
 def test_a_table_of_python_without_statistics_gives_a_finding() -> None:
-    found = Inspect(golden.python("pk_changelog_input")).doctor()
-    assert found.kinds == ("no retractions", "statistics")  # worst first
-    assert the(found, "no retractions").evidence["keys_met_twice"] == 1
+    findings = Inspect(golden.python("pk_changelog_input")).doctor()
+    assert findings.kinds == ("no retractions", "statistics")  # worst first
+    assert the(findings, "no retractions").evidence["keys_met_twice"] == 1
 
 
 def test_data_files_are_not_opened(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_damage_is_a_finding_and_the_other_rules_go_on(tmp_path: Path) -> None:
     flush(t, 7, range(50))
     t.consumers.reset("c", 1)
     (Path(t.location) / "consumer" / "consumer-c").write_text("nonsense")
-    found = t.inspect.doctor()
-    assert found.kinds == ("damage", "sorted runs")
-    assert "consumer-c" in the(found, "damage").where
+    findings = t.inspect.doctor()
+    assert findings.kinds == ("damage", "sorted runs")
+    assert "consumer-c" in the(findings, "damage").where
 
 
 def test_an_older_snapshot_can_be_asked_about(tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ def test_names_in_html_are_text(tmp_path: Path) -> None:
     for i in range(3):
         t.with_options({"write-only": True}).write(pa.table({**rows, "n": [i]}))
     t.alter(ts.set_options({"num-sorted-run.compaction-trigger": 2}))
-    found = doctor(t)
-    assert "<script>" in found.text
-    assert "<script>" not in found._repr_html_()
-    assert "&lt;script&gt;" in found._repr_html_()
+    findings = doctor(t)
+    assert "<script>" in findings.text
+    assert "<script>" not in findings._repr_html_()
+    assert "&lt;script&gt;" in findings._repr_html_()
 
 
 # how it lies
@@ -126,12 +126,12 @@ def test_names_in_html_are_text(tmp_path: Path) -> None:
 def test_runs_that_a_write_only_table_gathered(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"write-only": True})
     flush(t, 7, range(50))
-    found = mended(t, "sorted runs")
-    assert found.evidence["runs"] == 7
-    assert found.evidence["flushes_until_stall"] == 2
-    assert found.evidence["rule"] == "size amplification"
-    assert "write-only leaves compaction to a job" in found.what
-    assert found.where == "bucket-0"
+    actual = mended(t, "sorted runs")
+    assert actual.evidence["runs"] == 7
+    assert actual.evidence["flushes_until_stall"] == 2
+    assert actual.evidence["rule"] == "size amplification"
+    assert "write-only leaves compaction to a job" in actual.what
+    assert actual.where == "bucket-0"
 
 
 def test_runs_at_the_stop_trigger_are_a_risk_and_only_the_ill_bucket_is_compacted(tmp_path: Path) -> None:
@@ -139,25 +139,25 @@ def test_runs_at_the_stop_trigger_are_a_risk_and_only_the_ill_bucket_is_compacte
     for i in range(9):
         put(t.with_options({"write-only": True}), range(0, 40, 2), v=str(i))
     put(t, range(1, 9, 2))
-    found = mended(t, "sorted runs")
-    assert (found.severity, found.where, found.evidence["buckets"]) == ("risk", "bucket-0", 1)
-    assert "bucket=0" in found.remedy
-    assert "did not compact" in found.what
+    actual = mended(t, "sorted runs")
+    assert (actual.severity, actual.where, actual.evidence["buckets"]) == ("risk", "bucket-0", 1)
+    assert "bucket=0" in actual.remedy
+    assert "did not compact" in actual.what
 
 
 def test_runs_below_a_high_trigger_are_reported_with_the_reason_of_the_engine(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"num-sorted-run.compaction-trigger": 30})
     flush(t, 10, range(20))
-    found = mended(t, "sorted runs")
-    assert "runs 10 < trigger 30" in found.what
-    assert found.remedy == "table.compact(full=True)"
+    actual = mended(t, "sorted runs")
+    assert "runs 10 < trigger 30" in actual.what
+    assert actual.remedy == "table.compact(full=True)"
 
 
 def test_files_of_level_0_where_levels_have_targets(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"tablestore.compaction.strategy": "leveled", "write-only": True})
     flush(t, 5, range(50))
-    found = mended(t, "sorted runs")
-    assert (found.evidence["runs"], found.evidence["trigger"]) == (5, 4)
+    actual = mended(t, "sorted runs")
+    assert (actual.evidence["runs"], actual.evidence["trigger"]) == (5, 4)
 
 
 def test_a_stop_trigger_below_the_trigger(tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def test_small_files_of_an_append_table(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": -1}, primary_key=())
     for i in range(4):
         put(t, range(i * 10, i * 10 + 10))
-    found = mended(t, "small files")
-    assert (found.evidence["small_files"], found.evidence["saved_files"]) == (4, 3)
+    actual = mended(t, "small files")
+    assert (actual.evidence["small_files"], actual.evidence["saved_files"]) == (4, 3)
 
 
 def test_small_files_of_a_run_that_no_compaction_takes(tmp_path: Path) -> None:
@@ -181,8 +181,8 @@ def test_small_files_of_a_run_that_no_compaction_takes(tmp_path: Path) -> None:
     for i in range(5):
         put(tiny.with_options({"write-only": True}), range(i * 4000, i * 4000 + 4000))
     tiny.compact(full=True)
-    found = mended(t, "small files")
-    assert found.remedy == "table.rescale(1)"
+    actual = mended(t, "small files")
+    assert actual.remedy == "table.rescale(1)"
 
 
 def test_a_few_newer_rows_over_a_large_file(tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_a_few_newer_rows_over_a_large_file(tmp_path: Path) -> None:
     put(t, range(20_000))
     t.compact(full=True)
     put(t, range(0, 20_000, 5_000))
-    found = mended(t, "key overlap")
-    assert found.evidence["newer_bytes"] < found.evidence["merged_bytes"]
-    assert found.evidence["share"] == 1.0
+    actual = mended(t, "key overlap")
+    assert actual.evidence["newer_bytes"] < actual.evidence["merged_bytes"]
+    assert actual.evidence["share"] == 1.0
 
 
 def test_a_bucket_beyond_the_guidance_is_rescaled(tmp_path: Path) -> None:
@@ -200,24 +200,24 @@ def test_a_bucket_beyond_the_guidance_is_rescaled(tmp_path: Path) -> None:
     noisy(t, 4_000)
     limit = t.inspect.files()["file_size_in_bytes"][0].as_py() - 1
     limits = {"bucket_bytes": limit}
-    found = mended(t, "bucket size", limits)
-    assert found.evidence["proposed"] == 3
+    actual = mended(t, "bucket size", limits)
+    assert actual.evidence["proposed"] == 3
     assert t.refresh().options["bucket"] == "3"
 
 
 def test_many_buckets_of_next_to_nothing_are_noted(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": 8})
     put(t, range(400))
-    found = mended(t, "bucket size", {})
-    assert (found.severity, found.evidence["proposed"]) == ("note", 1)
+    actual = mended(t, "bucket size", {})
+    assert (actual.severity, actual.evidence["proposed"]) == ("note", 1)
 
 
 def test_rows_that_crowd_in_one_bucket(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": 4, "bucket-function.type": "mod", "bucket-key": "id"})
     put(t, range(0, 400, 4))
-    found = the(doctor(t), "bucket skew")
-    assert found.evidence["times_mean"] == 4.0
-    assert looked(t, found).alternatives[0].skew == 1.0
+    actual = the(doctor(t), "bucket skew")
+    assert actual.evidence["times_mean"] == 4.0
+    assert looked(t, actual).alternatives[0].skew == 1.0
 
 
 def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
@@ -227,9 +227,9 @@ def test_a_partition_that_outgrew_the_others(tmp_path: Path) -> None:
     for p, rows in enumerate((4_000, 2, 2, 2)):
         noisy(t, rows, p=pa.array([p] * rows, pa.int32()))
     limits = {"skew_bytes": 1, "bucket_bytes": 10_000, "bucket_min_bytes": 5_000}
-    found = the(doctor(t, limits), "partition skew")
-    assert (found.where, found.evidence["partitions"]) == ("p=0", 4)
-    assert looked(t, found).largest == "p=0"
+    actual = the(doctor(t, limits), "partition skew")
+    assert (actual.where, actual.evidence["partitions"]) == ("p=0", 4)
+    assert looked(t, actual).largest == "p=0"
 
 
 # what rows cost or hide
@@ -240,32 +240,32 @@ def test_tombstones_above_old_rows(tmp_path: Path) -> None:
     put(t, range(100))
     t.compact(full=True)
     t.delete(col("id") < 60)
-    found = mended(t, "tombstones")
-    assert (found.evidence["deletes"], found.evidence["rows"]) == (60, 160)
+    actual = mended(t, "tombstones")
+    assert (actual.evidence["deletes"], actual.evidence["rows"]) == (60, 160)
 
 
 def test_rows_under_deletion_vectors(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"deletion-vectors.enabled": True})
     put(t, range(100))
     put(t, range(50), v="y")
-    found = mended(t, "deletion vectors")
-    assert found.evidence["marked_rows"] == 50
+    actual = mended(t, "deletion vectors")
+    assert actual.evidence["marked_rows"] == 50
 
 
 def test_rows_that_wait_for_their_buckets(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": -2})
     put(t, range(10))
-    found = mended(t, "waiting rows")
-    assert (found.severity, found.evidence["rows"]) == ("note", 10)
+    actual = mended(t, "waiting rows")
+    assert (actual.severity, actual.evidence["rows"]) == ("note", 10)
     assert t.scan().to_arrow().num_rows == 10
 
 
 def test_level_0_that_readers_do_not_see(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"deletion-vectors.enabled": True})
     put(t.with_options({"write-only": True}), range(10))
-    found = the(doctor(t), "pending lookups")
-    assert (found.severity, found.evidence["rows"]) == ("risk", 10)
-    eval(found.remedy, {"table": t})
+    actual = the(doctor(t), "pending lookups")
+    assert (actual.severity, actual.evidence["rows"]) == ("risk", 10)
+    eval(actual.remedy, {"table": t})
     assert "pending lookups" not in doctor(t).kinds
     assert t.scan().to_arrow().num_rows == 10
 
@@ -279,9 +279,9 @@ def test_level_0_below_a_fuller_level_takes_several_rounds(tmp_path: Path) -> No
     t = t.alter(ts.set_options({f"{leveled}max-bytes-for-level-base": "500"}))
     put(t.with_options({"write-only": True}), range(100, 110))
     assert t.refresh().compact(dry_run=True).picks[0].decision.rule == "level 1"
-    found = the(doctor(t), "pending lookups")
-    assert found.remedy == "table.compact(until_quiet=True)"
-    t.mend(found, dry_run=False)
+    actual = the(doctor(t), "pending lookups")
+    assert actual.remedy == "table.compact(until_quiet=True)"
+    t.mend(actual, dry_run=False)
     assert "pending lookups" not in doctor(t).kinds
     assert t.refresh().scan().to_arrow().num_rows == 110
 
@@ -289,8 +289,8 @@ def test_level_0_below_a_fuller_level_takes_several_rounds(tmp_path: Path) -> No
 def test_changes_that_are_not_published_yet(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"changelog-producer": "lookup"})
     put(t.with_options({"write-only": True}), range(10))
-    found = mended(t, "pending lookups")
-    assert "changes are not published yet" in found.what
+    actual = mended(t, "pending lookups")
+    assert "changes are not published yet" in actual.what
 
 
 def test_rows_past_their_time(tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ def test_rows_past_their_time(tmp_path: Path) -> None:
     now = int(time.time())
     rows = {"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"], "n": [now - 7200, now]}
     t.write(pa.table(rows))
-    found = the(doctor(t), "expired rows")
-    eval(found.remedy, {"table": t})
+    actual = the(doctor(t), "expired rows")
+    eval(actual.remedy, {"table": t})
     assert "expired rows" not in doctor(t).kinds
     assert t.scan(["id"]).to_arrow()["id"].to_pylist() == [2]
 
@@ -314,8 +314,8 @@ def test_files_of_a_format_that_is_no_longer_asked_for(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"file.format": "orc"})
     put(t, range(10))
     t.alter(ts.set_options({"file.format": "parquet"}))
-    found = mended(t, "mixed formats")
-    assert "1 orc" in found.what
+    actual = mended(t, "mixed formats")
+    assert "1 orc" in actual.what
 
 
 # what changes say
@@ -329,8 +329,8 @@ def upsert_twice(t: Table) -> None:
 def test_a_changelog_of_the_input_without_retractions(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"changelog-producer": "input"})
     upsert_twice(t)
-    found = mended(t, "no retractions")
-    assert (found.evidence["changes"], found.evidence["retractions"]) == (20, 0)
+    actual = mended(t, "no retractions")
+    assert (actual.evidence["changes"], actual.evidence["retractions"]) == (20, 0)
 
 
 def test_a_compaction_proves_that_keys_were_replaced(tmp_path: Path) -> None:
@@ -368,8 +368,8 @@ def test_a_stream_of_an_engine_that_computes_rows(tmp_path: Path, producer: str)
     t = TABLE.create(tmp_path, {"merge-engine": "partial-update", "changelog-producer": producer})
     put(t, range(3))
     t.consumers.reset("follower", 1)
-    found = mended(t, "unmerged changes")
-    assert (found.severity, found.evidence["consumers"]) == ("risk", "follower")
+    actual = mended(t, "unmerged changes")
+    assert (actual.severity, actual.evidence["consumers"]) == ("risk", "follower")
 
 
 def test_options_that_drop_deletes(tmp_path: Path) -> None:
@@ -383,9 +383,9 @@ def test_streams_that_write_in_turns(tmp_path: Path) -> None:
     for i in range(3):
         put(t, range(3), user="a", identifier=i)
         put(t, range(3), user="b", identifier=i)
-    found = mended(t, "interleaved writers")
-    assert (found.evidence["users"], found.evidence["turns"]) == (2, 4)
-    assert "'sequence.field': 'n'" in found.remedy
+    actual = mended(t, "interleaved writers")
+    assert (actual.evidence["users"], actual.evidence["turns"]) == (2, 4)
+    assert "'sequence.field': 'n'" in actual.remedy
 
 
 def test_batches_of_many_names_are_no_streams(tmp_path: Path) -> None:
@@ -399,6 +399,6 @@ def test_a_key_that_lacks_the_partition_columns(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path, {"bucket": 1}, columns={**SCHEMA, "day": ts.DATE}, partition_by=["day"])
     day = pa.array([date(2026, 1, 1)] * 2)
     t.write(pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["x"] * 2, "n": [1, 1], "day": day}))
-    found = the(doctor(t), "narrow key")
-    assert (found.severity, found.evidence["missing"]) == ("risk", "day")
-    assert looked(t, found).question.bucket_key == ("id",)
+    actual = the(doctor(t), "narrow key")
+    assert (actual.severity, actual.evidence["missing"]) == ("risk", "day")
+    assert looked(t, actual).question.bucket_key == ("id",)

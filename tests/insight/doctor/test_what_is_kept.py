@@ -28,10 +28,10 @@ def stale(path: Path, options: dict[str, Any] | None = None) -> Table:
 def test_snapshots_that_nobody_expires(tmp_path: Path) -> None:
     t = stale(tmp_path, {"snapshot.time-retained": "1 ms"})
     time.sleep(0.005)
-    found = mended(t, "old snapshots")
-    assert found.evidence["beyond_options"] == 6
-    assert found.evidence["kept_bytes"] > 0
-    assert "write-only" in found.what
+    actual = mended(t, "old snapshots")
+    assert actual.evidence["beyond_options"] == 6
+    assert actual.evidence["kept_bytes"] > 0
+    assert "write-only" in actual.what
     assert t.inspect.snapshots()["snapshot_id"].to_pylist() == [7]
 
 
@@ -46,8 +46,8 @@ def test_positions_of_streams_that_only_an_old_snapshot_knows(tmp_path: Path) ->
         theirs = unsealed(path.read_bytes()).replace(b'"tablestore-1"', b'"2.0.0"')
         path.write_bytes(theirs)  # as if others had written
     time.sleep(0.005)
-    found = mended(t, "stream positions")
-    assert (found.where, found.evidence["snapshots_kept"]) == ("snapshot 1", 4)
+    actual = mended(t, "stream positions")
+    assert (actual.where, actual.evidence["snapshots_kept"]) == ("snapshot 1", 4)
     assert t.position("stream") == (7, None)
     assert t.inspect.snapshots().num_rows == 1
 
@@ -58,9 +58,9 @@ def test_a_consumer_that_stands_still(tmp_path: Path) -> None:
     t.consumers.reset("new", 7)
     path = Path(t.location) / "consumer" / "consumer-old"
     os.utime(path, (time.time() - 90_000,) * 2)
-    found = mended(t, "stale consumer")
-    assert (found.where, found.evidence["next_snapshot"]) == ("consumer old", 2)
-    assert found.evidence["kept_bytes"] > 0
+    actual = mended(t, "stale consumer")
+    assert (actual.where, actual.evidence["next_snapshot"]) == ("consumer old", 2)
+    assert actual.evidence["kept_bytes"] > 0
 
 
 def test_a_consumer_that_holds_changelogs_only_is_fine(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_consumer_that_holds_changelogs_only_is_fine(tmp_path: Path) -> None:
     t = stale(tmp_path, {"snapshot.time-retained": "1 ms", **apart})
     t.consumers.reset("old", 2)
     os.utime(Path(t.location) / "consumer" / "consumer-old", (time.time() - 90_000,) * 2)
-    found = doctor(t)
-    assert "stale consumer" not in found.kinds
-    assert the(found, "old snapshots").evidence["beyond_options"] == 6
+    findings = doctor(t)
+    assert "stale consumer" not in findings.kinds
+    assert the(findings, "old snapshots").evidence["beyond_options"] == 6
 
 
 def test_a_tag_that_keeps_what_nothing_else_needs(tmp_path: Path) -> None:
@@ -80,16 +80,16 @@ def test_a_tag_that_keeps_what_nothing_else_needs(tmp_path: Path) -> None:
     t.overwrite(pa.table({"id": pa.array([1], pa.int32()), "v": ["x"], "n": [1]}))
     assert "tag" not in doctor(t).kinds  # snapshot 1 is still there
     t.expire_snapshots(keep=1)
-    found = mended(t, "tag")
-    assert found.remedy == "table.tags.delete('first')"
+    actual = mended(t, "tag")
+    assert actual.remedy == "table.tags.delete('first')"
 
 
 def test_many_small_manifests(tmp_path: Path) -> None:
     t = TABLE.create(tmp_path)
     for i in range(5):
         put(t, range(5), v=str(i))
-    found = mended(t, "manifests")
-    assert found.evidence["manifests"] > 3
+    actual = mended(t, "manifests")
+    assert actual.evidence["manifests"] > 3
     assert t.inspect.manifests().num_rows == 1
     assert t.compact_manifests().snapshots == ()  # nothing is left to merge
 
@@ -101,6 +101,6 @@ def test_files_that_nothing_names_are_found_by_a_listing(tmp_path: Path) -> None
     left.write_bytes(b"x" * 10)
     os.utime(left, (time.time() - 90_000,) * 2)
     assert "left-overs" not in doctor(t).kinds
-    found = mended(t, "left-overs", listing=True)
-    assert found.evidence == {"files": 1, "bytes": 10}
+    actual = mended(t, "left-overs", listing=True)
+    assert actual.evidence == {"files": 1, "bytes": 10}
     assert not left.exists()

@@ -33,30 +33,30 @@ def waiting(path: Path, *, buckets: int = 1, options: dict[str, object] | None =
 def test_the_amplification_afterwards_is_as_expected(tmp_path: Path, buckets: int) -> None:
     table = waiting(tmp_path, buckets=buckets)
     job = table.with_options({"write-only": False})
-    found = job.compact(dry_run=True).amplification_after(
+    actual = job.compact(dry_run=True).amplification_after(
         table.inspect.levels(), table.inspect.amplification()
     )
-    assert found is not None
-    assert not found.exact
+    assert actual is not None
+    assert not actual.exact
     history = table.inspect.amplification(per="snapshot")
-    assert job.compact(dry_run=True).amplification_after(table.inspect.levels(), history) == found
+    assert job.compact(dry_run=True).amplification_after(table.inspect.levels(), history) == actual
     job.compact()
     after = table.inspect.amplification().to_pylist()[0]
-    assert found.runs == after["runs"]
-    assert found.write_amplification == pytest.approx(after["write_amplification"], rel=0.1)
-    assert found.space_amplification == pytest.approx(after["space_amplification"], rel=0.15)
+    assert actual.runs == after["runs"]
+    assert actual.write_amplification == pytest.approx(after["write_amplification"], rel=0.1)
+    assert actual.space_amplification == pytest.approx(after["space_amplification"], rel=0.15)
 
 
 def test_of_one_bucket_only_its_own_numbers_count(tmp_path: Path) -> None:
     table = waiting(tmp_path, buckets=2)
     job = table.with_options({"write-only": False})
     now = table.inspect.amplification(partition="", bucket=1)
-    found = job.compact(dry_run=True, bucket=1).amplification_after(table.inspect.levels(), now)
-    assert found is not None
-    assert found.runs == 1
+    actual = job.compact(dry_run=True, bucket=1).amplification_after(table.inspect.levels(), now)
+    assert actual is not None
+    assert actual.runs == 1
     job.compact(bucket=1)
     after = table.inspect.amplification(partition="", bucket=1).to_pylist()[0]
-    assert found.write_amplification == pytest.approx(after["write_amplification"], rel=0.1)
+    assert actual.write_amplification == pytest.approx(after["write_amplification"], rel=0.1)
 
 
 def test_there_is_none_where_nothing_would_be_done(tmp_path: Path) -> None:

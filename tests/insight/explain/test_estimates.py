@@ -122,10 +122,10 @@ def test_a_bucket_that_cannot_be_read_is_estimated_from_metadata(tmp_path: Path)
     entries = table.store.manifests.live_entries(table.store.snapshots.latest()).objects
     Path(table.store.file_path(entries[0].partition, 0, entries[0].file)).write_bytes(b"not a data file")
     assert learned_sizes.learned_sizes(table.store).samples == ()
-    (found,) = table.inspect.amplification().to_pylist()
-    assert "as if every second row of smaller files were a new key" in found["why"]
-    assert found["space_min"] < 1.2
-    assert found["space_max"] > found["space_amplification"]
+    (actual,) = table.inspect.amplification().to_pylist()
+    assert "as if every second row of smaller files were a new key" in actual["why"]
+    assert actual["space_min"] < 1.2
+    assert actual["space_max"] > actual["space_amplification"]
 
 
 def test_a_model_is_kept_until_what_it_rests_on_changes(tmp_path: Path) -> None:

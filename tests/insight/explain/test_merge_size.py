@@ -47,9 +47,9 @@ def test_random_keys_of_a_dense_range_are_estimated_within_a_few_percent(space: 
     chance = np.random.default_rng(space)
     sets = [np.arange(space), *(chance.integers(0, space, 400) for _ in range(4))]
     files = [file_of(str(i), keys, i) for i, keys in enumerate(sets)]
-    found = merged(files, KEY)
-    assert not found.exact
-    assert found.rows == pytest.approx(space, rel=0.02)
+    actual = merged(files, KEY)
+    assert not actual.exact
+    assert actual.rows == pytest.approx(space, rel=0.02)
 
 
 def test_a_model_learns_how_many_keys_there_are() -> None:
@@ -61,9 +61,9 @@ def test_a_model_learns_how_many_keys_there_are() -> None:
     assert not merged(files[:5], KEY).exact
     model = SizeModel.learned([(files[:5], [union])], KEY, files)
     assert model.keys == pytest.approx(space, rel=0.15)
-    found, wanted = merged(files[5:25], KEY, model=model), len(np.unique(np.concatenate(draws[5:25])))
-    assert found.rows == pytest.approx(wanted, rel=0.05)
-    assert found.bytes == pytest.approx(900 + 20 * wanted, rel=0.05)
+    actual, wanted = merged(files[5:25], KEY, model=model), len(np.unique(np.concatenate(draws[5:25])))
+    assert actual.rows == pytest.approx(wanted, rel=0.05)
+    assert actual.bytes == pytest.approx(900 + 20 * wanted, rel=0.05)
 
 
 def test_deletes_under_newer_rows_are_gone_already() -> None:
@@ -95,10 +95,10 @@ def test_estimates_stay_within_their_bounds(spans: list[tuple[int, int, int, int
         )
         for i, (low, width, rows, deletes) in enumerate(spans)
     ]
-    found = merged(files, KEY, drop_deletes=drop)
-    assert 0 <= found.rows_min <= found.rows <= found.rows_max <= sum(f.row_count for f in files)
-    assert found.bytes >= 0
-    assert found.rows_min == found.rows_max or not found.exact
+    actual = merged(files, KEY, drop_deletes=drop)
+    assert 0 <= actual.rows_min <= actual.rows <= actual.rows_max <= sum(f.row_count for f in files)
+    assert actual.bytes >= 0
+    assert actual.rows_min == actual.rows_max or not actual.exact
 
 
 def test_a_copy_is_never_larger_than_its_files_by_the_sizes_of_others() -> None:
@@ -107,5 +107,5 @@ def test_a_copy_is_never_larger_than_its_files_by_the_sizes_of_others() -> None:
     small = [replace(file_of(f"s{n}", np.arange(n, 200, 2), n), file_size=900) for n in range(3)]
     model = SizeModel.learned([], KEY, large)
     assert model.bytes_of(100) > 900
-    found = merged(small, KEY, drop_deletes=True, model=model)
-    assert 0 < found.bytes <= sum(f.file_size for f in small)
+    actual = merged(small, KEY, drop_deletes=True, model=model)
+    assert 0 < actual.bytes <= sum(f.file_size for f in small)

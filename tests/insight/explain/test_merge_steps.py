@@ -47,60 +47,60 @@ def test_steps_give_the_rows_of_the_merge_function_on_random_records(engine: str
             some = rng.sample(range(12), rng.randrange(1, 11))
             rows = kv_rows(schema, [(k, records[10 * number + i]) for i, k in enumerate(sorted(some))])
             runs.append(RunRows(f"L0 #{9 - number}", 0, rows, 9 - number))
-        found = merged_steps(runs, schema, options, limit=100, drops_deletes=False)
+        actual = merged_steps(runs, schema, options, limit=100, drops_deletes=False)
         function = merge_function(schema, options)
         rows = pa.Table.from_batches([r.rows for r in runs[::-1]]).combine_chunks().to_batches()[0]
         codes = keys.of_batch(rows, schema.key_fields)[0]
         for step, key in enumerate(np.unique(codes)):
             mine = rows.filter(pa.array(codes == key))
             groups = grouped(np.zeros(mine.num_rows, np.int64), function.sequence.numbers(mine))
-            if found.outputs["fate"][step].as_py() == "refused":
+            if actual.outputs["fate"][step].as_py() == "refused":
                 with pytest.raises(CannotMerge) as raised:
                     function.merge(mine, groups)
-                assert raised.value.reason in why(found, step)
+                assert raised.value.reason in why(actual, step)
                 refused += 1
                 continue
             wanted = function.merge(mine, groups)
-            assert found.outputs["fate"][step].as_py() == ("kept" if wanted.num_rows else "dropped")
+            assert actual.outputs["fate"][step].as_py() == ("kept" if wanted.num_rows else "dropped")
             if wanted.num_rows:
                 shown = wanted.drop_columns([SEQUENCE, KIND]).to_pylist()
-                assert repr(found.output_rows.slice(step, 1).to_pylist()) == repr(shown), f"seed {seed}"
+                assert repr(actual.output_rows.slice(step, 1).to_pylist()) == repr(shown), f"seed {seed}"
                 merged += 1
-        require_winners_hold_the_values(found)
+        require_winners_hold_the_values(actual)
     assert merged > 30 * len(seeds)
     assert refused or engine == "deduplicate"
 
 
-def require_winners_hold_the_values(found) -> None:
+def require_winners_hold_the_values(actual) -> None:
     """Where a run is named as the origin of a column, its row has the value of the result."""
-    inputs = {(r["step"], r["run"]): at for at, r in enumerate(found.inputs.to_pylist())}
-    origins = [r for r in found.columns.to_pylist() if r["run"] is not None]
-    fate = fates(found)
+    inputs = {(r["step"], r["run"]): at for at, r in enumerate(actual.inputs.to_pylist())}
+    origins = [r for r in actual.columns.to_pylist() if r["run"] is not None]
+    fate = fates(actual)
     for row in (r for r in origins if fate[r["step"]] == "kept"):
         at = inputs[row["step"], row["run"]]
-        got = found.input_rows[row["column"]][at].as_py()
-        assert repr(got) == repr(found.output_rows[row["column"]][row["step"]].as_py())
+        got = actual.input_rows[row["column"]][at].as_py()
+        assert repr(got) == repr(actual.output_rows[row["column"]][row["step"]].as_py())
 
 
 def test_deduplicate_says_which_numbers_decided_and_what_becomes_of_a_delete() -> None:
-    found = ts.merging([NEW, MIDDLE, OLD], primary_key="k")
-    assert fates(found) == ["dropped", "kept", "kept"]
-    assert why(found) == (
+    merging = ts.merging([NEW, MIDDLE, OLD], primary_key="k")
+    assert fates(merging) == ["dropped", "kept", "kept"]
+    assert why(merging) == (
         "sequence 5 > 3 > 0: the newest row, of L0 #3, is −D. No older run is left, so the key is dropped."
     )
-    assert why(found, 1) == "sequence 6 > 1: the newest row wins, of L0 #3."
-    assert found.inputs["part"].to_pylist()[:3] == ["kept", "superseded", "superseded"]
+    assert why(merging, 1) == "sequence 6 > 1: the newest row wins, of L0 #3."
+    assert merging.inputs["part"].to_pylist()[:3] == ["kept", "superseded", "superseded"]
     kept = ts.merging([NEW, MIDDLE, OLD], primary_key="k", drops_deletes=False)
     assert fates(kept)[0] == "kept"
     assert kept.outputs["row_kind"][0].as_py() == "-D"
     assert "kept for them" in why(kept)
-    assert kept.rows.num_rows == found.rows.num_rows == 2  # a delete that is kept is no row
+    assert kept.rows.num_rows == merging.rows.num_rows == 2  # a delete that is kept is no row
 
 
 def test_a_sequence_field_beats_the_order_of_arrival_and_says_so() -> None:
-    found = ts.merging([NEW, MIDDLE, OLD], primary_key="k", options={"sequence.field": "n"})
-    assert why(found) == "n 7 > 5 > 1: L0 #1 wins, although L0 #3 was written later."
-    assert found.rows.to_pylist()[0] == {"k": 1, "v": "a", "n": 7}
+    merging = ts.merging([NEW, MIDDLE, OLD], primary_key="k", options={"sequence.field": "n"})
+    assert why(merging) == "n 7 > 5 > 1: L0 #1 wins, although L0 #3 was written later."
+    assert merging.rows.to_pylist()[0] == {"k": 1, "v": "a", "n": 7}
     tie = ts.merging(
         [[{"k": 1, "n": 2}], [{"k": 1, "n": 2}]], primary_key="k", options={"sequence.field": "n"}
     )
@@ -112,23 +112,23 @@ def test_ignored_deletes_refusals_and_the_oldest_row_of_first_row() -> None:
     assert fates(refused) == ["refused", "kept", "kept"]
     assert "takes no -U or -D rows" in why(refused)
     assert refused.rows.num_rows == 2
-    found = ts.merging([NEW, MIDDLE, OLD], "first-row", primary_key="k", options={"ignore-delete": "true"})
-    assert why(found) == (
+    merging = ts.merging([NEW, MIDDLE, OLD], "first-row", primary_key="k", options={"ignore-delete": "true"})
+    assert why(merging) == (
         "ignore-delete leaves out −D of L0 #3. sequence 0 < 3 < 5: first-row keeps the oldest, of L0 #1."
     )
-    assert found.inputs["part"].to_pylist()[:3] == ["ignored", "superseded", "kept"]
+    assert merging.inputs["part"].to_pylist()[:3] == ["ignored", "superseded", "kept"]
 
 
 def test_sums_in_sentences_are_true_and_take_back_what_goes() -> None:
     options = {"fields.n.aggregate-function": "sum", "fields.v.aggregate-function": "last_value"}
-    found = ts.merging([NEW, MIDDLE, OLD], "aggregation", primary_key="k", options=options)
-    assert "n: sum 7 + 5 − 1 = 11." in why(found)
-    assert found.rows["n"].to_pylist() == [11, 10, 2]
-    for text in found.columns["why"].to_pylist():
+    merging = ts.merging([NEW, MIDDLE, OLD], "aggregation", primary_key="k", options=options)
+    assert "n: sum 7 + 5 − 1 = 11." in why(merging)
+    assert merging.rows["n"].to_pylist() == [11, 10, 2]
+    for text in merging.columns["why"].to_pylist():
         if match := re.fullmatch(r"sum (.+) = (.+)", text):
             terms = match.group(1).replace("−", "-")
             assert sum(int(t) for t in re.findall(r"-?\d+", terms.replace("- ", "-"))) == int(match.group(2))
-    parts = {(r["input"], r["column"]): r["part"] for r in found.cells.to_pylist()}
+    parts = {(r["input"], r["column"]): r["part"] for r in merging.cells.to_pylist()}
     assert [parts[at, "n"] for at in range(3)] == ["taken back", "added", "added"]
 
 
@@ -137,11 +137,11 @@ def test_partial_update_names_the_run_of_each_column_and_the_group_that_decided(
     mid = [{"k": 1, "g": 21, "a": 7, "b": "kiwi", "free": "x1"}]
     old = [{"k": 1, "g": 12, "a": 5, "b": "fig", "free": "x0"}]
     options = {"fields.g.sequence-group": "a,b"}
-    found = ts.merging([late, mid, old], "partial-update", primary_key="k", options=options)
-    assert found.rows.to_pylist() == [{"k": 1, "g": 21, "a": 7, "b": "kiwi", "free": "x1"}]
-    assert why(found) == ("g, a, b: g 21 > 17 of the newer L0 #3. free: from L0 #2, as L0 #3 has null.")
-    assert found.groups == (("g", ("a", "b")),)
-    parts = {(r["input"], r["column"]): r["part"] for r in found.cells.to_pylist()}
+    merging = ts.merging([late, mid, old], "partial-update", primary_key="k", options=options)
+    assert merging.rows.to_pylist() == [{"k": 1, "g": 21, "a": 7, "b": "kiwi", "free": "x1"}]
+    assert why(merging) == ("g, a, b: g 21 > 17 of the newer L0 #3. free: from L0 #2, as L0 #3 has null.")
+    assert merging.groups == (("g", ("a", "b")),)
+    parts = {(r["input"], r["column"]): r["part"] for r in merging.cells.to_pylist()}
     assert [parts[at, "b"] for at in range(3)] == ["ignored", "kept", "superseded"]
     assert parts[0, "free"] == "null"
     plain = ts.merging([late, mid, old], "partial-update", primary_key="k")
@@ -163,9 +163,9 @@ def test_what_cannot_be_merged_is_refused_with_its_remedy() -> None:
 
 def test_empty_runs_and_a_limit() -> None:
     assert len(ts.merging([OLD, []], primary_key="k")) == 3
-    found = ts.merging([OLD, MIDDLE], primary_key="k", limit=2)
-    assert len(found) == 2
-    assert found.output_rows["k"].to_pylist() == [1, 2]
+    merging = ts.merging([OLD, MIDDLE], primary_key="k", limit=2)
+    assert len(merging) == 2
+    assert merging.output_rows["k"].to_pylist() == [1, 2]
 
 
 EVENTS = [

@@ -79,10 +79,10 @@ def row_groups_read(explanation: Any) -> dict[str, list[int]]:
     """File → row groups that are read, as the plan tells."""
     groups = explanation.row_groups()
     kept = groups.filter(pc.field("kept"))
-    found: dict[str, list[int]] = {}
+    collected: dict[str, list[int]] = {}
     for name, group in zip(kept["file_name"].to_pylist(), kept["row_group"].to_pylist(), strict=True):
-        found.setdefault(name, []).append(group)
-    return found
+        collected.setdefault(name, []).append(group)
+    return collected
 
 
 CONDITIONS = [
@@ -155,9 +155,9 @@ def test_each_rule_has_its_row_and_the_sums_go_on(lake: ts.Lake) -> None:
 def test_a_skipped_file_comes_with_the_numbers_that_were_compared(lake: ts.Lake) -> None:
     table = filled(lake)
     explanation = table.scan(where=ts.where("k <= 1500 AND q > 25")).explain()
-    found = explanation.decisions().to_pylist()
-    by_key = [d for d in found if d["rule"] == "key range"]
-    by_stats = [d for d in found if d["rule"] == "column stats"]
+    rows = explanation.decisions().to_pylist()
+    by_key = [d for d in rows if d["rule"] == "key range"]
+    by_stats = [d for d in rows if d["rule"] == "column stats"]
     assert by_key
     assert by_stats
     for d in by_key:

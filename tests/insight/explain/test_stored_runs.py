@@ -62,18 +62,18 @@ def test_the_steps_are_what_a_scan_reads_and_a_full_compaction_writes(name: str,
     lake = ts.connect(str(tmp_path))
     for seed in seeds[::2]:
         table = table_of(lake, f"t{seed}", ENGINES[name], random.Random(seed))
-        found = table.inspect.merging(limit=100)
+        merging = table.inspect.merging(limit=100)
         if name == "first-row":  # its readers pass over level 0
-            assert "level 0" in found.place.unread
+            assert "level 0" in merging.place.unread
         else:
-            assert in_key_order(found.rows) == in_key_order(table.scan().to_arrow())
-            assert found.place.unread == ""
-        assert found.runs["name"].to_pylist()[-1] == "L5"
-        assert found.runs["name"].to_pylist()[0] == f"L0 #{table.inspect.snapshots()['snapshot_id'][-1]}"
+            assert in_key_order(merging.rows) == in_key_order(table.scan().to_arrow())
+            assert merging.place.unread == ""
+        assert merging.runs["name"].to_pylist()[-1] == "L5"
+        assert merging.runs["name"].to_pylist()[0] == f"L0 #{table.inspect.snapshots()['snapshot_id'][-1]}"
         table.with_options({"write-only": "false"}).compact(full=True)
         after = table.inspect.merging(limit=100)
-        assert in_key_order(after.rows) == in_key_order(found.rows)
-        assert in_key_order(table.scan().to_arrow()) == in_key_order(found.rows)
+        assert in_key_order(after.rows) == in_key_order(merging.rows)
+        assert in_key_order(table.scan().to_arrow()) == in_key_order(merging.rows)
         assert after.runs.num_rows == 1
         assert table.check() == []
 
@@ -97,12 +97,12 @@ def test_windows_by_filter_and_by_place_on_the_axis_walk_over_all_keys(tmp_path)
     assert first.place.more
     seen, low = [], 0.0
     while True:
-        found = table.inspect.merging(between=(low, 1.0), limit=10)
-        keys = found.input_rows["k"].to_pylist()
+        merging = table.inspect.merging(between=(low, 1.0), limit=10)
+        keys = merging.input_rows["k"].to_pylist()
         seen += [k for k in sorted(set(keys)) if k not in seen]
-        if not found.place.more:
+        if not merging.place.more:
             break
-        low = found.place.last
+        low = merging.place.last
     everything = table.inspect.merging(limit=100)
     assert seen == sorted(set(everything.input_rows["k"].to_pylist()))
     asked = table.inspect.merging(where=(col("k") >= 20) & (col("k") < 24), limit=100)
@@ -111,11 +111,11 @@ def test_windows_by_filter_and_by_place_on_the_axis_walk_over_all_keys(tmp_path)
 
 def test_a_past_snapshot_is_merged_as_it_was(tmp_path) -> None:
     table = table_of(ts.connect(str(tmp_path)), "t", {}, random.Random(4))
-    found = table.inspect.merging(3, limit=100)
-    assert in_key_order(found.rows) == in_key_order(table.at(snapshot=3).scan().to_arrow())
-    assert found.place.snapshot_id == 3
+    merging = table.inspect.merging(3, limit=100)
+    assert in_key_order(merging.rows) == in_key_order(table.at(snapshot=3).scan().to_arrow())
+    assert merging.place.snapshot_id == 3
     then = table.at(snapshot=3).inspect
-    assert then.merging(limit=100).outputs.equals(found.outputs)
+    assert then.merging(limit=100).outputs.equals(merging.outputs)
     assert then.levels().equals(table.inspect.levels(3))
     assert then.levels(4).equals(table.inspect.levels(4))
 
@@ -143,9 +143,9 @@ def test_the_bucket_of_the_most_runs_is_chosen_and_others_by_name(tmp_path) -> N
     )
     for part in ("a", "b", "b"):
         table.write([{"p": part, "k": k, "n": k, "g": 1, "v": "x"} for k in range(20)])
-    found = table.inspect.merging()
-    assert found.place.partition == "p=b"
-    assert found.runs.num_rows == 2
+    merging = table.inspect.merging()
+    assert merging.place.partition == "p=b"
+    assert merging.runs.num_rows == 2
     other = table.inspect.merging(partition="p=a", bucket=1, limit=100)
     assert (other.place.partition, other.place.bucket, other.runs.num_rows) == ("p=a", 1, 1)
     assert len(table.inspect.merging(where=col("p") == "a")) > 0
@@ -159,8 +159,8 @@ def test_lookup_tables_leave_out_what_a_level_already_holds(tmp_path) -> None:
     table = ts.connect(str(tmp_path)).create_table("t.l", schema=COLUMNS, primary_key=["k"], options=options)
     for number in range(9):
         table.write([{"k": k, "n": number, "g": 0, "v": "x"} for k in range(number % 3, 12)])
-        found = table.inspect.merging(limit=100)
-        assert in_key_order(found.rows) == in_key_order(table.scan().to_arrow())
+        merging = table.inspect.merging(limit=100)
+        assert in_key_order(merging.rows) == in_key_order(table.scan().to_arrow())
 
 
 def test_what_makes_no_window_is_refused_with_its_remedy(tmp_path) -> None:
@@ -191,8 +191,10 @@ JAVA = [
 def test_tables_that_java_wrote_merge_to_the_rows_java_reads(name: str) -> None:
     table = ts.open(str(golden.JAVA / "warehouse" / "j.db" / name))
     buckets = table.inspect.levels().group_by(["partition", "bucket"]).aggregate([]).to_pylist()
-    found = [table.inspect.merging(partition=b["partition"], bucket=b["bucket"], limit=1000) for b in buckets]
-    rows = pa.concat_tables([m.rows for m in found])
+    actual = [
+        table.inspect.merging(partition=b["partition"], bucket=b["bucket"], limit=1000) for b in buckets
+    ]
+    rows = pa.concat_tables([m.rows for m in actual])
     types = {f.name: f.type for f in table.store.schema.fields}
     wanted = cells(table.scan().to_arrow().cast(rows.schema), types)
     assert in_order(cells(rows, types)) == in_order(wanted)

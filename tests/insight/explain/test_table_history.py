@@ -46,14 +46,14 @@ def live(seed: int, table: Table, steps: int = 12) -> None:
 
 def added_up(table: Table, **span: int) -> set[tuple[str, int, int, str]]:
     """(partition, bucket, level, name) of all files after the events."""
-    found: set[tuple[str, int, int, str]] = set()
+    collected: set[tuple[str, int, int, str]] = set()
     for event in events(table.store, **span):
         for f in event.before:
-            found.remove((*event.place, f.level, f.file_name))
+            collected.remove((*event.place, f.level, f.file_name))
         for f in (*event.flushed, *event.after):
-            assert (*event.place, f.level, f.file_name) not in found
-            found.add((*event.place, f.level, f.file_name))
-    return found
+            assert (*event.place, f.level, f.file_name) not in collected
+            collected.add((*event.place, f.level, f.file_name))
+    return collected
 
 
 def files_of(table: Table) -> set[tuple[str, int, int, str]]:

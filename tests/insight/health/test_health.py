@@ -86,21 +86,21 @@ def test_a_verdict_is_one_sentence_with_its_numbers(found: Health, state: str, s
 
 
 def test_numbers_are_those_of_inspection_and_due_is_what_the_engine_decides(crowded: ts.Table) -> None:
-    found = crowded.inspect.health()
+    health = crowded.inspect.health()
     amplification = crowded.inspect.amplification().to_pylist()[0]
-    assert (found.files, found.bytes) == (amplification["live_files"], amplification["live_bytes"])
-    assert found.rows == amplification["live_rows"]
-    assert found.opened == pytest.approx(amplification["point_files"])
+    assert (health.files, health.bytes) == (amplification["live_files"], amplification["live_bytes"])
+    assert health.rows == amplification["live_rows"]
+    assert health.opened == pytest.approx(amplification["point_files"])
     columns = ["partition", "bucket", "runs", "level0_files", "bytes", "due"]
     mine, pressed = (
         sorted(tuple(row.values()) for row in rows.select(columns).to_pylist())
-        for rows in (found.buckets, crowded.inspect.pressure())
+        for rows in (health.buckets, crowded.inspect.pressure())
     )
     assert mine == pressed
     planned = crowded.with_options({"write-only": False}).compact(dry_run=True)
-    assert found.due == len(planned.busy) == 16
-    assert found.due_bytes == sum(p.decision.unit.size for p in planned.busy if p.decision.unit)
-    assert found.state == "due", "who only writes does not wait"
+    assert health.due == len(planned.busy) == 16
+    assert health.due_bytes == sum(p.decision.unit.size for p in planned.busy if p.decision.unit)
+    assert health.state == "due", "who only writes does not wait"
     waits = crowded.with_options({"write-only": False}).inspect.health()
     over = int((np.array(waits.buckets["runs"]) > 7).sum())
     assert waits.state == "risk"
@@ -134,9 +134,9 @@ def test_append_tables_wait_for_small_files_to_be_combined(tmp_path: Path) -> No
         table.write([{"k": k}])
     assert table.inspect.health().verdict == "healthy: 1 bucket, 3 files, nothing due"
     table.write([{"k": 3}])
-    found = table.inspect.health()
-    assert found.verdict.startswith("1 of 1 bucket waits for compaction; 4 files of ")
-    assert found.buckets["due_files"].to_pylist() == [4]
+    health = table.inspect.health()
+    assert health.verdict.startswith("1 of 1 bucket waits for compaction; 4 files of ")
+    assert health.buckets["due_files"].to_pylist() == [4]
     assert len(table.compact(dry_run=True).busy) == 1
 
 
@@ -145,6 +145,6 @@ def test_partitions_are_named_and_waiting_files_counted(tmp_path: Path) -> None:
     table.write([{"p": "a", "k": 1, "v": "x"}])
     assert table.inspect.health().verdict == "1 file in postponed buckets wait for compaction"
     table.compact()
-    found = table.inspect.health()
-    assert found.buckets["partition"].to_pylist() == ["p=a"]
-    assert found.state == "healthy"
+    health = table.inspect.health()
+    assert health.buckets["partition"].to_pylist() == ["p=a"]
+    assert health.state == "healthy"

@@ -59,33 +59,33 @@ class Audit:
     def live(self, snapshot: int) -> list[Entry]:
         """Files of a snapshot: added and not deleted."""
         fields = self.snapshots[snapshot]
-        found: dict[tuple[Any, ...], Entry] = {}
+        collected: dict[tuple[Any, ...], Entry] = {}
         for e in self.entries(fields["baseManifestList"]) + self.entries(fields["deltaManifestList"]):
             key = (e["_PARTITION"], e["_BUCKET"], e["_FILE"]["_LEVEL"], e["_FILE"]["_FILE_NAME"])
             if e["_KIND"] == 0:
-                found[key] = e
+                collected[key] = e
             else:
-                del found[key]
-        return list(found.values())
+                del collected[key]
+        return list(collected.values())
 
     def path(self, e: Entry) -> Path:
         """Where a data file lies."""
         outside = e["_FILE"].get("_EXTERNAL_PATH")
         if outside:
             return Path(outside.removeprefix("file:"))
-        (found,) = self.named[e["_FILE"]["_FILE_NAME"]]
-        return found
+        (actual,) = self.named[e["_FILE"]["_FILE_NAME"]]
+        return actual
 
     @property
     def named(self) -> dict[str, list[Path]]:
         """Every file below the root by its name, but for the engine's own (checksums have the names of their
         data files)."""
-        found: dict[str, list[Path]] = defaultdict(list)
+        actual: dict[str, list[Path]] = defaultdict(list)
         for folder, folders, names in os.walk(self.root):
             folders[:] = [f for f in folders if Path(folder, f) != self.root / "tablestore"]
             for name in names:
-                found[name].append(Path(folder, name))
-        return found
+                actual[name].append(Path(folder, name))
+        return actual
 
     def flows(self) -> dict[Place, Sums]:
         """What each bucket's commits wrote, moved and took away."""

@@ -71,14 +71,14 @@ def assert_amplification(t: ts.Table, audit: Audit, context: str) -> None:
     assert set(rows) <= set(shown), context
     for where, r in rows.items():
         mine = flows.get(shown[where], Sums())
-        found = tuple(r[f"bytes_{n}"] for n in NAMES)
+        actual = tuple(r[f"bytes_{n}"] for n in NAMES)
         wanted = tuple(getattr(mine, n) for n in NAMES)
-        assert found[0] == wanted[0], (context, where)
-        assert found[4] == wanted[4], (context, where)
+        assert actual[0] == wanted[0], (context, where)
+        assert actual[4] == wanted[4], (context, where)
         if t.options["bucket"] != "-2":  # the job that moves waiting rows counts with bucket -2
-            assert_compacted(found[1:4], wanted[1:4], (context, where))
+            assert_compacted(actual[1:4], wanted[1:4], (context, where))
         assert r["write_amplification"] == pytest.approx(
-            (found[0] + found[1]) / found[0] if found[0] else None
+            (actual[0] + actual[1]) / actual[0] if actual[0] else None
         )
         of = state(audit, [e for e in live if place(e) == shown[where]])
         assert (r["live_bytes"], r["live_files"], r["live_rows"], r["runs"]) == (
@@ -99,9 +99,9 @@ def assert_amplification(t: ts.Table, audit: Audit, context: str) -> None:
         assert (r["live_bytes"], r["live_files"]) == (size, count), (context, r["snapshot_id"])
 
 
-def assert_compacted(found: Sequence[int], wanted: Sequence[int], context: object) -> None:
+def assert_compacted(actual: Sequence[int], wanted: Sequence[int], context: object) -> None:
     """Files that were written and replaced again within one commit are in the engine's records only."""
-    assert all(a >= b for a, b in zip(found, wanted, strict=True)), (context, found, wanted)
+    assert all(a >= b for a, b in zip(actual, wanted, strict=True)), (context, actual, wanted)
 
 
 def assert_attribution(t: ts.Table, audit: Audit, context: str) -> None:

@@ -52,12 +52,12 @@ def test_each_pick_of_each_bucket_is_a_row_with_its_reason(tmp_path):
     table = TABLE.create(tmp_path, AMPLIFIED)
     for _ in range(3):
         put(table, partitions=2)
-    found = table.inspect.compactions()
-    assert found.select(["snapshot_id", "partition", "bucket", "strategy", "rule"]).to_pylist() == [
+    compactions = table.inspect.compactions()
+    assert compactions.select(["snapshot_id", "partition", "bucket", "strategy", "rule"]).to_pylist() == [
         {"snapshot_id": 4, "partition": p, "bucket": 0, "strategy": "universal", "rule": "size amplification"}
         for p in ("p=0", "p=1")
     ]
-    row = found.to_pylist()[0]
+    row = compactions.to_pylist()[0]
     assert row["inputs"].startswith("L0×3 → L3, 3 files")
     assert "% of 100 %)" in row["reason"]
     assert row["explanation"].splitlines()[0] == f"{row['inputs']}, because {row['rule']}: {row['reason']}"
@@ -167,8 +167,8 @@ def test_many_small_history_files_become_one(tmp_path, monkeypatch):
         put(table, first=i, rows=2)
     names = [s.name for s in table.store.io.list(table.store.paths.history_dir)]
     assert len(names) < 8
-    found = [d.snapshot for d in compaction_history.expired(table.store)]
-    assert found == list(range(1, table.store.snapshots.earliest_id()))
+    snapshots = [d.snapshot for d in compaction_history.expired(table.store)]
+    assert snapshots == list(range(1, table.store.snapshots.earliest_id()))
 
 
 def test_a_table_may_decline_its_history(tmp_path):
@@ -322,10 +322,10 @@ def test_what_java_compacted_is_what_our_rules_say_or_was_asked_for():
             assert row["rule"] is None
             assert first == f"{row['inputs']}, by another engine, which records no reasons"
             assert before.startswith("  before it: L0")
-            found = [c for c in counts if said.startswith(f"  universal compaction here would have {c}")]
-            assert len(found) == 1, f"{name}: {row['explanation']}"
-            counts[found[0]] += 1
-            assert any("✓" in line for line in trials) == found[0].startswith("done")
+            actual = [c for c in counts if said.startswith(f"  universal compaction here would have {c}")]
+            assert len(actual) == 1, f"{name}: {row['explanation']}"
+            counts[actual[0]] += 1
+            assert any("✓" in line for line in trials) == actual[0].startswith("done")
     assert counts["done the same, because "] > 60
     assert 0 < counts["taken nothing, so it was asked for: "] < 10
 
@@ -362,7 +362,7 @@ def test_sums_that_had_no_room_are_found_again(tmp_path, monkeypatch, strategy):
     with monkeypatch.context() as patch:
         whole = compaction_record.to_property
         patch.setattr(
-            compaction_record, "to_property", lambda found, max_bytes=1: whole(found, max_bytes=max_bytes)
+            compaction_record, "to_property", lambda actual, max_bytes=1: whole(actual, max_bytes=max_bytes)
         )
         table = TABLE.create(tmp_path / "short", options)
         for _ in range(7):
@@ -373,6 +373,6 @@ def test_sums_that_had_no_room_are_found_again(tmp_path, monkeypatch, strategy):
     for _ in range(7):
         put(plain, partitions=2)
     columns = ["snapshot_id", "partition", "rule", "explanation"]
-    found, wanted = (t.refresh().inspect.compactions().select(columns) for t in (table, plain))
+    actual, wanted = (t.refresh().inspect.compactions().select(columns) for t in (table, plain))
     assert wanted.num_rows >= 4
-    assert found.to_pylist() == wanted.to_pylist()
+    assert actual.to_pylist() == wanted.to_pylist()

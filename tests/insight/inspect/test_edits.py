@@ -41,8 +41,8 @@ def fresh(table: ts.Table) -> Inspect:
     return ts.open(table.location).inspect
 
 
-def rows_of(found: pa.Table) -> set[tuple[Any, ...]]:
-    return {tuple(row.values()) for row in found.to_pylist()}
+def rows_of(actual: pa.Table) -> set[tuple[Any, ...]]:
+    return {tuple(row.values()) for row in actual.to_pylist()}
 
 
 @pytest.mark.parametrize(("kind", "vectors"), [("numbers", False), ("texts", False), ("two", True)])
@@ -53,17 +53,17 @@ def test_parts_in_any_order_are_those_of_a_fresh_reader(tmp_path: Path, kind: st
     for turn in range(6):
         first = drawn.randint(1, last)
         until = drawn.choice([last, drawn.randint(first, last)])
-        found, wanted = (one.edits(first=first, last=until) for one in (inspect, fresh(table)))
-        assert found.schema.metadata == wanted.schema.metadata, turn
-        assert rows_of(found) == rows_of(wanted), (turn, first, until)
+        actual, wanted = (one.edits(first=first, last=until) for one in (inspect, fresh(table)))
+        assert actual.schema.metadata == wanted.schema.metadata, turn
+        assert rows_of(actual) == rows_of(wanted), (turn, first, until)
         for snapshot in {first, drawn.randint(first, until), until}:
-            added = pc.fill_null(found["added"], 0)
+            added = pc.fill_null(actual["added"], 0)
             there = pc.and_(
                 pc.less_equal(added, snapshot),
-                pc.greater(pc.fill_null(found["removed"], snapshot + 1), snapshot),
+                pc.greater(pc.fill_null(actual["removed"], snapshot + 1), snapshot),
             )
             wanted = table.inspect.levels(snapshot)
-            state = found.filter(there)
+            state = actual.filter(there)
             columns = ["bucket", "level", "file_name", "rows", "min_key", "max_key", "masked_rows"]
             assert rows_of(state.select(columns)) == rows_of(wanted.select(columns)), (first, until, snapshot)
 
@@ -105,16 +105,16 @@ def test_the_newest_are_kept_where_there_are_too_many(
     last = table.inspect.latest_snapshot_id()
     for most in (1, 5, 9, 20, len(whole), len(whole) + 5):
         monkeypatch.setattr(inspect_module, "MOST_EDITS", most)
-        found = fresh(table).edits()
-        first = pc.min(found["added"]).as_py() or last
-        assert len(found) <= max(most, len(fresh(table).edits(first=last)))
-        assert rows_of(found) == rows_of(fresh(table).edits(first=_first(found)))
-        assert first >= _first(found)
-    assert _first(found) == 1
+        actual = fresh(table).edits()
+        first = pc.min(actual["added"]).as_py() or last
+        assert len(actual) <= max(most, len(fresh(table).edits(first=last)))
+        assert rows_of(actual) == rows_of(fresh(table).edits(first=_first(actual)))
+        assert first >= _first(actual)
+    assert _first(actual) == 1
 
 
-def _first(found: pa.Table) -> int:
-    return int(json.loads(found.schema.metadata[b"edits"])["first"])
+def _first(actual: pa.Table) -> int:
+    return int(json.loads(actual.schema.metadata[b"edits"])["first"])
 
 
 def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
@@ -127,15 +127,15 @@ def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
 def test_keys_of_whole_numbers_are_those_decoded_one_by_one(tmp_path: Path, kind: str) -> None:
     store = written(tmp_path, kind).store
     files = store.manifests.live_entries(store.snapshots.latest()).table
-    found, plain = key_columns(files, store.key_types)
+    actual, plain = key_columns(files, store.key_types)
     assert plain == (kind == "numbers")
     for bucket in set(files["bucket"].to_pylist()):
         at = pc.equal(files["bucket"], bucket)
         keys = [k for name in ("min_key", "max_key") for k in files.filter(at)[name].to_pylist()]
         wanted, _ = key_numbers(keys, store.key_types)
         numbers = [
-            x for name in ("min_key", "max_key") for x in found[f"{name}_number"].filter(at).to_pylist()
+            x for name in ("min_key", "max_key") for x in actual[f"{name}_number"].filter(at).to_pylist()
         ]
         assert numbers == wanted
-        texts = [x for name in ("min_key", "max_key") for x in found[name].filter(at).to_pylist()]
+        texts = [x for name in ("min_key", "max_key") for x in actual[name].filter(at).to_pylist()]
         assert texts == [store.key_text(k) for k in keys]

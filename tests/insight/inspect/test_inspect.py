@@ -39,8 +39,8 @@ def test_commits_add_up_what_each_snapshot_changed(tmp_path: Path) -> None:
     table.write(rows(range(10), 0, "a"), user="u", identifier=1)
     table.write(rows(range(5), 0, "b"), user="u", identifier=2)
     table.compact(full=True)
-    found = table.inspect.commits()
-    assert found.schema.names == [
+    commits = table.inspect.commits()
+    assert commits.schema.names == [
         "snapshot_id",
         "commit_kind",
         "commit_time",
@@ -65,11 +65,11 @@ def test_commits_add_up_what_each_snapshot_changed(tmp_path: Path) -> None:
             r["files_added"],
             r["files_removed"],
         )
-        for r in found.to_pylist()
+        for r in commits.to_pylist()
     ]
     assert seen == [(1, "APPEND", 10, 0, 2, 0), (2, "APPEND", 5, 0, 2, 0), (3, "COMPACT", 10, 15, 2, 4)]
-    assert found["bytes_removed"][2].as_py() == sum(found["bytes_added"].to_pylist()[:2])
-    assert all(isinstance(json.loads(p), dict) for p in found["properties"].to_pylist())
+    assert commits["bytes_removed"][2].as_py() == sum(commits["bytes_added"].to_pylist()[:2])
+    assert all(isinstance(json.loads(p), dict) for p in commits["properties"].to_pylist())
 
 
 def test_levels_number_the_runs_from_the_newest(tmp_path: Path) -> None:
@@ -79,20 +79,20 @@ def test_levels_number_the_runs_from_the_newest(tmp_path: Path) -> None:
     table.compact(full=True)
     table.write(rows(range(0, 50), 0, "b"))
     table.write(rows(range(50, 60), 0, "c"))
-    found = table.inspect.levels().to_pylist()
-    assert [(r["run"], r["level"], r["rows"]) for r in found] == [(0, 0, 10), (1, 0, 50), (2, 5, 100)]
-    assert [(r["min_key"], r["max_key"]) for r in found] == [
+    levels = table.inspect.levels().to_pylist()
+    assert [(r["run"], r["level"], r["rows"]) for r in levels] == [(0, 0, 10), (1, 0, 50), (2, 5, 100)]
+    assert [(r["min_key"], r["max_key"]) for r in levels] == [
         ("[50]", "[59]"),
         ("[0]", "[49]"),
         ("[0]", "[99]"),
     ]
-    assert [(r["min_key_pos"], r["max_key_pos"]) for r in found] == [
+    assert [(r["min_key_pos"], r["max_key_pos"]) for r in levels] == [
         (pytest.approx(50 / 99), pytest.approx(59 / 99)),
         (0.0, pytest.approx(49 / 99)),
         (0.0, 1.0),
     ]
-    assert {r["partition"] for r in found} == {"p=1970-01-01"}
-    assert [r["file_source"] for r in found] == ["APPEND", "APPEND", "COMPACT"]
+    assert {r["partition"] for r in levels} == {"p=1970-01-01"}
+    assert [r["file_source"] for r in levels] == ["APPEND", "APPEND", "COMPACT"]
     assert table.inspect.levels(3).num_rows == 1
     assert table.inspect.levels(partition="p=1970-01-02").num_rows == 0
     assert table.inspect.levels(bucket=0).num_rows == 3
@@ -139,16 +139,16 @@ def test_partitions_come_in_the_order_of_their_values(tmp_path: Path) -> None:
 
 
 def test_an_unpartitioned_table_has_one_empty_partition() -> None:
-    found = Inspect(golden.java("pk_levels"))
-    assert set(found.files()["partition"].to_pylist()) == {"{}"}
-    assert found.partitions()["partition"].to_pylist() == [""]
+    inspect = Inspect(golden.java("pk_levels"))
+    assert set(inspect.files()["partition"].to_pylist()) == {"{}"}
+    assert inspect.partitions()["partition"].to_pylist() == [""]
 
 
 def test_older_snapshots_have_their_own_files() -> None:
-    found = Inspect(golden.java("pk_levels"))
-    assert found.files(3)["level"].to_pylist() == [0] * 6
-    assert found.buckets(3)["file_count"].to_pylist() == [3, 3]
-    assert found.manifests(3).num_rows == 3
+    inspect = Inspect(golden.java("pk_levels"))
+    assert inspect.files(3)["level"].to_pylist() == [0] * 6
+    assert inspect.buckets(3)["file_count"].to_pylist() == [3, 3]
+    assert inspect.manifests(3).num_rows == 3
 
 
 def test_tags_branches_and_consumers_are_listed() -> None:
@@ -165,7 +165,7 @@ def test_tags_branches_and_consumers_are_listed() -> None:
 
 @pytest.mark.parametrize("table", golden.java_tables())
 def test_every_metadata_table_can_be_had_of_every_java_table(table: str) -> None:
-    found = Inspect(golden.java(table))
+    inspect = Inspect(golden.java(table))
     names = (
         "snapshots",
         "schemas",
@@ -177,15 +177,15 @@ def test_every_metadata_table_can_be_had_of_every_java_table(table: str) -> None
         "partitions",
         "buckets",
     )
-    sizes = {n: getattr(found, n)().num_rows for n in names}
+    sizes = {n: getattr(inspect, n)().num_rows for n in names}
     assert sizes["files"] == sizes["levels"] == len(golden.expected(table)["files"])
     assert sizes["snapshots"] == sizes["commits"] == len(golden.expected(table)["snapshots"])
 
 
 def test_a_table_without_snapshots_has_empty_tables(tmp_path: Path) -> None:
-    found = BY_DAY.create(tmp_path).inspect
+    inspect = BY_DAY.create(tmp_path).inspect
     for name in ("snapshots", "manifests", "commits", "files", "levels", "partitions", "buckets"):
-        assert getattr(found, name)().num_rows == 0
+        assert getattr(inspect, name)().num_rows == 0
 
 
 @pytest.mark.parametrize("view", ["levels", "compactions", "amplification"])
@@ -208,10 +208,10 @@ def test_the_key_axis_is_linear_in_the_first_column_that_varies() -> None:
 def test_texts_have_places_by_what_follows_their_common_beginning() -> None:
     keys = [binary_row.encode([t], [STRING]) for t in ("order-a", "order-b", "order-c", "order-é")]
     place = key_axis(keys, [STRING])
-    found = [place(k) for k in keys]
-    assert found[0] == 0.0
-    assert found[-1] == 1.0
-    assert found == sorted(found)
+    actual = [place(k) for k in keys]
+    assert actual[0] == 0.0
+    assert actual[-1] == 1.0
+    assert actual == sorted(actual)
 
 
 def test_a_single_key_is_in_the_middle_and_infinities_at_the_ends() -> None:
@@ -243,9 +243,9 @@ def test_every_view_takes_what_another_gives(tmp_path: Path) -> None:
     with pytest.raises(ts.NotFound):
         see.row_groups(f"elsewhere/{name}")
     for files, view in ((see.manifest_lists(), see.list_manifests), (see.manifests(), see.entries)):
-        found = files["file_name"][0].as_py()
-        stored = next(p for p in see.storage().files["path"].to_pylist() if p.endswith(found))
-        assert view(found) == view(files["file_name"][0]) == view(stored) == view(f"{t.location}/{stored}")
+        actual = files["file_name"][0].as_py()
+        stored = next(p for p in see.storage().files["path"].to_pylist() if p.endswith(actual))
+        assert view(actual) == view(files["file_name"][0]) == view(stored) == view(f"{t.location}/{stored}")
     views = (see.files(), see.buckets(), see.levels(), see.partitions())
     partitions = [v["partition"][0] for v in views]
     assert {str(p) for p in partitions} == {"{0, a /=}", "p=0/q=a /="}

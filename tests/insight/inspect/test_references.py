@@ -26,14 +26,14 @@ def test_references_name_the_snapshot_of_tags_and_branches(tmp_path: Path) -> No
     table.branches.create("trial", tag="early")
     write(table.branch("trial"), range(90, 95))
     table.expire_snapshots(keep=2)
-    found = table.inspect.references().to_pylist()
-    assert [(r["kind"], r["name"], r["snapshot_id"], r["in_history"]) for r in found] == [
+    references = table.inspect.references().to_pylist()
+    assert [(r["kind"], r["name"], r["snapshot_id"], r["in_history"]) for r in references] == [
         ("tag", "early", 1, False),
         ("branch", "empty", None, False),
         ("branch", "trial", 1, False),
     ]
-    assert found[0]["commit_kind"] == "APPEND"
-    assert found[0]["record_count"] == 10
+    assert references[0]["commit_kind"] == "APPEND"
+    assert references[0]["record_count"] == 10
 
 
 def test_a_tagged_snapshot_can_be_inspected_after_it_expired(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from tests.read.golden import expected, java
 def test_rows_have_the_ids_that_java_says() -> None:
     store = java("row_tracking")
     wanted = next(r for r in expected("row_tracking")["reads"] if r.get("suffix") == "$row_tracking")
-    found = row_tracking(store, store.snapshots.latest())
-    assert found.column_names == [name for name, _ in wanted["fields"]]
-    assert in_order(cells(found)) == in_order(wanted["rows"])
+    actual = row_tracking(store, store.snapshots.latest())
+    assert actual.column_names == [name for name, _ in wanted["fields"]]
+    assert in_order(cells(actual)) == in_order(wanted["rows"])
 
 
 def ids(t: ts.Table) -> dict[int, tuple[int, int]]:

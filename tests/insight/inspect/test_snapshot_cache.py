@@ -14,25 +14,25 @@ from tablestore.meta.snapshots import SnapshotStore
 @pytest.fixture
 def table(tmp_path: Path) -> ts.Table:
     options = {"bucket": 1, "num-sorted-run.compaction-trigger": 2, "snapshot.num-retained.min": 1000}
-    made = ts.connect(tmp_path).create_table(
+    created = ts.connect(tmp_path).create_table(
         "d.t", schema={"k": ts.BIGINT, "v": ts.STRING}, primary_key=["k"], options=options
     )
     for n in range(8):
-        made.write({"k": list(range(n, n + 20)), "v": [f"{n}"] * 20})
-    return made
+        created.write({"k": list(range(n, n + 20)), "v": [f"{n}"] * 20})
+    return created
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ids of snapshot files that are read."""
-    read, found = SnapshotStore.get, list[int]()
+    read, actual = SnapshotStore.get, list[int]()
 
     def spied(self: SnapshotStore, snapshot_id: int) -> object:
-        found.append(snapshot_id)
+        actual.append(snapshot_id)
         return read(self, snapshot_id)
 
     monkeypatch.setattr(SnapshotStore, "get", spied)
-    return found
+    return actual
 
 
 def views(inspect: Inspect) -> list[pa.Table]:
@@ -44,10 +44,10 @@ def fresh(table: ts.Table) -> Inspect:
 
 
 def same(table: ts.Table) -> None:
-    for found, wanted in zip(views(table.inspect), views(fresh(table)), strict=True):
+    for actual, wanted in zip(views(table.inspect), views(fresh(table)), strict=True):
         order = [(name, "ascending") for name in wanted.column_names[:2]]
-        assert found.sort_by(order).to_pylist() == wanted.sort_by(order).to_pylist()
-        assert found.schema.equals(wanted.schema)
+        assert actual.sort_by(order).to_pylist() == wanted.sort_by(order).to_pylist()
+        assert actual.schema.equals(wanted.schema)
 
 
 def test_a_commit_reads_its_own_snapshots_alone(table: ts.Table, asked: list[int]) -> None:

@@ -31,72 +31,72 @@ def local(t: ts.Table, paths: Any) -> set[str]:
 
 def named_by(store: Store, snapshot: Snapshot) -> set[str]:
     """Every file of one snapshot, entry by entry."""
-    found = set(reachable.metadata_files(store, snapshot))
+    actual = set(reachable.metadata_files(store, snapshot))
     for entry in store.manifests.live_entries(snapshot):
-        found |= set(reachable.entry_paths(store, entry))
+        actual |= set(reachable.entry_paths(store, entry))
     listed = reachable.lenient(Files(), reachable.changelog_files, store, snapshot)
-    return found | set(listed.data) | set(listed.metadata)
+    return actual | set(listed.data) | set(listed.metadata)
 
 
 def spans(t: ts.Table) -> dict[str, tuple[int, int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+    actual: dict[str, list[int]] = defaultdict(list)
     for snapshot in t.store.snapshots.all():
         for path in {*named_by(t.store, snapshot), t.store.paths.snapshot(snapshot.id)}:
-            found[path].append(snapshot.id)
-    return {p.removeprefix(f"{t.location}/"): (min(ids), max(ids)) for p, ids in found.items()}
+            actual[path].append(snapshot.id)
+    return {p.removeprefix(f"{t.location}/"): (min(ids), max(ids)) for p, ids in actual.items()}
 
 
 def writers(t: ts.Table) -> dict[str, int]:
     """Data files that a delta there is adds and does not move."""
-    found = {}
+    collected = {}
     for snapshot in t.store.snapshots.all():
         entries = list(t.store.manifests.delta_entries(snapshot))
         gone = {e.file.file_name for e in entries if e.kind != ADD}
         for e in entries:
             if e.kind == ADD and e.file.file_name not in gone:
                 path = t.store.file_path(e.partition, e.bucket, e.file)
-                found[path.removeprefix(f"{t.location}/")] = snapshot.id
-    return found
+                collected[path.removeprefix(f"{t.location}/")] = snapshot.id
+    return collected
 
 
 def test_every_byte_of_a_random_life_is_attributed(tmp_path: Path, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         life = lived(tmp_path / str(seed), seed)
         t = life.table
-        found, disk = by_path(t), on_disk(t)
-        assert {p: row["bytes"] for p, row in found.items()} == disk, seed
+        actual, disk = by_path(t), on_disk(t)
+        assert {p: row["bytes"] for p, row in actual.items()} == disk, seed
         assert t.inspect.storage().bytes == sum(disk.values())
-        assert {p for p, row in found.items() if row["state"] in ("missing", "foreign")} == set(), seed
+        assert {p for p, row in actual.items() if row["state"] in ("missing", "foreign")} == set(), seed
         orphans = local(t, (p for p, _ in t.remove_orphans("0 ms", force=True).files))
-        assert {p for p, row in found.items() if row["state"] == "free"} == orphans, seed
+        assert {p for p, row in actual.items() if row["state"] == "free"} == orphans, seed
         wanted = spans(t)
-        got = {p: (r["first_needed"], r["last_needed"]) for p, r in found.items() if r["last_needed"]}
+        got = {p: (r["first_needed"], r["last_needed"]) for p, r in actual.items() if r["last_needed"]}
         assert got == wanted, seed
-        assert_holders(t, found)
-        assert_writers(life, found)
+        assert_holders(t, actual)
+        assert_writers(life, actual)
 
 
-def assert_holders(t: ts.Table, found: dict[str, dict[str, Any]]) -> None:
+def assert_holders(t: ts.Table, actual: dict[str, dict[str, Any]]) -> None:
     tags: dict[str, list[str]] = defaultdict(list)
     for tag in refs.all_tags(t.store):
-        for path in local(t, {*named_by(t.store, tag.snapshot), t.store.paths.tag(tag.name)}) & set(found):
+        for path in local(t, {*named_by(t.store, tag.snapshot), t.store.paths.tag(tag.name)}) & set(actual):
             tags[path].append(tag.name)
-    assert {p: sorted(r["tags"]) for p, r in found.items() if r["tags"]} == tags
+    assert {p: sorted(r["tags"]) for p, r in actual.items() if r["tags"]} == tags
     branches: dict[str, set[str]] = defaultdict(set)
     for other in refs.other_branches(t.store):
         states = [*other.snapshots.all(), *refs.tags(other).values()]
-        for path in local(t, {p for s in states for p in named_by(other, s)}) & set(found):
+        for path in local(t, {p for s in states for p in named_by(other, s)}) & set(actual):
             branches[path].add(other.paths.branch)
-    shown = {p: set(r["branches"]) for p, r in found.items() if r["branches"] and "branch/" not in p}
+    shown = {p: set(r["branches"]) for p, r in actual.items() if r["branches"] and "branch/" not in p}
     assert shown == branches
     newest = t.store.snapshots.latest_id()
-    live = {p for p, r in found.items() if r["state"] == "live" and r["last_needed"] is not None}
-    assert live == {p for p, r in found.items() if r["last_needed"] == newest and newest is not None}
+    live = {p for p, r in actual.items() if r["state"] == "live" and r["last_needed"] is not None}
+    assert live == {p for p, r in actual.items() if r["last_needed"] == newest and newest is not None}
 
 
-def assert_writers(life: Life, found: dict[str, dict[str, Any]]) -> None:
+def assert_writers(life: Life, actual: dict[str, dict[str, Any]]) -> None:
     known = writers(life.table)
-    for path, row in found.items():
+    for path, row in actual.items():
         if row["kind"] == "data" and path in known:
             assert row["written_by"] == known[path], path
         if row["written_by"] is not None and row["kind"] != "snapshot" and not row["branches"]:
@@ -111,12 +111,12 @@ def test_a_branch_sees_the_rest_as_another_branch(tmp_path: Path) -> None:
     life._write()
     dev = life.table.branch("dev")
     dev.write(life._rows())
-    found = by_path(dev)
-    assert {p: r["bytes"] for p, r in found.items()} == on_disk(dev)
-    own = [r for r in found.values() if r["kind"] == "data"]
+    actual = by_path(dev)
+    assert {p: r["bytes"] for p, r in actual.items()} == on_disk(dev)
+    own = [r for r in actual.values() if r["kind"] == "data"]
     assert {tuple(r["branches"]) for r in own} == {("main",), ()}
-    assert found["snapshot/snapshot-1"]["branches"] == ["main"]
-    assert found["branch/branch-dev/snapshot/snapshot-2"]["state"] == "live"
+    assert actual["snapshot/snapshot-1"]["branches"] == ["main"]
+    assert actual["branch/branch-dev/snapshot/snapshot-2"]["state"] == "live"
 
 
 def test_files_that_nothing_names_are_classified_by_their_place(tmp_path: Path) -> None:
@@ -137,11 +137,11 @@ def test_files_that_nothing_names_are_classified_by_their_place(tmp_path: Path) 
         path = Path(t.location, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"123")
-    found = by_path(t)
-    assert {p: (found[p]["kind"], found[p]["state"]) for p in laid} == laid
-    assert "remove_orphans()" in found["manifest/manifest-lost"]["freed"]
+    actual = by_path(t)
+    assert {p: (actual[p]["kind"], actual[p]["state"]) for p in laid} == laid
+    assert "remove_orphans()" in actual["manifest/manifest-lost"]["freed"]
     Path(t.location, bucket, "data-lost.parquet").unlink()
-    gone = next(p for p, r in found.items() if r["kind"] == "data" and "lost" not in p)
+    gone = next(p for p, r in actual.items() if r["kind"] == "data" and "lost" not in p)
     Path(t.location, gone).unlink()
     assert (by_path(t)[gone]["state"], by_path(t)[gone]["bytes"]) == ("missing", 0)
 
@@ -192,15 +192,15 @@ def test_who_holds_a_file_is_named(tmp_path: Path, holder: str) -> None:
 
 def test_the_screen_adds_up(tmp_path: Path) -> None:
     t = lived(tmp_path, 3, steps=20).table
-    found = t.inspect.storage()
-    assert sum(found.summary()["bytes"].to_pylist()) == sum(on_disk(t).values())
-    assert sum(found.summary()["files"].to_pylist()) == found.files.num_rows == pa.table(found).num_rows
-    kept = sum(r["bytes"] for r in found.files.to_pylist() if r["state"] == "kept")
-    for row in found.holders().to_pylist():
+    storage = t.inspect.storage()
+    assert sum(storage.summary()["bytes"].to_pylist()) == sum(on_disk(t).values())
+    assert sum(storage.summary()["files"].to_pylist()) == storage.files.num_rows == pa.table(storage).num_rows
+    kept = sum(r["bytes"] for r in storage.files.to_pylist() if r["state"] == "kept")
+    for row in storage.holders().to_pylist():
         assert (row["alone_bytes"] or 0) <= row["bytes"] <= kept
-    assert sum(found.released()) == kept
-    assert repr(found) == found.text
-    assert len(found.text.splitlines()) < 50
+    assert sum(storage.released()) == kept
+    assert repr(storage) == storage.text
+    assert len(storage.text.splitlines()) < 50
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
@@ -228,9 +228,9 @@ def test_checksum_files_belong_to_their_data_files(tmp_path: Path) -> None:
     t.compact(full=True)
     lost = Path(t.location, "tablestore/checksums/data-lost.orc")
     lost.write_bytes(b"123")
-    found = by_path(t)
-    data = {p.rpartition("/")[2]: r for p, r in found.items() if r["kind"] == "data"}
-    checksums = {p.rpartition("/")[2]: r for p, r in found.items() if r["kind"] == "checksum"}
+    actual = by_path(t)
+    data = {p.rpartition("/")[2]: r for p, r in actual.items() if r["kind"] == "data"}
+    checksums = {p.rpartition("/")[2]: r for p, r in actual.items() if r["kind"] == "checksum"}
     orphan = checksums.pop(lost.name)
     assert orphan["state"] == "free"
     same = ("state", "partition", "bucket", "written_by", "first_needed", "last_needed", "freed")
@@ -261,8 +261,8 @@ def test_commits_in_between_make_no_file_missing(tmp_path: Path, commits: int) -
     life = born(tmp_path, 0)
     life._write()
     busy = Busy(life.table, life._rows(), commits)
-    found = ts.open(life.table.location, io=busy).inspect.storage().files.to_pylist()
-    states = {r["state"] for r in found if not r["path"].startswith("snapshot/")}
+    rows = ts.open(life.table.location, io=busy).inspect.storage().files.to_pylist()
+    states = {r["state"] for r in rows if not r["path"].startswith("snapshot/")}
     assert "missing" not in states
     assert ("free" in states) == (commits > 3)  # looked at three times, then said what there is
 
@@ -278,13 +278,13 @@ def test_an_empty_table_holds_its_schema(tmp_path: Path) -> None:
 def test_every_byte_of_a_table_of_others_is_attributed(name: str) -> None:
     store = golden.java(name) if name in golden.java_tables() else golden.python(name)
     t = ts.open(store.paths.root)
-    found = by_path(t)
-    assert {p: r["bytes"] for p, r in found.items()} == on_disk(t)
+    actual = by_path(t)
+    assert {p: r["bytes"] for p, r in actual.items()} == on_disk(t)
     assert t.inspect.storage().bytes == sum(on_disk(t).values())
     orphans = local(t, (p for p, _ in t.remove_orphans("0 ms", force=True).files))
-    assert {p for p, r in found.items() if r["state"] == "free"} == orphans
-    assert {r["state"] for r in found.values()} <= {"live", "kept", "free"}
-    assert {p: (r["first_needed"], r["last_needed"]) for p, r in found.items() if r["last_needed"]} == spans(
+    assert {p for p, r in actual.items() if r["state"] == "free"} == orphans
+    assert {r["state"] for r in actual.values()} <= {"live", "kept", "free"}
+    assert {p: (r["first_needed"], r["last_needed"]) for p, r in actual.items() if r["last_needed"]} == spans(
         t
     )
 
@@ -312,15 +312,15 @@ def test_tables_of_other_kinds_are_attributed_too(tmp_path: Path, kind: str) -> 
         t.delete(ts.col("k") < 20)
     t.compact(full=True)
     t.write(life._rows())
-    found = by_path(t)
-    assert {p: r["bytes"] for p, r in found.items()} == on_disk(t)
-    assert {r["state"] for r in found.values()} <= {"live", "kept"}
+    actual = by_path(t)
+    assert {p: r["bytes"] for p, r in actual.items()} == on_disk(t)
+    assert {r["state"] for r in actual.values()} <= {"live", "kept"}
     asked = t.expire_snapshots(keep=1, dry_run=True)
     before = sum(on_disk(t).values())
     t.expire_snapshots(keep=1)
     left = by_path(t)
-    new = sum(r["bytes"] for p, r in left.items() if p not in found)  # the history, the hint
-    changed = sum(r["bytes"] - found[p]["bytes"] for p, r in left.items() if p in found)
+    new = sum(r["bytes"] for p, r in left.items() if p not in actual)  # the history, the hint
+    changed = sum(r["bytes"] - actual[p]["bytes"] for p, r in left.items() if p in actual)
     assert before - asked.bytes + new + changed == sum(on_disk(t).values())
     assert {r["state"] for r in left.values()} == {"live"}
 
@@ -331,9 +331,9 @@ def test_files_at_other_roots_are_shown_beside(tmp_path: Path) -> None:
     lake = ts.connect(str(tmp_path / "lake"), roots=[tmp_path / "far"])
     t = lake.create_table("d.t", schema={"k": ts.BIGINT}, primary_key=["k"], options=options)
     t.write(pa.table({"k": pa.array([1, 2], pa.int64())}))
-    found = t.inspect.storage()
-    assert found.bytes == sum(on_disk(t).values())
-    (data,) = [r for r in found.files.to_pylist() if r["kind"] == "data"]
+    storage = t.inspect.storage()
+    assert storage.bytes == sum(on_disk(t).values())
+    (data,) = [r for r in storage.files.to_pylist() if r["kind"] == "data"]
     assert (data["outside"], data["state"], data["written_by"]) == (True, "live", 1)
     assert data["bytes"] == Path(data["path"]).stat().st_size
-    assert "at other roots" in found.text
+    assert "at other roots" in storage.text

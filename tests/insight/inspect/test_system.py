@@ -32,9 +32,9 @@ def test_columns_and_conditions_are_asked_for_as_of_tables(tmp_path: Path) -> No
         t.write(rows(i * 4, 4))
     lake = ts.connect(str(tmp_path))
     table = lake.table("d.t$files")
-    found = table.scan(["bucket", "record_count"], where=ts.col("partition") == "{a}").to_arrow()
-    assert found.schema.names == ["bucket", "record_count"]
-    assert found["record_count"].to_pylist() == [2, 2, 2]
+    actual = table.scan(["bucket", "record_count"], where=ts.col("partition") == "{a}").to_arrow()
+    assert actual.schema.names == ["bucket", "record_count"]
+    assert actual["record_count"].to_pylist() == [2, 2, 2]
     assert table.scan().filter(ts.col("level") == 0).head(4).count() == 4
     assert table.scan().select("level").schema.names == ["level"]
     assert len(table["file_path"]) == 6
@@ -117,8 +117,8 @@ def test_updates_of_the_binlog_hold_both_values(tmp_path: Path) -> None:
     t.write(rows(0, 2))
     t.update({"v": "new"}, where=ts.col("k") == 0)
     t.delete(ts.col("k") == 1)
-    found = t.with_options({"incremental-between": "1,3"}).system("binlog").to_arrow().to_pylist()
-    assert found == [
+    actual = t.with_options({"incremental-between": "1,3"}).system("binlog").to_arrow().to_pylist()
+    assert actual == [
         {"rowkind": "+U", "k": [0, 0], "p": ["a", "a"], "v": ["x", "new"]},
         {"rowkind": "-D", "k": [1], "p": ["b"], "v": ["x"]},
     ]
@@ -148,8 +148,8 @@ def test_a_lake_lists_its_tables_options_and_partitions(tmp_path: Path) -> None:
     ]
     options = lake.table("sys.all_table_options").scan(where=ts.col("key") == "bucket").to_arrow()
     assert options.to_pylist() == [{"database_name": "d", "table_name": "t", "key": "bucket", "value": "1"}]
-    found = lake.table("sys.partitions").scan().to_arrow().to_pylist()
-    assert [(r["table_name"], r["partition_name"], r["record_count"]) for r in found] == [
+    actual = lake.table("sys.partitions").scan().to_arrow().to_pylist()
+    assert [(r["table_name"], r["partition_name"], r["record_count"]) for r in actual] == [
         ("t", "p=a", 2),
         ("t", "p=b", 2),
     ]

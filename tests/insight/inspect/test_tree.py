@@ -47,9 +47,9 @@ def test_lists_and_manifests_are_those_that_the_files_hold(lake: ts.Lake) -> Non
         path = f"{table.location}/manifest/{row['file_name']}"
         with open(path, "rb") as f:
             there = list(fastavro.reader(f))
-        found = table.inspect.list_manifests(row["file_name"])
-        assert found["file_name"].to_pylist() == [m["_FILE_NAME"] for m in there]
-        assert found["files_added"].to_pylist() == [m["_NUM_ADDED_FILES"] for m in there]
+        list_manifests = table.inspect.list_manifests(row["file_name"])
+        assert list_manifests["file_name"].to_pylist() == [m["_FILE_NAME"] for m in there]
+        assert list_manifests["files_added"].to_pylist() == [m["_NUM_ADDED_FILES"] for m in there]
         assert row["entries"] == len(there)
         assert row["files_deleted"] == sum(m["_NUM_DELETED_FILES"] for m in there)
 
@@ -72,12 +72,12 @@ def test_single_snapshots_are_read_alone(lake: ts.Lake) -> None:
 def test_entries_are_what_a_manifest_adds_and_removes(lake: ts.Lake) -> None:
     table = filled(lake)
     (delta,) = table.inspect.list_manifests(table.store.snapshots.latest().delta_manifest_list).to_pylist()
-    found = table.inspect.entries(delta["file_name"])
-    counts = {c: pc.sum(pc.equal(found["change"], c).cast("int64")).as_py() for c in ("added", "removed")}
+    entries = table.inspect.entries(delta["file_name"])
+    counts = {c: pc.sum(pc.equal(entries["change"], c).cast("int64")).as_py() for c in ("added", "removed")}
     assert counts == {"added": delta["files_added"], "removed": delta["files_deleted"]}
     with open(f"{table.location}/manifest/{delta['file_name']}", "rb") as f:
         names = [e["_FILE"]["_FILE_NAME"] for e in fastavro.reader(f)]
-    assert found["file_name"].to_pylist() == names
+    assert entries["file_name"].to_pylist() == names
     with pytest.raises(InvalidRequest, match="no name of a manifest"):
         table.inspect.entries("../snapshot/snapshot-1")
     with pytest.raises(NotFound, match="gone, or never was"):
@@ -86,11 +86,11 @@ def test_entries_are_what_a_manifest_adds_and_removes(lake: ts.Lake) -> None:
 
 def test_a_difference_of_states_adds_up_to_both(lake: ts.Lake) -> None:
     table = filled(lake)
-    found = table.inspect.diff(3, 4)
+    difference = table.inspect.diff(3, 4)
     for snapshot, absent in ((3, "added"), (4, "removed")):
-        names = found.filter(pc.not_equal(found["change"], absent))["file_name"].to_pylist()
+        names = difference.filter(pc.not_equal(difference["change"], absent))["file_name"].to_pylist()
         assert sorted(names) == sorted(table.inspect.levels(snapshot)["file_name"].to_pylist())
-    changes = found.group_by("change").aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist()
+    changes = difference.group_by("change").aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist()
     counted = {c["change"]: c["count_all"] for c in changes}
     assert counted == {"removed": 6, "added": 2, "kept": 6}
     commit = table.inspect.commits().to_pylist()[-1]
@@ -98,9 +98,9 @@ def test_a_difference_of_states_adds_up_to_both(lake: ts.Lake) -> None:
     assert {c["change"]: c["bytes_sum"] for c in changes}["added"] == commit["bytes_added"]
     assert table.inspect.diff(4, 4)["change"].unique().to_pylist() == ["kept"]
     assert table.inspect.state(4).num_rows == 8
-    position = found["min_key_pos"].to_numpy()
+    position = difference["min_key_pos"].to_numpy()
     assert position.min() == 0.0
-    assert found["max_key_pos"].to_numpy().max() == 1.0
+    assert difference["max_key_pos"].to_numpy().max() == 1.0
 
 
 def test_moved_and_masked_files_are_distinguished_from_new_ones(lake: ts.Lake) -> None:
@@ -109,8 +109,8 @@ def test_moved_and_masked_files_are_distinguished_from_new_ones(lake: ts.Lake) -
     before = table.store.snapshots.latest_id()
     table.delete(ts.where("k = 7"))
     table.delete(ts.where("k = 9"))
-    found = table.inspect.diff(before)
-    masked = found.filter(pc.equal(found["change"], "masked"))
+    difference = table.inspect.diff(before)
+    masked = difference.filter(pc.equal(difference["change"], "masked"))
     assert masked.num_rows >= 1
     vectors = {
         r["f0"]: r["_CARDINALITY"]
@@ -131,11 +131,11 @@ def test_row_groups_are_those_of_the_footer(lake: ts.Lake) -> None:
     table = filled(lake, **{"file.block-size": "2 kb"})
     for row in table.inspect.files().slice(0, 3).to_pylist():
         name = row["file_path"].rsplit("/", 1)[-1]
-        found = table.inspect.row_groups(name).to_pylist()
+        row_groups = table.inspect.row_groups(name).to_pylist()
         footer = pq.read_metadata(row["file_path"])
-        assert {r["row_group"] for r in found} == set(range(footer.num_row_groups))
-        assert len(found) == footer.num_row_groups * footer.num_columns
-        for r in found:
+        assert {r["row_group"] for r in row_groups} == set(range(footer.num_row_groups))
+        assert len(row_groups) == footer.num_row_groups * footer.num_columns
+        for r in row_groups:
             group = footer.row_group(r["row_group"])
             at = [group.column(c).path_in_schema for c in range(group.num_columns)].index(r["column"])
             part = group.column(at)
@@ -152,8 +152,8 @@ def test_row_groups_are_those_of_the_footer(lake: ts.Lake) -> None:
 
 def test_a_file_that_was_removed_is_shown_as_long_as_its_snapshot_names_it(lake: ts.Lake) -> None:
     table = filled(lake)
-    found = table.inspect.diff(3, 4)
-    gone = found.filter(pc.equal(found["change"], "removed"))["file_name"][0].as_py()
+    difference = table.inspect.diff(3, 4)
+    gone = difference.filter(pc.equal(difference["change"], "removed"))["file_name"][0].as_py()
     assert table.inspect.row_groups(gone, 4).num_rows > 0
     (changelog,) = set(
         table.inspect.entries(
@@ -170,11 +170,11 @@ def test_a_file_that_was_removed_is_shown_as_long_as_its_snapshot_names_it(lake:
 def test_stripes_of_orc_and_blocks_of_avro_are_shown_as_far_as_known(lake: ts.Lake) -> None:
     table = filled(lake, "t.o", **{"file.format": "orc"})
     row = table.inspect.files().to_pylist()[0]
-    found = table.inspect.row_groups(row["file_path"].rsplit("/", 1)[-1]).to_pylist()
+    row_groups = table.inspect.row_groups(row["file_path"].rsplit("/", 1)[-1]).to_pylist()
     file = orc.ORCFile(row["file_path"])
     rows = file.read()
-    assert {r["row_group"] for r in found} == set(range(file.nstripes))
-    k, s = (next(r for r in found if r["column"] == c) for c in ("k", "s"))
+    assert {r["row_group"] for r in row_groups} == set(range(file.nstripes))
+    k, s = (next(r for r in row_groups if r["column"] == c) for c in ("k", "s"))
     bounds = pc.min_max(rows["k"]).as_py()
     assert (k["min"], k["max"], k["nulls"]) == (str(bounds["min"]), str(bounds["max"]), 0)
     assert s["nulls"] == rows["s"].null_count

@@ -185,26 +185,26 @@ def test_other_options_give_what_a_table_with_them_has(
     runs."""
     table = live(BYTES.create(tmp_path / "before", TABLES[before]), 11, jobs=False)
     other = live(BYTES.create(tmp_path / "after", TABLES[before] | after), 11, jobs=False)
-    found = table.what_if(after)
-    assert found.reproduced
-    assert found.changed.write_amplification == pytest.approx(real_amplification(other), rel=0.05)
+    answer = table.what_if(after)
+    assert answer.reproduced
+    assert answer.changed.write_amplification == pytest.approx(real_amplification(other), rel=0.05)
     real = history_of(other).replay()
-    assert [r.bytes_ingested for r in found.changed.rows] == [r.bytes_ingested for r in real.rows]
-    assert found.changed.mean("runs") == pytest.approx(real.mean("runs"), rel=0.05)
-    assert found.changed.total("compactions") == pytest.approx(real.total("compactions"), rel=0.1)
+    assert [r.bytes_ingested for r in answer.changed.rows] == [r.bytes_ingested for r in real.rows]
+    assert answer.changed.mean("runs") == pytest.approx(real.mean("runs"), rel=0.05)
+    assert answer.changed.total("compactions") == pytest.approx(real.total("compactions"), rel=0.1)
 
 
 def test_what_if_shows_both_sides(tmp_path: Path) -> None:
     table = live(BYTES.create(tmp_path, TABLES["universal"]), 3)
     before = table.store.snapshots.latest_id()
-    found = table.what_if({TRIGGER: 8})
-    text = repr(found)
+    answer = table.what_if({TRIGGER: 8})
+    text = repr(answer)
     assert text.startswith("WhatIf(num-sorted-run.compaction-trigger = 8)")
     assert "ends with the same files" in text
-    rows = found.to_arrow()
+    rows = answer.to_arrow()
     assert set(rows["variant"].to_pylist()) == {"as it was", "changed"}
-    assert rows.num_rows == 2 * found.history.commits
-    (runs,) = (d for d in found.differences if d.name == "runs, mean")
+    assert rows.num_rows == 2 * answer.history.commits
+    (runs,) = (d for d in answer.differences if d.name == "runs, mean")
     assert runs.after > runs.before
     assert table.store.snapshots.latest_id() == before
 
@@ -221,9 +221,9 @@ def test_a_history_that_begins_late_starts_from_what_was_there(tmp_path: Path) -
 def test_overwritten_files_go_under_other_options_too(tmp_path: Path) -> None:
     table = live(BYTES.create(tmp_path, TABLES["universal"]), 5)
     table.overwrite(some_rows(np.random.default_rng(0), deletes=False).drop_columns(["_kind"]))
-    found = table.what_if({TRIGGER: 9})
-    assert found.reproduced
-    assert names(found.changed.levels["", 0]) == names(found.history.real["", 0])
+    answer = table.what_if({TRIGGER: 9})
+    assert answer.reproduced
+    assert names(answer.changed.levels["", 0]) == names(answer.history.real["", 0])
 
 
 def test_writers_that_only_write_do_so_under_other_options(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ ORDERS = {"kind": "zipf", "rows": 500, "keys": 5_000, "row_bytes": 1024}
 
 
 def tree(flushes: int = 6, **more: object) -> Simulator:
-    made = ts.simulator(ORDERS | more, seed=3, write_only=True)
+    simulator = ts.simulator(ORDERS | more, seed=3, write_only=True)
     for _ in range(flushes):
-        made.flush()
-    return made
+        simulator.flush()
+    return simulator
 
 
 def test_a_workload_is_given_in_any_form() -> None:
@@ -34,28 +34,28 @@ def test_nothing_is_compacted_unasked_where_it_is_write_only() -> None:
 
 
 def test_another_workload_goes_on_in_the_same_tree() -> None:
-    made = tree(2)
-    made.set_workload(replace(made.workload, rows=2_000, deletes=0.5)).flush()
-    rows, deletes = (made.inspect.levels()[name].to_pylist() for name in ("rows", "deletes"))
+    created = tree(2)
+    created.set_workload(replace(created.workload, rows=2_000, deletes=0.5)).flush()
+    rows, deletes = (created.inspect.levels()[name].to_pylist() for name in ("rows", "deletes"))
     assert rows[0] > 2 * max(rows[1:])
     assert deletes[0] > 0.3 * rows[0]
     again = tree(2)
     again.set_workload(replace(again.workload, rows=2_000, deletes=0.5)).flush()
-    assert again.inspect.levels() == made.inspect.levels()
+    assert again.inspect.levels() == created.inspect.levels()
 
 
 def test_new_keys_stand_behind_those_of_the_workload_before() -> None:
-    made = ts.simulator({"kind": "sequential", "rows": 100}, write_only=True)
-    made.set_workload(made.workload).flush()
-    made.set_workload(replace(made.workload, rows=50)).flush()
-    levels = made.inspect.levels()
+    simulator = ts.simulator({"kind": "sequential", "rows": 100}, write_only=True)
+    simulator.set_workload(simulator.workload).flush()
+    simulator.set_workload(replace(simulator.workload, rows=50)).flush()
+    levels = simulator.inspect.levels()
     assert levels["min_key"].to_pylist() == ["[100]", "[0]"]
     assert levels["rows"].to_pylist() == [50, 100]
 
 
 def test_a_sample_keeps_its_workload_and_its_buckets() -> None:
-    made = ts.simulator("uniform", samples=100)
-    for refused in (lambda: made.set_workload(Workload("zipf")), lambda: made.rescaled(2)):
+    simulator = ts.simulator("uniform", samples=100)
+    for refused in (lambda: simulator.set_workload(Workload("zipf")), lambda: simulator.rescaled(2)):
         with pytest.raises(ts.InvalidRequest, match="leave samples out"):
             refused()
 

@@ -58,16 +58,16 @@ def some_more(chance: random.Random, chosen: Chosen) -> Chosen:
         (0.2 * deduplicates, {"record-level.expire-time": "30 s", "record-level.time-field": "ts"}),
         (0.2 * deduplicates, {"bucket": -1, "dynamic-bucket.target-row-num": 200}),
     ]
-    found = {key: value for share, some in maybe if chance.random() < share for key, value in some.items()}
+    by_key = {key: value for share, some in maybe if chance.random() < share for key, value in some.items()}
     shrinks = (
         chosen["merge-engine"] == "first-row"
     )  # moved files lose rows that are known: told, not foreseen
     if chance.random() < 0.4 and chosen["changelog-producer"] != "full-compaction" and not shrinks:
-        found |= {STRATEGY: "leveled", f"{LEVELED}max-bytes-for-level-base": "40 kb"}
-        found |= {f"{LEVELED}level0-file-num-trigger": chance.choice([2, 4]), "num-levels": 4}
+        by_key |= {STRATEGY: "leveled", f"{LEVELED}max-bytes-for-level-base": "40 kb"}
+        by_key |= {f"{LEVELED}level0-file-num-trigger": chance.choice([2, 4]), "num-levels": 4}
     elif chance.random() < 0.3:
-        found |= {"compaction.optimization-interval": "40 s"}
-    return found
+        by_key |= {"compaction.optimization-interval": "40 s"}
+    return by_key
 
 
 def some_rows(rows: np.random.Generator, env: SimEnv, *, deletes: bool) -> pa.Table:
@@ -143,14 +143,14 @@ def require_reproduced(table: Table, history: ReplayedHistory) -> None:
         place = table.store.partition_text(entry.partition), entry.bucket
         live.setdefault(place, set()).add((entry.file.level, entry.file.file_name))
     for place in live.keys() | replay.levels.keys():
-        found = {(f.level, f.file_name) for f in replay.levels[place].files}
-        assert found == live.get(place, set()), place
-    sizes, found = on_disk(table), list(events(table.store))
-    flushed = sum(sizes.get(f.file_name, f.file_size) for e in found for f in e.flushed)
-    merged = sum(sizes.get(f.file_name, f.file_size) for e in found for f in e.written)
-    kept = sum(f.file_size for e in found for f in e.written)
+        actual = {(f.level, f.file_name) for f in replay.levels[place].files}
+        assert actual == live.get(place, set()), place
+    sizes, actual = on_disk(table), list(events(table.store))
+    flushed = sum(sizes.get(f.file_name, f.file_size) for e in actual for f in e.flushed)
+    merged = sum(sizes.get(f.file_name, f.file_size) for e in actual for f in e.written)
+    kept = sum(f.file_size for e in actual for f in e.written)
     between = (
-        sum(r.bytes_written for e in found for r in e.records) - kept
+        sum(r.bytes_written for e in actual for r in e.records) - kept
     )  # written and replaced by one commit
     if flushed:
         assert replay.write_amplification == pytest.approx((flushed + merged + between) / flushed, rel=0.02)

@@ -51,8 +51,8 @@ def test_levels_of_every_snapshot_are_those_after_its_step(run) -> None:
     for snapshot, step in enumerate(run.steps(), start=1):
         wanted[snapshot] = sorted((f.level, f.file_name, f.file_size) for f in step.levels.files)
     for snapshot in (1, 40, 7, *wanted):
-        found = run.inspect.levels(snapshot=snapshot).select(["level", "file_name", "bytes"]).to_pylist()
-        assert sorted(tuple(f.values()) for f in found) == wanted[snapshot]
+        levels = run.inspect.levels(snapshot=snapshot).select(["level", "file_name", "bytes"]).to_pylist()
+        assert sorted(tuple(f.values()) for f in levels) == wanted[snapshot]
     newest = run.inspect.levels().to_pylist()
     assert all((f["snapshot_id"] is not None) == (f["level"] == 0) for f in newest)
     with pytest.raises(NotFound, match=rf"no snapshot 999; have 1\.\.{len(wanted)}"):

@@ -84,8 +84,10 @@ def rows_of(rows: FlushedRows, seed: int) -> pa.Table:
 
 def sized(table: Table, workload: Workload) -> Workload:
     """The workload with the bytes that rows of that table take."""
-    found = list(events(table.store))
-    model = SizeModel.learned([], table.store.key_types, [f for e in found for f in (*e.flushed, *e.written)])
+    actual = list(events(table.store))
+    model = SizeModel.learned(
+        [], table.store.key_types, [f for e in actual for f in (*e.flushed, *e.written)]
+    )
     return replace(workload, row_bytes=model.row_bytes, file_bytes=model.file_bytes)
 
 
@@ -97,8 +99,8 @@ def test_a_real_table_of_the_same_rows_has_the_same_levels(tmp_path: Path, name:
     options = OPTIONS[strategy]
     table = real(tmp_path, SMALL[name], options, seed=5)
     simulator = Simulator(sized(table, SMALL[name]), options, seed=5).advance(FLUSHES)
-    found, wanted = simulator.levels(), table.inspect.levels()
-    shape = [(f.level, f.row_count, f.delete_count) for f in found.files]
+    actual, wanted = simulator.levels(), table.inspect.levels()
+    shape = [(f.level, f.row_count, f.delete_count) for f in actual.files]
     assert shape == list(zip(*(wanted[c].to_pylist() for c in ("level", "rows", "deletes")), strict=True))
     ledger = Ledger(table.store.key_types)
     row = [ledger.enter(e) for e in events(table.store)][-1]
@@ -314,8 +316,8 @@ def _random_files(chance: np.random.Generator) -> Iterator[Any]:
 def test_the_newest_row_of_a_key_decides_whether_it_is_deleted() -> None:
     new = KeySet(np.array([1, 3]), np.array([True, False]))
     old = KeySet(np.array([1, 2, 3]), np.array([False, True, True]))
-    found = merged([new, old])
-    assert (found.keys.tolist(), found.dead.tolist()) == ([1, 2, 3], [True, True, False])
+    actual = merged([new, old])
+    assert (actual.keys.tolist(), actual.dead.tolist()) == ([1, 2, 3], [True, True, False])
     assert byte_order(b"x") == b"x"
 
 

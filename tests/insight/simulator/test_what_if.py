@@ -19,9 +19,9 @@ PLACE = ("", 0)
 
 def test_after_each_commit_the_replay_has_the_files_the_table_had(tmp_path: Path) -> None:
     table = live(BYTES.create(tmp_path, TABLES["universal"]), 3)
-    found = table.what_if({TRIGGER: 8})
-    for commit, row in enumerate(found.actual.commits(PLACE)):
-        mine, real = found.actual.levels_table(PLACE, commit), table.inspect.levels(snapshot=row.snapshot)
+    answer = table.what_if({TRIGGER: 8})
+    for commit, row in enumerate(answer.actual.commits(PLACE)):
+        mine, real = answer.actual.levels_table(PLACE, commit), table.inspect.levels(snapshot=row.snapshot)
         for column in ("file_name", "level", "run", "rows", "bytes", "min_key", "max_key"):
             assert mine[column].to_pylist() == real[column].to_pylist(), (row.snapshot, column)
 
@@ -39,10 +39,10 @@ def test_amplification_of_a_replay_is_that_of_the_table(tmp_path: Path) -> None:
 
 
 def test_both_sides_share_one_key_axis_at_every_commit() -> None:
-    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=30)
+    answer = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=30)
     seen: dict[str, tuple[float, float]] = {}
     for commit in range(30):
-        for side in found.levels(PLACE, commit):
+        for side in answer.levels(PLACE, commit):
             assert side.schema == LEVELS
             for row in side.to_pylist():
                 for end in ("min_key", "max_key"):
@@ -52,14 +52,14 @@ def test_both_sides_share_one_key_axis_at_every_commit() -> None:
 
 
 def test_a_file_is_labelled_with_the_commit_it_came_with() -> None:
-    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=12)
-    newest = found.changed.levels_table(PLACE, 6).to_pylist()[0]
+    answer = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=12)
+    newest = answer.changed.levels_table(PLACE, 6).to_pylist()[0]
     assert (newest["level"], newest["snapshot_id"]) == (0, 7)
 
 
 def test_a_workload_compared_is_the_workload_simulated() -> None:
-    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, {TRIGGER: 4}, flushes=60, seed=5)
-    for trigger, side in ((4, found.actual), (8, found.changed)):
+    answer = ts.what_if(WORKLOAD, {TRIGGER: 8}, {TRIGGER: 4}, flushes=60, seed=5)
+    for trigger, side in ((4, answer.actual), (8, answer.changed)):
         run = simulate(WORKLOAD, {TRIGGER: trigger}, flushes=60, seed=5)
         at = side.rows[-1]
         assert at.write_amplification == pytest.approx(run.summary.write_amplification)
@@ -72,17 +72,17 @@ def test_a_workload_compared_is_the_workload_simulated() -> None:
 
 def test_a_simulation_is_compared_as_it_went() -> None:
     run = simulate(WORKLOAD, {TRIGGER: 4}, flushes=30, seed=5, buckets=2)
-    found = ts.what_if(run, {TRIGGER: 8})
-    assert found.actual.total("live_bytes") == run.summary.live_bytes
-    assert (found.actual.options.trigger, len(found.actual.rows)) == (4, 60)
+    answer = ts.what_if(run, {TRIGGER: 8})
+    assert answer.actual.total("live_bytes") == run.summary.live_bytes
+    assert (answer.actual.options.trigger, len(answer.actual.rows)) == (4, 60)
     other = ts.what_if(run.simulator, {TRIGGER: 8}, {TRIGGER: 3}, flushes=10)
     assert (other.actual.options.trigger, len(other.actual.rows)) == (3, 20)
 
 
 def test_the_verdict_says_what_the_differences_say() -> None:
-    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=60)
-    count = {d.name: d for d in found.differences}["compactions"]
-    said = found.verdict("B")
+    answer = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=60)
+    count = {d.name: d for d in answer.differences}["compactions"]
+    said = answer.verdict("B")
     assert said.startswith(f"B compacts {count.after} times instead of {count.before} and writes ")
     assert " less; a reader merges " in said
     assert ", and the files at the end hold " in said
@@ -101,9 +101,9 @@ def test_another_b_leaves_a_as_it_is(tmp_path: Path) -> None:
 
 def test_a_baseline_stands_in_for_the_own_options(tmp_path: Path) -> None:
     table = live(BYTES.create(tmp_path, TABLES["universal"]), 6)
-    found = table.what_if({TRIGGER: 8}, baseline={TRIGGER: 3})
-    assert found.actual.rows == table.what_if({TRIGGER: 3}).changed.rows
-    assert found.reproduced
+    answer = table.what_if({TRIGGER: 8}, baseline={TRIGGER: 3})
+    assert answer.actual.rows == table.what_if({TRIGGER: 3}).changed.rows
+    assert answer.reproduced
     with pytest.raises(InvalidRequest, match="change nothing"):
         table.what_if({TRIGGER: 3}, baseline={TRIGGER: 3})
 
@@ -111,8 +111,8 @@ def test_a_baseline_stands_in_for_the_own_options(tmp_path: Path) -> None:
 def test_progress_is_reported_and_can_end_the_work(tmp_path: Path) -> None:
     table = live(BYTES.create(tmp_path, TABLES["universal"]), 6)
     reports: list[tuple[int, int]] = []
-    found = table.what_if({TRIGGER: 8}, progress=lambda done, whole: reports.append((done, whole)))
-    commits = found.history.commits
+    answer = table.what_if({TRIGGER: 8}, progress=lambda done, whole: reports.append((done, whole)))
+    commits = answer.history.commits
     assert reports == sorted(reports)
     assert reports[-1] == (3 * commits - 1, 3 * commits)
 
@@ -125,8 +125,8 @@ def test_progress_is_reported_and_can_end_the_work(tmp_path: Path) -> None:
 
 
 def test_levels_of_a_long_history_are_kept_as_far_as_they_fit() -> None:
-    found = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=40)
-    whole, few = found.actual.steps[PLACE], Steps(most=20)
+    answer = ts.what_if(WORKLOAD, {TRIGGER: 8}, flushes=40)
+    whole, few = answer.actual.steps[PLACE], Steps(most=20)
     for commit in range(len(whole)):
         few.add(commit, whole.at(commit))
     assert 0 < few.first_kept < 39

@@ -73,17 +73,17 @@ def test_the_rows_of_all_files_come_in_key_order_from_one(tmp_path):
 
 
 def test_the_metadata_is_that_of_a_file_written_anew(tmp_path, monkeypatch):
-    found = []
+    collected = []
     for least in (1, 1 << 40):
         monkeypatch.setattr(joining, "LEAST_BYTES", least)
         bucket = bucket_of(tmp_path / str(least), *(rows(n) for n in (1, 0)))
         (file,) = compacted(bucket).after
         kept = ("row_count", "min_key", "max_key", "key_stats", "value_stats", "min_sequence", "max_sequence")
         kept += ("schema_id", "level", "delete_count", "file_source", "value_stats_cols", "extra_files")
-        found.append({name: getattr(file, name) for name in kept})
+        collected.append({name: getattr(file, name) for name in kept})
         assert groups(bucket, file) == (2 if least == 1 else 1)
         assert file.file_size == Path(bucket.directory, file.file_name).stat().st_size
-    assert found[0] == found[1]
+    assert collected[0] == collected[1]
 
 
 def test_a_joined_file_is_joined_again(tmp_path):
@@ -240,9 +240,9 @@ def of(*columns):
 )
 def test_statistics_of_files_together(parts, wanted):
     empty = (None, None, 10)
-    found = stats.merged([of(part, empty, empty) for part in parts], TYPES, [10] * len(parts))
-    assert isinstance(found, SimpleStats)
-    decoded = stats.decode(found, TYPES, 20)[0]
+    actual = stats.merged([of(part, empty, empty) for part in parts], TYPES, [10] * len(parts))
+    assert isinstance(actual, SimpleStats)
+    decoded = stats.decode(actual, TYPES, 20)[0]
     assert (decoded.min, decoded.max, decoded.null_count) == wanted
 
 
@@ -251,6 +251,6 @@ def test_bounds_of_floats_order_as_in_java():
     empty = (None, None, 10)
     parts = [of(empty, ("b", "c", 0), (0.0, 1.0, 0)), of(empty, ("a", "bb", 0), (-0.0, nan, 0))]
     for order in (parts, parts[::-1]):
-        found = stats.merged(order, TYPES, [10, 10])
-        assert found.min_values == binary_row.encode([None, "a", -0.0], TYPES)
-        assert found.max_values == binary_row.encode([None, "c", nan], TYPES)
+        actual = stats.merged(order, TYPES, [10, 10])
+        assert actual.min_values == binary_row.encode([None, "a", -0.0], TYPES)
+        assert actual.max_values == binary_row.encode([None, "c", nan], TYPES)

@@ -32,8 +32,8 @@ def taken(lines: tuple[str, ...], position: int, target_bytes: int) -> str:
 
 
 def test_a_candidate_names_what_it_overlaps_and_its_bytes() -> None:
-    made = [(c.position, c.overlapped, c.overlap) for c in candidates(levels(*UPPER, *LOWER), 1)]
-    assert made == [(0, slice(0, 2), 18), (1, slice(1, 3), 24), (2, slice(3, 3), 0), (3, slice(3, 3), 0)]
+    created = [(c.position, c.overlapped, c.overlap) for c in candidates(levels(*UPPER, *LOWER), 1)]
+    assert created == [(0, slice(0, 2), 18), (1, slice(1, 3), 24), (2, slice(3, 3), 0), (3, slice(3, 3), 0)]
 
 
 def test_a_candidate_at_a_place_is_that_of_all() -> None:

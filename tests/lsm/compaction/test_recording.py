@@ -30,12 +30,12 @@ def test_an_explanation_is_kept_word_for_word():
     carried_out = [d for d in decisions if d.unit is not None]
     assert len(carried_out) > 400
     for decision in carried_out:
-        made = planned(decision, strategy="any", bucket=0)
-        made = completed(made, before=decision.unit.files, after=())
-        found = from_json(to_json(made))
-        assert found == made
-        assert explanation(found) == decision.explain()
-        assert unit_text(found) == decision.unit.text
+        created = planned(decision, strategy="any", bucket=0)
+        created = completed(created, before=decision.unit.files, after=())
+        actual = from_json(to_json(created))
+        assert actual == created
+        assert explanation(actual) == decision.explain()
+        assert unit_text(actual) == decision.unit.text
 
 
 def test_a_record_counts_moved_files_apart():
@@ -47,11 +47,16 @@ def test_a_record_counts_moved_files_apart():
     levels = Levels.of([new, lone, old], 6)
     decision = full(levels)
     out = data_file("out", 0, 9, level=5, file_size=95, row_count=10)
-    made = planned(decision, strategy="universal", bucket=3, live=3)
-    made = completed(made, before=[new, lone, old], after=[out, lone.upgraded(5)], millis=7)
-    assert (made.files_read, made.bytes_read, made.files_written, made.bytes_written) == (2, 100, 1, 95)
-    assert (made.files_moved, made.bytes_moved, made.rows_out) == (1, 40, 10)
-    assert (made.full, made.asked, made.stalled, made.millis) == (True, True, False, 7)
+    created = planned(decision, strategy="universal", bucket=3, live=3)
+    created = completed(created, before=[new, lone, old], after=[out, lone.upgraded(5)], millis=7)
+    assert (created.files_read, created.bytes_read, created.files_written, created.bytes_written) == (
+        2,
+        100,
+        1,
+        95,
+    )
+    assert (created.files_moved, created.bytes_moved, created.rows_out) == (1, 40, 10)
+    assert (created.full, created.asked, created.stalled, created.millis) == (True, True, False, 7)
 
 
 def test_a_planned_record_is_completed_by_who_carries_it_out():
@@ -65,12 +70,12 @@ def test_a_planned_record_is_completed_by_who_carries_it_out():
 
 def test_rules_of_another_version_are_left_unexplained():
     files = [data_file(f"f{i}", 0, 9) for i in range(3)]
-    made = planned(full(Levels.of(files, 6)), strategy="tiered", bucket=0)
+    planned_files = planned(full(Levels.of(files, 6)), strategy="tiered", bucket=0)
     for trial in (
         Trial("hotness", "fired", (("heat", 3),)),
         Trial("size ratio", "perhaps", (("runs", 3), ("trigger", 2), ("taken", 3))),
         Trial("file number", "no", (), (("tournament", 1, 2),)),
     ):
-        explained = explanation(replace(made, rule="hotness", text="too hot", trials=(trial,)))
-        assert explained.splitlines()[0] == f"{unit_text(made)}, because hotness: too hot"
+        explained = explanation(replace(planned_files, rule="hotness", text="too hot", trials=(trial,)))
+        assert explained.splitlines()[0] == f"{unit_text(planned_files)}, because hotness: too hot"
         assert "this version does not know" in explained

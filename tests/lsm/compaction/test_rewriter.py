@@ -19,14 +19,14 @@ BIG, SMALL = 100, 10
 
 def plan(*files, output_level=5):
     sections = interval.partition(files, key_order(KEY))
-    found = []
+    collected = []
     for step in steps(sections, output_level=output_level, oldest_level=5, small_bytes=BIG):
         if step.upgrade is not None:
-            found.append(f"move {step.upgrade.file_name}")
+            collected.append(f"move {step.upgrade.file_name}")
         else:
             parts = [[f.file_name for run in section for f in run.files] for section in step.sections]
-            found.append("merge " + " | ".join("+".join(sorted(p)) for p in parts))
-    return found
+            collected.append("merge " + " | ".join("+".join(sorted(p)) for p in parts))
+    return collected
 
 
 def file(name, low, high, size=BIG, **fields):

@@ -9,19 +9,19 @@ from tablestore.core.errors import InvalidOption
 
 
 def test_defaults_are_filled_in_and_what_was_given_is_marked() -> None:
-    found = ts.compaction_settings({"compaction.size-ratio": 3})
-    assert [(s.text, s.given) for s in found.settings] == [("5", False), ("3", True), ("200", False)]
-    assert (found.strategy, found.trigger, found.stop_trigger, found.num_levels) == ("universal", 5, 8, 6)
-    assert not found.leveled
+    actual = ts.compaction_settings({"compaction.size-ratio": 3})
+    assert [(s.text, s.given) for s in actual.settings] == [("5", False), ("3", True), ("200", False)]
+    assert (actual.strategy, actual.trigger, actual.stop_trigger, actual.num_levels) == ("universal", 5, 8, 6)
+    assert not actual.leveled
 
 
 def test_leveled_has_settings_of_its_own_and_counts_level_0() -> None:
-    found = ts.compaction_settings({"tablestore.compaction.strategy": "leveled"})
-    assert found.leveled
-    assert [s.text for s in found.settings] == ["4", "1 gb", "5"]
-    assert found.trigger == 4
+    actual = ts.compaction_settings({"tablestore.compaction.strategy": "leveled"})
+    assert actual.leveled
+    assert [s.text for s in actual.settings] == ["4", "1 gb", "5"]
+    assert actual.trigger == 4
     again = ts.compaction_settings(
-        {"tablestore.compaction.strategy": "leveled"} | {s.key: s.text for s in found.settings}
+        {"tablestore.compaction.strategy": "leveled"} | {s.key: s.text for s in actual.settings}
     )
     assert [s.text for s in again.settings] == ["4", "1 gb", "5"]
 

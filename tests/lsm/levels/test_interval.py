@@ -36,13 +36,13 @@ def test_sections_are_those_of_java():
     cases = recorded()
     assert len(cases) == 500
     for case in cases:
-        found = sections_of(case["files"])
+        actual = sections_of(case["files"])
         if case["ties"]:
-            assert [len(s) for s in found] == [len(s) for s in case["sections"]], case["id"]
-            flat = [sorted(n for run in s for n in run) for s in found]
+            assert [len(s) for s in actual] == [len(s) for s in case["sections"]], case["id"]
+            flat = [sorted(n for run in s for n in run) for s in actual]
             assert flat == [sorted(n for run in s for n in run) for s in case["sections"]], case["id"]
         else:
-            as_text = [sorted(map(str, s)) for s in found]
+            as_text = [sorted(map(str, s)) for s in actual]
             assert as_text == [sorted(map(str, s)) for s in case["sections"]], case["id"]
 
 

@@ -94,8 +94,8 @@ def test_files_that_overlap_a_range_are_those_that_touch_it():
     order = key_order(KEY)
 
     def overlapping(low: int, high: int) -> str:
-        found = run.overlapping(order(key_bytes(low)), order(key_bytes(high)), order)
-        return "".join(f.file_name for f in found)
+        actual = run.overlapping(order(key_bytes(low)), order(key_bytes(high)), order)
+        return "".join(f.file_name for f in actual)
 
     assert [
         overlapping(*ends) for ends in [(5, 10), (6, 9), (-9, 0), (-9, -1), (25, 99), (26, 99), (0, 20)]

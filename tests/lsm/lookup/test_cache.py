@@ -82,8 +82,8 @@ def test_threads_never_hold_more_than_the_bounds(seeds: tuple[int, ...]) -> None
         for _ in range(400):
             name = rng.randrange(30)
             rows = name % 2 == 0
-            found = cache.load(name, lambda n=name: n, weigh=lambda n: n + 1, bounds=WIDE, rows=rows)
-            over.extend([1] * (found != name))
+            actual = cache.load(name, lambda n=name: n, weigh=lambda n: n + 1, bounds=WIDE, rows=rows)
+            over.extend([1] * (actual != name))
             over.extend([2] * (cache.state.used_bytes > 100))
 
     workers = [threading.Thread(target=ask, args=(s,)) for s in (*seeds, 1, 2, 3)]
@@ -107,9 +107,9 @@ def test_sorted_keys_find_what_a_dict_finds(seeds: tuple[int, ...], text: bool, 
             a, b = (np.array(c, dtype=np.int64) for c in zip(*keys, strict=True))
             return [a, pa.array([f"é{n}" for n in b])] if text else [a, b]
 
-        found = SortedKeys.of(parts(here)).find(parts(asked))
+        actual = SortedKeys.of(parts(here)).find(parts(asked))
         place = {k: i for i, k in enumerate(here)}
-        assert list(zip(*(f.tolist() for f in found), strict=True)) == [
+        assert list(zip(*(f.tolist() for f in actual), strict=True)) == [
             (i, place[k]) for i, k in enumerate(asked) if k in place
         ]
 

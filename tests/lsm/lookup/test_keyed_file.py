@@ -80,8 +80,8 @@ def test_a_file_finds_what_a_search_of_all_its_keys_finds(
             asked = sorted({near(whole, i, rng) for i in spread})
             wanted = components([np.array(c) for c in zip(*asked, strict=True)], types)
             places, positions = keyed.find(wanted)
-            found = dict(zip(places.tolist(), positions.tolist(), strict=True))
-            assert found == {n: place[key] for n, key in enumerate(asked) if key in place}, (seed, asked)
+            actual = dict(zip(places.tolist(), positions.tolist(), strict=True))
+            assert actual == {n: place[key] for n, key in enumerate(asked) if key in place}, (seed, asked)
         assert len(keyed._pages(keyed._opened(), 0).firsts) > 4, "its pages are known"
 
 
@@ -107,8 +107,8 @@ def test_one_key_costs_a_page_and_many_keys_cost_the_row_group_once(tmp_path: Pa
     (file,), cache = bucket.live, LookupCache()
     keyed = opened(bucket, file, cache)
     for n, key in enumerate((7, 20_000, 20_002, 60_000)):
-        found = keyed.find(components([np.array([key])], (BIGINT,)))
-        assert found[1].tolist() == ([] if key % 2 else [key // 2]), n
+        actual = keyed.find(components([np.array([key])], (BIGINT,)))
+        assert actual[1].tolist() == ([] if key % 2 else [key // 2]), n
     one_page = cache.state.key_bytes
     assert one_page < 8 * ROWS
     keyed.find(components([np.arange(0, 2_000)], (BIGINT,)))

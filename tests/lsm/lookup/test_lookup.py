@@ -48,7 +48,7 @@ def find(
     """{key: (value or None, file, position)} by lookups in so many windows."""
     lookup = LevelLookup(bucket.files, bucket.levels, older_than=older_than, deletions=gone, rows=rows)
     fields = bucket.schema.key_fields
-    found = {}
+    collected = {}
     for part in np.array_split(np.arange(len(keys)), windows):
         if not len(part):
             continue
@@ -58,8 +58,8 @@ def find(
         values = hits.rows.column("v").to_pylist() if hits.rows is not None else [None] * len(hits.asked)
         assert (np.diff(hits.asked) > 0).all()
         for i, number, position, value in zip(hits.asked, hits.numbers, hits.positions, values, strict=True):
-            found[some[i]] = value, hits.files[number], int(position)
-    return found
+            collected[some[i]] = value, hits.files[number], int(position)
+    return collected
 
 
 def test_the_lowest_level_above_answers(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_deleted_rows_are_not_found_and_positions_count_them(tmp_path: Path) -> 
     put(bucket, 3, [(k, "three") for k in range(5)])
     gone = deletions(bucket)
     gone.mark(bucket.live[0].file_name, np.array([1, 7]))
-    found = find(bucket, [(1,), (2,), (7,), (9,)], gone=gone)
-    assert {k[0]: (v[0], v[2]) for k, v in found.items()} == {1: ("three", 1), 2: ("two", 2), 9: ("two", 9)}
+    actual = find(bucket, [(1,), (2,), (7,), (9,)], gone=gone)
+    assert {k[0]: (v[0], v[2]) for k, v in actual.items()} == {1: ("three", 1), 2: ("two", 2), 9: ("two", 9)}
 
 
 @pytest.mark.parametrize("windows", [1, 3, 50])

@@ -56,11 +56,13 @@ class Case:
         """What to commit together: the first record of every line as (key, kind, values), the second, …;
         None is a full compaction."""
         longest = max(map(len, self.lines))
-        found: list[list[tuple[int, str, tuple[Any, ...]]] | None] = []
+        collected: list[list[tuple[int, str, tuple[Any, ...]]] | None] = []
         for n in range(longest):
             there = [(key, line[n]) for key, line in enumerate(self.lines) if n < len(line)]
-            found.append(None if there[0][1] is None else [(key, *r) for key, r in there if r is not None])
-        return found
+            collected.append(
+                None if there[0][1] is None else [(key, *r) for key, r in there if r is not None]
+            )
+        return collected
 
     @property
     def all_options(self) -> dict[str, str]:
@@ -90,14 +92,14 @@ class Case:
 
 
 def _records(text: str) -> Line:
-    found: Line = []
+    collected: Line = []
     for match in _RECORD.finditer(text):
         if match[1] is None:
-            found.append(None)
+            collected.append(None)
             continue
         literal = re.sub(r"(?<=[(,\[ ])\.(?=[,)\]])", "None", match[2])
-        found.append((KINDS[match[1]], ast.literal_eval(literal[:-1] + ",)")))
-    return found
+        collected.append((KINDS[match[1]], ast.literal_eval(literal[:-1] + ",)")))
+    return collected
 
 
 def _arrow(value: Any, t: pa.DataType) -> Any:

@@ -67,10 +67,10 @@ class Cell:
 
     def both(self, current: Any, incoming: Any) -> Any:
         if self.name in ("sum", "product"):
-            made = current + incoming if self.name == "sum" else current * incoming
-            if isinstance(made, Decimal) and self.name == "product":
-                made = made.quantize(Decimal(1).scaleb(-self.scale), ROUND_HALF_UP)
-            return self.checked(made)
+            created = current + incoming if self.name == "sum" else current * incoming
+            if isinstance(created, Decimal) and self.name == "product":
+                created = created.quantize(Decimal(1).scaleb(-self.scale), ROUND_HALF_UP)
+            return self.checked(created)
         if self.name in ("max", "bool_or"):
             return max(current, incoming)
         if self.name in ("min", "bool_and"):

@@ -88,13 +88,13 @@ def test_strictly_increasing_is_exact(case):
 def test_wide_columns_fall_back_to_ranks():
     a = pa.array([2**62, -(2**62), 2**62, 2**62])
     b = pa.array([2**62, 1, -(2**62), 2**62])
-    found = key_codes([a, b], [BIGINT.not_null()] * 2)
-    assert found.tolist() == [2, 0, 1, 2]
+    codes = key_codes([a, b], [BIGINT.not_null()] * 2)
+    assert codes.tolist() == [2, 0, 1, 2]
 
 
 def test_null_is_first_where_keys_may_be_null():
-    found = key_codes([pa.array([5, None, -7, None])], [BIGINT])
-    assert np.argsort(found, kind="stable").tolist() == [1, 3, 2, 0]
+    codes = key_codes([pa.array([5, None, -7, None])], [BIGINT])
+    assert np.argsort(codes, kind="stable").tolist() == [1, 3, 2, 0]
 
 
 def test_null_in_a_key_column_is_refused():
@@ -104,14 +104,14 @@ def test_null_in_a_key_column_is_refused():
 
 def test_zero_signs_and_nan_have_their_places():
     values = [math.nan, 0.0, -0.0, math.inf, -math.inf, -math.nan, 1.0]
-    found = key_codes([pa.array(values)], [DOUBLE.not_null()])
-    assert np.argsort(found, kind="stable").tolist() == [4, 2, 1, 6, 3, 0, 5]
-    assert found[0] == found[5]
+    codes = key_codes([pa.array(values)], [DOUBLE.not_null()])
+    assert np.argsort(codes, kind="stable").tolist() == [4, 2, 1, 6, 3, 0, 5]
+    assert codes[0] == codes[5]
 
 
 def test_dictionary_encoded_text_is_a_key_too():
-    found = key_codes([pa.array(["b", "a", "b"]).dictionary_encode()], [STRING.not_null()])
-    assert found.tolist() == [2, 1, 2]
+    codes = key_codes([pa.array(["b", "a", "b"]).dictionary_encode()], [STRING.not_null()])
+    assert codes.tolist() == [2, 1, 2]
 
 
 def test_types_that_cannot_be_keys_are_refused():
@@ -151,5 +151,5 @@ def test_order_codes_put_null_first_and_turn_values_round_when_descending(case, 
 
     for a in range(len(rows)):
         for b in range(len(rows)):
-            found = None if codes[a] == codes[b] else bool(codes[a] < codes[b])
-            assert found == before(a, b)
+            actual = None if codes[a] == codes[b] else bool(codes[a] < codes[b])
+            assert actual == before(a, b)

@@ -37,8 +37,8 @@ def test_a_key_has_the_union_of_its_rows(seeds: tuple[int, ...]) -> None:
         walk = random_walk(rng, rng.choice([[ADD], [ADD, OLDER, SKIP], [ADD, ADD, SET, OLDER]]), rows)
         failures = Failures()
         function = aggregator(DataField(1, "a", parse_type("BYTES")), "rbm32", {})
-        found = function.body.fold("a", pa.array(values, pa.binary()), function.field.type, walk, failures)
-        assert found.to_pylist() == [expected(values, walk, g) for g in range(len(walk.starts))], seed
+        actual = function.body.fold("a", pa.array(values, pa.binary()), function.field.type, walk, failures)
+        assert actual.to_pylist() == [expected(values, walk, g) for g in range(len(walk.starts))], seed
         assert not failures.notes, seed
 
 
@@ -47,6 +47,6 @@ def test_bytes_that_are_no_bitmap_fail_their_key_alone() -> None:
     column = pa.array([good, b"nothing like it", good, good, b"alone"], pa.binary())
     walk, failures = Walk(np.arange(5), np.array([0, 2, 4]), np.full(5, ADD)), Failures()
     function = aggregator(DataField(1, "a", parse_type("BYTES")), "rbm32", {})
-    found = function.body.fold("a", column, function.field.type, walk, failures)
-    assert found.to_pylist() == [None, good, b"alone"]
+    actual = function.body.fold("a", column, function.field.type, walk, failures)
+    assert actual.to_pylist() == [None, good, b"alone"]
     assert "not such a bitmap" in failures.of(0)[1]

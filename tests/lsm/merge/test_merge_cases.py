@@ -24,12 +24,12 @@ def played(case: Case, path: Path) -> list[str]:
         rows, kinds = case.rows(table, records), [kind for _, kind, _ in records]
         try:
             table.write(rows.append_column("kind", [kinds]), row_kind_column="kind")
-            found = read(table, len(seen))
+            actual = read(table, len(seen))
         except InvalidRequest:
-            found = ["refused"] * len(seen)
+            actual = ["refused"] * len(seen)
         for key, _, _ in records:
-            seen[key].append(found[key])
-    if "error" in found:
+            seen[key].append(actual[key])
+    if "error" in actual:
         with pytest.raises(CannotMerge):
             table.compact(full=True)
     else:

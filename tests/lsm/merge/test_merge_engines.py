@@ -191,12 +191,12 @@ def grouped_options(
 
 def random_records(rng: random.Random, rules: Rules, kinds: list[ColumnKind], rows: int) -> list[Record]:
     adds_only = rng.random() < 0.4
-    found = []
+    collected = []
     for number in rng.sample(range(10 * rows), rows):
         kind = 0 if adds_only else rng.choice([0, 0, 0, 2, 2, 1, 3])
         values = [None if rng.random() < 0.25 else k.value(rng) for k in kinds]
-        found.append((number, kind, dict(zip(rules.columns, values, strict=True))))
-    return found
+        collected.append((number, kind, dict(zip(rules.columns, values, strict=True))))
+    return collected
 
 
 def kv_rows(schema: TableSchema, keyed: list[tuple[int, Record]]) -> pa.RecordBatch:
@@ -239,7 +239,7 @@ def test_an_engine_equals_the_model_on_random_records(engine: str, seeds: tuple[
         rows = kv_rows(schema, keyed)
         options = {**schema.options, "tablestore.merge.on-error": "skip"}
         merge = merge_function(schema, TableOptions.parse(options), reading=True)
-        found = merge.merge(
+        actual = merge.merge(
             rows, grouped(rows.column("k").to_numpy().astype(np.int64), merge.sequence.numbers(rows))
         )
         wanted, broken = {}, []
@@ -251,11 +251,11 @@ def test_an_engine_equals_the_model_on_random_records(engine: str, seeds: tuple[
             except Fails:
                 broken.append(key)
         got = {}
-        for row in found.to_pylist():
+        for row in actual.to_pylist():
             number, kind, key, *values = row.values()
             got[key] = comparable((number, kind, dict(zip(rules.columns, values, strict=True))))
         assert got == wanted, f"seed {seed}: {dict(schema.options)}"
-        assert found.column("k").to_pylist() == sorted(found.column("k").to_pylist())
+        assert actual.column("k").to_pylist() == sorted(actual.column("k").to_pylist())
         if broken:
             strict = merge_function(schema, TableOptions.parse(schema.options))
             with pytest.raises(CannotMerge, match=f"k = {broken[0]} "):

@@ -30,11 +30,13 @@ def random_walk(rng: random.Random, actions: list[Any], rows: int) -> Walk:
 
 def folded(function: SpaceFunction, options: dict[str, str], column: pa.Array, walk: Walk) -> tuple[Any, Any]:
     t = parse_type(function.type)
-    made = aggregator(DataField(1, "a", t), function.name, {f"fields.a.{k}": v for k, v in options.items()})
+    created = aggregator(
+        DataField(1, "a", t), function.name, {f"fields.a.{k}": v for k, v in options.items()}
+    )
     failures = Failures()
-    found = made.body.fold("a", column, t, walk, failures).to_pylist()
+    rows = created.body.fold("a", column, t, walk, failures).to_pylist()
     ordered = [
-        sorted(v, key=repr) if v and (function.unordered or "MAP" in function.type) else v for v in found
+        sorted(v, key=repr) if v and (function.unordered or "MAP" in function.type) else v for v in rows
     ]
     failed = {int(g): failures.of(g) for g in failures.groups}
     return [v for g, v in enumerate(ordered) if g not in failed], failed

@@ -53,8 +53,8 @@ def test_merge_equals_a_dict_for_every_window(case, batch_rows, window_rows, kee
     if shared:  # least rows do not count here: small runs come whole, the others in tiny batches
         whole = set(ended_first(runs, window_rows))
         options["prefetch"] = [len(r) + 1 if i in whole else 1 + i for i, r in enumerate(runs)]
-    found = merge(readers, fields, Deduplicate(), **options)
-    rows = rows_of(found, fields)
+    actual = merge(readers, fields, Deduplicate(), **options)
+    rows = rows_of(actual, fields)
     wanted = merged_model([r for run in runs for r in run], fields).values()
     model = [r for r in wanted if keep_retracts or r[1] in (rowkind.INSERT, rowkind.UPDATE_AFTER)]
     reread = rows_of([kv_batch(model, fields)], fields)  # floats narrow as columns do
@@ -79,9 +79,9 @@ def test_rows_with_one_sequence_number_are_decided_by_the_order_of_runs(data):
     )
     rows = [[(5, 0, k, f"run {i}") for k in sorted(keys)] for i, keys in enumerate(runs)]
     prefetch = [data.draw(st.sampled_from([1, 3, len(r), len(r) + 1])) for r in rows]
-    found = rows_of(merge(readers_of(rows, KEYS, 100), KEYS, Deduplicate(), prefetch=prefetch), KEYS)
+    actual = rows_of(merge(readers_of(rows, KEYS, 100), KEYS, Deduplicate(), prefetch=prefetch), KEYS)
     newest = {k: f"run {i}" for i, keys in enumerate(runs) for k in keys}
-    assert found == [(5, 0, k, newest[k]) for k in sorted(newest)]
+    assert actual == [(5, 0, k, newest[k]) for k in sorted(newest)]
 
 
 def run_of(*rows: Row):
@@ -114,14 +114,14 @@ def test_ignore_delete_goes_on_with_the_last_row_that_adds():
 
 def test_ignore_delete_passes_lone_deletes_and_drops_keys_of_deletes_only():
     runs = run_of((1, 3, 7, None), (1, 3, 8, None)), run_of((2, 3, 7, None))
-    found = merged(*runs, function=Deduplicate(ignore_delete=True), keep_retracts=True)
-    assert found == [(1, 3, 8, None)]
+    actual = merged(*runs, function=Deduplicate(ignore_delete=True), keep_retracts=True)
+    assert actual == [(1, 3, 8, None)]
 
 
 def test_one_run_passes_through_without_copying():
     batch = kv_batch([(i, 0, i, "v") for i in range(10)], KEYS)
-    (found,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
-    assert found.column("v").buffers()[2].address == batch.column("v").buffers()[2].address
+    (actual,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
+    assert actual.column("v").buffers()[2].address == batch.column("v").buffers()[2].address
 
 
 def test_small_runs_beside_a_long_one_are_one_part_of_each_window(monkeypatch):
@@ -131,9 +131,9 @@ def test_small_runs_beside_a_long_one_are_one_part_of_each_window(monkeypatch):
     fold = merge_reader._fold
     monkeypatch.setattr(merge_reader, "_fold", lambda parts, *a: seen.append(len(parts)) or fold(parts, *a))
     prefetch = [50, *(len(s) + 1 for s in small)]
-    found = rows_of(merge(readers_of([long, *small], KEYS, 50), KEYS, Deduplicate(), prefetch=prefetch), KEYS)
+    rows = rows_of(merge(readers_of([long, *small], KEYS, 50), KEYS, Deduplicate(), prefetch=prefetch), KEYS)
     newest = {r[2]: r for run in (long, *small) for r in run}
-    assert found == [newest[k] for k in sorted(newest)]
+    assert rows == [newest[k] for k in sorted(newest)]
     assert set(seen) == {2}
 
 
@@ -144,9 +144,9 @@ def test_there_are_no_more_windows_the_more_runs_there_are(seeds):
             rows = [[(1 + k, 0, int(k), "v") for k in sorted(part)] for part in np.array_split(keys, runs)]
             seen = []
             for parts in merge_reader.windows(readers_of(rows, KEYS, 300), KEYS, window_rows=2_000):
-                found = np.concatenate([components[0] for _, components in parts])
-                assert not seen or found.min() > seen[-1].max(), f"seed {seed}"
-                seen.append(found)
+                batches = np.concatenate([components[0] for _, components in parts])
+                assert not seen or batches.min() > seen[-1].max(), f"seed {seed}"
+                seen.append(batches)
             assert sorted(np.concatenate(seen).tolist()) == list(range(20_000)), f"seed {seed}"
             assert len(seen) <= 15, f"seed {seed}, {runs} runs: {len(seen)} windows"
 
@@ -170,8 +170,8 @@ def test_a_window_never_splits_a_key():
     fields = key_fields([BIGINT, INT])
     runs = [[(s, 0, 5, j, f"{s}") for j in range(4)] for s in range(3)]
     for batch_rows in range(1, 5):
-        found = rows_of(merge(readers_of(runs, fields, batch_rows), fields, Deduplicate()), fields)
-        assert found == [(2, 0, 5, j, "2") for j in range(4)]
+        rows = rows_of(merge(readers_of(runs, fields, batch_rows), fields, Deduplicate()), fields)
+        assert rows == [(2, 0, 5, j, "2") for j in range(4)]
 
 
 def test_memory_is_one_batch_a_run():
@@ -191,9 +191,9 @@ def test_memory_is_one_batch_a_run():
 
 def test_rows_without_a_take_keep_their_types():
     batch = kv_batch([(1, 0, 1, "a")], KEYS)
-    (found,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
-    assert found.schema.equals(batch.schema)
-    assert isinstance(found, pa.RecordBatch)
+    (actual,) = merge([lambda: iter([batch])], KEYS, Deduplicate())
+    assert actual.schema.equals(batch.schema)
+    assert isinstance(actual, pa.RecordBatch)
 
 
 def test_long_runs_read_long_batches_and_many_runs_stay_within_three_windows():

@@ -34,8 +34,8 @@ def rows(keys: np.ndarray, tag: str) -> pa.Table:
 
 
 def shown(table: Table) -> dict[int, str]:
-    found = table.refresh().scan().to_arrow()
-    return dict(zip(*found.to_pydict().values(), strict=True))
+    rows = table.refresh().scan().to_arrow()
+    return dict(zip(*rows.to_pydict().values(), strict=True))
 
 
 @pytest.mark.parametrize("strategy", ["leveled", "universal"])

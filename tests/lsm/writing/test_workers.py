@@ -21,9 +21,9 @@ TRIGGER = "num-sorted-run.compaction-trigger"
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(flushing, "_BACKGROUND_BYTES", 0)
-    made = Workers(2)
-    yield made
-    made.close()
+    created = Workers(2)
+    yield created
+    created.close()
 
 
 class Held(LocalFileIO):
@@ -81,7 +81,7 @@ def test_without_threads_jobs_run_in_the_callers() -> None:
 def test_flushes_beside_their_writer_end_as_flushes_in_it(
     tmp_path: Path, workers: Workers, compact: bool
 ) -> None:
-    found = []
+    collected = []
     for number, given in enumerate((None, workers)):
         io = Held()
         bucket = LiveBucket(str(tmp_path / f"bucket-{number}"), {TRIGGER: "3"}, io=io)
@@ -96,10 +96,10 @@ def test_flushes_beside_their_writer_end_as_flushes_in_it(
         assert bucket.on_disk() == named
         assert len(message.new_files) > 2
         changes = sorted(row for f in message.changelog_files for row in bucket.file_rows(f))
-        found.append((bucket.rows(), changes))
+        collected.append((bucket.rows(), changes))
         beside = {name for name in io.threads if name.startswith("tablestore-write")}
         assert bool(beside) == (given is not None)
-    assert found[0] == found[1]
+    assert collected[0] == collected[1]
 
 
 def test_rows_come_in_while_a_flush_is_under_way(tmp_path: Path, workers: Workers) -> None:

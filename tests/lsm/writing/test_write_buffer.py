@@ -112,8 +112,8 @@ def test_settling_copies_slices_of_larger_batches_and_nothing_else():
     whole = kv_batch([(i, 0, i, f"v{i}" * 50) for i in range(1000)], KEYS)
     own = [kv_batch([(i, 0, i, f"w{i}" * 50)], KEYS) for i in (2000, 2001)]
     given = [whole.slice(0, 2), own[0], whole.slice(2, 2), whole.slice(4, 2), own[1]]
-    found = write_buffer.settled(given)
-    assert [b.num_rows for b in found] == [2, 1, 4, 1]
-    assert pa.Table.from_batches(found) == pa.Table.from_batches(given)
-    assert [address(b) for b in (found[1], found[3])] == [address(b) for b in own]
-    assert sum(b.get_total_buffer_size() for b in found) < 2 * sum(b.nbytes for b in found)
+    actual = write_buffer.settled(given)
+    assert [b.num_rows for b in actual] == [2, 1, 4, 1]
+    assert pa.Table.from_batches(actual) == pa.Table.from_batches(given)
+    assert [address(b) for b in (actual[1], actual[3])] == [address(b) for b in own]
+    assert sum(b.get_total_buffer_size() for b in actual) < 2 * sum(b.nbytes for b in actual)

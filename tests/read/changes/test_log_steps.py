@@ -77,8 +77,8 @@ CUT = "the log of bucket 0 ends at offset 5, before 9"
     ],
 )
 def test_next_step(place: LogPlace, now: LogState, step: LogStep) -> None:
-    made = next_step(place, now)
-    assert made == step
-    assert getattr(made, "stop", None) == getattr(step, "stop", None), (
+    created = next_step(place, now)
+    assert created == step
+    assert getattr(created, "stop", None) == getattr(step, "stop", None), (
         "which does not count where steps compare"
     )

@@ -343,10 +343,10 @@ def summed(rows: Rows) -> dict[Any, Any]:
 
 def union_rows(lake: LoggedLake) -> Counter[Any]:
     """The rows of a union read at this moment."""
-    found = union_of(
+    actual = union_of(
         lake.table.store, lake.readable, SnapshotState(lake.table.store.snapshots.latest()), None
     )
-    scan = Scan(found.under(lake.table.store), found)
+    scan = Scan(actual.under(lake.table.store), actual)
     return Counter(tuple(r.values()) for r in scan.to_arrow().to_pylist())
 
 

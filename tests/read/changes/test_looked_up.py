@@ -55,8 +55,8 @@ def lived(path: Path, rng: random.Random, options: dict[str, Any], partition_by:
 
 
 def rows(t: Table, snapshot: int, columns: tuple[str, ...] = (), **given: Any) -> list[dict[str, Any]]:
-    found = t.store.snapshots.get(snapshot)
-    reported = looked_up_changes(t.store, found, columns or t.schema.names, **given)
+    value = t.store.snapshots.get(snapshot)
+    reported = looked_up_changes(t.store, value, columns or t.schema.names, **given)
     return [row for batch in reported for row in batch.to_pylist()]
 
 
@@ -155,12 +155,12 @@ def test_pieces_are_cut_by_bucket(tmp_path: Path) -> None:
     t = made(tmp_path, bucket=8)
     put(t, *((k, "a", "+I") for k in range(200)))
     put(t, *((k, "b", "+I") for k in range(200)))
-    found = pieces(t, "2")
-    assert 2 <= len(found) < 8
-    assert sorted(p for piece in found for p in piece.places or ()) == sorted(
+    actual = pieces(t, "2")
+    assert 2 <= len(actual) < 8
+    assert sorted(p for piece in actual for p in piece.places or ()) == sorted(
         touched(t.store, t.store.snapshots.get(2))
     )
-    assert len(read(t, found)) == 400
+    assert len(read(t, actual)) == 400
 
 
 def test_the_first_state_of_a_feed_is_what_later_changes_leave_out(tmp_path: Path) -> None:

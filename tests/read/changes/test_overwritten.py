@@ -37,12 +37,12 @@ def rows(t: ts.Table) -> Rows:
 
 def added(steps: Iterator[Change], start: Counter[Any] | None = None) -> Counter[Any]:
     """The rows that the steps add up to, as a sum would: none is ever fewer than no times there."""
-    found = Counter[Any]() if start is None else start
+    actual = Counter[Any]() if start is None else start
     for step in steps:
         for kind, *row in (tuple(r.values()) for r in step.to_arrow().to_pylist()):
-            found[tuple(row)] += -1 if kind in ("-U", "-D") else 1
-            assert found[tuple(row)] >= 0 or kind == "-U", (kind, row)
-    return +found
+            actual[tuple(row)] += -1 if kind in ("-U", "-D") else 1
+            assert actual[tuple(row)] >= 0 or kind == "-U", (kind, row)
+    return +actual
 
 
 def lived(t: ts.Table) -> None:
@@ -96,15 +96,15 @@ def test_steps_add_up_to_the_table(tmp_path: Path, kind: str, start: int | str) 
 def test_a_feed_adds_up_to_the_table(tmp_path: Path, kind: str) -> None:
     t = made(tmp_path, **KINDS[kind])
     lived(t)
-    feed, found = ChangeFeed(t.location, start="1"), Counter[Any]()
+    feed, actual = ChangeFeed(t.location, start="1"), Counter[Any]()
     end = feed.newest()
     for piece in feed.pieces(feed.initial(), end):
         for batch, kinds in piece.read(t.location, ["p", "k", "v"]):
             gone = rowkind.retracts(kinds.to_numpy(zero_copy_only=False))
             for row, minus in zip(batch.to_pylist(), gone, strict=True):
-                found[tuple(row.values())] += -1 if minus else 1
-    assert +found == Counter(rows(t))
-    assert min(found.values()) == 0
+                actual[tuple(row.values())] += -1 if minus else 1
+    assert +actual == Counter(rows(t))
+    assert min(actual.values()) == 0
 
 
 def test_changes_written_by_an_input_changelog_are_followed_by_what_an_overwrite_replaced(
@@ -198,14 +198,14 @@ def test_an_emptied_table_that_was_empty_ends_no_feed(tmp_path: Path) -> None:
 
 def fed(stream: TableStream) -> Counter[Any]:
     """What all pieces of a source add up to."""
-    found = Counter[Any]()
+    actual = Counter[Any]()
     for piece in stream.pieces(stream.initial(), stream.latest()):
         for batch, kinds in piece.read(["p", "k", "v"]):
             gone = rowkind.retracts(kinds.to_numpy(zero_copy_only=False))
             for row, minus in zip(batch.to_pylist(), gone, strict=True):
-                found[tuple(row.values())] += -1 if minus else 1
-    assert min(found.values()) >= 0
-    return +found
+                actual[tuple(row.values())] += -1 if minus else 1
+    assert min(actual.values()) >= 0
+    return +actual
 
 
 @pytest.mark.parametrize("key", [["k"], []])

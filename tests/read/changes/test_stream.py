@@ -55,9 +55,9 @@ def test_changes_without_producer_are_the_rows_as_written(tmp_path: Path) -> Non
     table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"), (2, "b", "+I"))
     put(table, (1, None, "-D"), (3, "c", "+I"))
-    found = changes(table.store, since=1)
-    assert found.column_names == ["rowkind", "k", "v"]
-    assert sorted(map(str, found.to_pylist())) == sorted(
+    actual = changes(table.store, since=1)
+    assert actual.column_names == ["rowkind", "k", "v"]
+    assert sorted(map(str, actual.to_pylist())) == sorted(
         map(str, [{"rowkind": "-D", "k": 1, "v": None}, {"rowkind": "+I", "k": 3, "v": "c"}])
     )
 
@@ -66,8 +66,8 @@ def test_changes_of_an_input_producer_keep_every_step(tmp_path: Path) -> None:
     table = STREAMED.create(tmp_path, {"changelog-producer": "input"})
     put(table, (1, "a", "+I"))
     put(table, (1, "a", "-U"), (1, "b", "+U"), (1, "b", "-U"), (1, "c", "+U"))
-    found = changes(table.store, since=1).to_pylist()
-    assert [tuple(r.values()) for r in found] == [
+    rows = changes(table.store, since=1).to_pylist()
+    assert [tuple(r.values()) for r in rows] == [
         ("-U", 1, "a"),
         ("+U", 1, "b"),
         ("-U", 1, "b"),
@@ -78,8 +78,8 @@ def test_changes_of_an_input_producer_keep_every_step(tmp_path: Path) -> None:
 def test_changes_can_be_projected_and_filtered(tmp_path: Path) -> None:
     table = STREAMED.create(tmp_path)
     put(table, (1, "a", "+I"), (2, "b", "+I"))
-    found = changes(table.store, since=0, columns=["v"], where=col("k") == 2)
-    assert found.to_pylist() == [{"rowkind": "+I", "v": "b"}]
+    actual = changes(table.store, since=0, columns=["v"], where=col("k") == 2)
+    assert actual.to_pylist() == [{"rowkind": "+I", "v": "b"}]
 
 
 def test_compaction_changes_nothing(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_changes_added_up_are_the_state_at_every_snapshot(
                     state[row["k"]] = row["v"]
                 else:
                     state.pop(row["k"], None)
-            found = table.at(snapshot=change.snapshot).scan().to_arrow().to_pydict()
-            assert dict(zip(found["k"], found["v"], strict=True)) == state, (seed, change.snapshot)
+            columns = table.at(snapshot=change.snapshot).scan().to_arrow().to_pydict()
+            assert dict(zip(columns["k"], columns["v"], strict=True)) == state, (seed, change.snapshot)
         assert table.check() == []
 
 
@@ -159,8 +159,8 @@ def test_where_a_stream_may_start(tmp_path: Path, start: Any, snapshots: list[tu
     for i in range(3):
         put(table, (i, "a", "+I"))
         env.sleep(1)
-    found = [(c.snapshot, c.full) for c in stream(table.store, StreamRequest(start=start, follow=False))]
-    assert found == snapshots
+    actual = [(c.snapshot, c.full) for c in stream(table.store, StreamRequest(start=start, follow=False))]
+    assert actual == snapshots
 
 
 def test_a_stream_ends_at_until_or_after_a_quiet_time(tmp_path: Path) -> None:
@@ -300,9 +300,9 @@ def test_time_travel_by_watermark() -> None:
     marks = [(s.id, s.watermark) for s in store.snapshots.all() if s.watermark is not None]
     assert marks
     for mark in {m for _, m in marks}:
-        found = time_travel.resolve(store, watermark=mark)
-        assert found is not None
-        assert found.id == min(i for i, m in marks if m >= mark)
+        resolved = time_travel.resolve(store, watermark=mark)
+        assert resolved is not None
+        assert resolved.id == min(i for i, m in marks if m >= mark)
     with pytest.raises(NotFound, match="no snapshot has reached watermark"):
         time_travel.resolve(store, watermark=1 + max(m for _, m in marks))
 

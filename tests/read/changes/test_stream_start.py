@@ -39,8 +39,8 @@ def table(tmp_path: Path) -> ts.Table:
 
 def begin(table: ts.Table, start: Start | None = None, **options: Any) -> tuple[int | None, int | None]:
     """The snapshot whose changes come next, and the one whose state comes first."""
-    found = stream_start(table.store, start, **{"consumer": None, "until": None} | options)
-    return found.next_snapshot, found.full and found.full.id
+    actual = stream_start(table.store, start, **{"consumer": None, "until": None} | options)
+    return actual.next_snapshot, actual.full and actual.full.id
 
 
 @pytest.mark.parametrize("start", NEXT)
@@ -63,13 +63,13 @@ def test_a_start_that_is_a_mapping(table: ts.Table) -> None:
     assert begin(table, {"timestamp": NOW + 500}) == (2, None)
     assert begin(table, {"timestamp": NOW + 9_000}) == (4, None)
     assert begin(table, {"v": 1, "snapshot": 3}) == (3, None)
-    found = stream_start(table.store, {"v": 1, "snapshot": 3, "after": "m"}, consumer=None, until=None)
-    assert (found.next_snapshot, found.after) == (3, "m")
+    actual = stream_start(table.store, {"v": 1, "snapshot": 3, "after": "m"}, consumer=None, until=None)
+    assert (actual.next_snapshot, actual.after) == (3, "m")
 
 
 def test_the_mark_of_a_cursor_is_kept(table: ts.Table) -> None:
-    found = stream_start(table.store, Cursor(3, "mark").text, consumer=None, until=None)
-    assert (found.next_snapshot, found.after, found.full) == (3, "mark", None)
+    actual = stream_start(table.store, Cursor(3, "mark").text, consumer=None, until=None)
+    assert (actual.next_snapshot, actual.after, actual.full) == (3, "mark", None)
 
 
 @pytest.mark.parametrize("start", [0, -1])

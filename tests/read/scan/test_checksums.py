@@ -32,10 +32,10 @@ TABLE = TableSpec(
 
 def written(path: Path, form: str, **options: str) -> Table:
     """A table after three commits to both of its partitions."""
-    made = TABLE.create(path, {"file.format": form} | options)
+    table = TABLE.create(path, {"file.format": form} | options)
     for i in range(3):
-        made.write(rows(i))
-    return made
+        table.write(rows(i))
+    return table
 
 
 def rows(salt: int) -> pa.Table:
@@ -87,8 +87,8 @@ def test_checksums_without_a_file_are_orphans(tmp_path: Path) -> None:
     left = folder / "data-0a1b2c3d-4e5f-4a6b-8c7d-001122334455-0.orc"
     left.write_bytes(b"{}")
     os.utime(left, (0, 0))
-    found = t.remove_orphans(older_than="1 d", dry_run=False)
-    assert [path for path, _ in found.files] == [str(left)]
+    removed = t.remove_orphans(older_than="1 d", dry_run=False)
+    assert [path for path, _ in removed.files] == [str(left)]
     assert checksum_names(t) == data_names(t)
 
 

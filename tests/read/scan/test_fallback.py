@@ -71,11 +71,11 @@ def test_point_reads_find_what_scans_find(tmp_path: Path) -> None:
     assert t.get({"p": 1, "k": 2}) is None
     assert t.get({"p": 3, "k": 1}, ["v"]) == {"v": "main"}
     keys = [{"p": p, "k": k} for p in (1, 2, 3, 4) for k in (1, 2)]
-    found = t.get_many(keys).to_pylist()
-    assert sorted(found, key=str) == [row(1, 1, "main"), row(2, 1, "b"), row(3, 1, "main")]
+    rows = t.get_many(keys).to_pylist()
+    assert sorted(rows, key=str) == [row(1, 1, "main"), row(2, 1, "b"), row(3, 1, "main")]
     primary = t.with_options({"scan.fallback-branch": "", **PRIMARY})
-    found = primary.get_many(keys, ["v", "p"]).to_pylist()
-    assert sorted((r["p"], r["v"]) for r in found) == [(1, "b"), (1, "b"), (2, "b"), (3, "main")]
+    rows = primary.get_many(keys, ["v", "p"]).to_pylist()
+    assert sorted((r["p"], r["v"]) for r in rows) == [(1, "b"), (1, "b"), (2, "b"), (3, "main")]
 
 
 def test_the_other_branch_is_read_as_it_was_at_that_time(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_explain_shows_both_branches_and_splits_travel(tmp_path: Path) -> None:
     assert scan.explain().row_groups().num_rows == 3
     t = ts.open(made_location(scan))
     splits = pickle.loads(pickle.dumps(scan.plan().splits))
-    found = [r for s in splits for b in t.read_split(s, where=scan.plan().where) for r in b.to_pylist()]
-    assert sorted(tuple(r.values()) for r in found) == [(1, 1, "main"), (2, 1, "b"), (3, 1, "main")]
+    actual = [r for s in splits for b in t.read_split(s, where=scan.plan().where) for r in b.to_pylist()]
+    assert sorted(tuple(r.values()) for r in actual) == [(1, 1, "main"), (2, 1, "b"), (3, 1, "main")]
 
 
 def made_location(scan: Any) -> str:

@@ -31,8 +31,8 @@ from tests.lsm.trees import data_file
 
 def schema(*fields: tuple[int, str, DataType]) -> TableSchema:
     columns = tuple(DataField(*field) for field in fields)
-    made = create_schema(columns, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
-    return replace(made, fields=columns)  # with the ids that are given
+    created = create_schema(columns, primary_key=(), partition_by=(), options={}, comment=None, time_millis=0)
+    return replace(created, fields=columns)  # with the ids that are given
 
 
 A, B = ColumnStats(3, 7, 0, 10), ColumnStats("x", "y", 2, 10)
@@ -40,8 +40,8 @@ WRITTEN = schema((0, "a", INT), (1, "b", STRING))
 
 
 def file(*known: ColumnStats, types: tuple[DataType, ...] = (INT, STRING), **fields: Any) -> DataFileMeta:
-    made = data_file("f.parquet", 0, 9, row_count=10)
-    return replace(made, **{"value_stats": stats.encode(list(known), list(types[: len(known)])), **fields})
+    created = data_file("f.parquet", 0, 9, row_count=10)
+    return replace(created, **{"value_stats": stats.encode(list(known), list(types[: len(known)])), **fields})
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_blanks_of_char_values_in_orc_files_are_no_part_of_them() -> None:
 
 def test_columns_are_matched_by_their_ids() -> None:
     later = schema((1, "a", STRING), (0, "b", BIGINT), (2, "new", INT))
-    found = stats_by_name(file(A, B), WRITTEN, later)
-    assert found == {"a": B, "b": A, "new": ColumnStats(None, None, 10, 10)}
+    actual = stats_by_name(file(A, B), WRITTEN, later)
+    assert actual == {"a": B, "b": A, "new": ColumnStats(None, None, 10, 10)}
     without = file(A, value_stats_cols=("a",))
     assert "a" not in stats_by_name(without, WRITTEN, later), "b as it was may hold anything"
 

@@ -52,7 +52,7 @@ def test_what_is_not_lost_is_the_table(tmp_path, seeds: tuple[int, ...]):
             lake = ts.connect(str(tmp_path / f"{seed}-{number}"))
             table = filled(lake, by, options)
             scan = table.scan()
-            found: Counter[tuple[object, ...]] = Counter()
+            collected: Counter[tuple[object, ...]] = Counter()
             for split in scan.plan().splits:
                 lost = lost_rows(scan.store, split)
                 parts = np.split(lost, np.cumsum([file.row_count for file in split.files]))
@@ -62,9 +62,9 @@ def test_what_is_not_lost_is_the_table(tmp_path, seeds: tuple[int, ...]):
                     rows = pa.Table.from_batches(batches)
                     kept = rows.filter(pa.array(~gone))
                     assert not rowkind.retracts(kept[KIND].to_numpy()).any()
-                    found.update(zip(*(kept[c].to_pylist() for c in ("a", "b", "v")), strict=True))
+                    collected.update(zip(*(kept[c].to_pylist() for c in ("a", "b", "v")), strict=True))
             wanted = Counter(tuple(row.values()) for row in scan.to_arrow().to_pylist())
-            assert found == wanted, f"seed {seed}, {options}"
+            assert collected == wanted, f"seed {seed}, {options}"
 
 
 @pytest.mark.parametrize(

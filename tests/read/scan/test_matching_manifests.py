@@ -73,10 +73,10 @@ def test_a_partition_is_selected_exactly() -> None:
 
     def selected(where: str) -> list[bool]:
         bound = predicate.bind(parse(where), SCHEMA)
-        found = selected_partitions(
+        actual = selected_partitions(
             [one, two, one, null], bound, lambda p: binary_row.decode(p, [INT]), SCHEMA
         )
-        return [found[each] for each in (one, two, null)]
+        return [actual[each] for each in (one, two, null)]
 
     assert selected("p = 2") == [False, True, False]
     assert selected("p is null") == [False, False, True]

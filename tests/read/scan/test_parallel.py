@@ -35,8 +35,8 @@ def test_results_come_in_the_order_of_the_tasks(
         rng = random.Random(seed)
         parts = [list(range(100 * i, 100 * i + rng.choice([0, 1, 5, 40]))) for i in range(rng.randrange(12))]
         tasks = [lambda part=part: iter(part) for part in parts]
-        found = list(in_order(tasks, threads=threads, buffered_bytes=buffered_bytes))
-        assert found == [n for part in parts for n in part], seed
+        rows = list(in_order(tasks, threads=threads, buffered_bytes=buffered_bytes))
+        assert rows == [n for part in parts for n in part], seed
     assert running() == 0
 
 
@@ -62,10 +62,10 @@ def test_an_error_comes_where_its_task_would_have_gone_on() -> None:
         yield 3
         raise Corrupt("a/b", "no file")
 
-    found: list[int] = []
+    collected: list[int] = []
     with pytest.raises(Corrupt, match="a/b"):
-        found.extend(in_order([lambda: iter([1, 2]), fails, lambda: iter([4])], threads=3))
-    assert found == [1, 2, 3]
+        collected.extend(in_order([lambda: iter([1, 2]), fails, lambda: iter([4])], threads=3))
+    assert collected == [1, 2, 3]
     assert running() == 0
 
 
@@ -78,14 +78,14 @@ def test_who_stops_leaves_no_thread_and_no_open_generator() -> None:
         finally:
             closed.append(number)
 
-    found = in_order([lambda i=i: task(i) for i in range(5)], threads=2, buffered_bytes=4)
-    assert next(found) == 0
-    found.close()
+    rows = in_order([lambda i=i: task(i) for i in range(5)], threads=2, buffered_bytes=4)
+    assert next(rows) == 0
+    rows.close()
     assert running() == 0
     assert 1 <= len(closed) <= 2
-    found = in_order([lambda: task(9)] * 3, threads=2, buffered_bytes=4)
-    assert next(found) == 0
-    del found
+    rows = in_order([lambda: task(9)] * 3, threads=2, buffered_bytes=4)
+    assert next(rows) == 0
+    del rows
     gc.collect()
     assert running() == 0
 

@@ -33,14 +33,14 @@ UNCOMPACTED = TableSpec(ROWS, primary_key=("k", "p"), partition_by=("p",), optio
 
 def rows(keys: Any, p: int, v: int) -> pa.Table:
     keys = list(keys)
-    made = {
+    created = {
         "k": keys,
         "p": [p] * len(keys),
         "v": [v] * len(keys),
         "s": [f"s{v}"] * len(keys),
         "f": [v / 2] * len(keys),
     }
-    return pa.table(made, schema=ROWS)
+    return pa.table(created, schema=ROWS)
 
 
 def verdicts(table: Table, where: Predicate) -> dict[str, int]:
@@ -67,17 +67,17 @@ def test_manifests_of_other_partitions_are_not_opened(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path)
     for p in range(4):
         table.write(rows(range(10), p, 1))
-    found = table.scan(where=col("p") == 2).plan()
-    assert (found.manifests, found.manifests_skipped) == (4, 3)
-    assert sum(len(s.files) for s in found.splits) == 2
-    assert "3 of 4 manifests not opened" in repr(Explanation(found))
+    plan = table.scan(where=col("p") == 2).plan()
+    assert (plan.manifests, plan.manifests_skipped) == (4, 3)
+    assert sum(len(s.files) for s in plan.splits) == 2
+    assert "3 of 4 manifests not opened" in repr(Explanation(plan))
 
 
 def test_equality_on_the_bucket_key_names_the_bucket(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path)
     table.write(rows(range(100), 0, 1))
-    found = verdicts(table, col("k") == 17)
-    assert found == {"bucket": 1}
+    actual = verdicts(table, col("k") == 17)
+    assert actual == {"bucket": 1}
     assert table.scan(where=col("k") == 17).to_arrow().num_rows == 1
     assert verdicts(table, col("k").is_in(list(range(100)))) == {}
     assert verdicts(table, col("k") > 17) == {}
@@ -109,17 +109,17 @@ def test_java_put_every_key_into_the_bucket_that_equality_names() -> None:
     store = golden.java("pk_many_keys")
     names = store.schema.primary_keys
     everything = golden.read(store)
-    found = 0
+    actual = 0
     for row in everything.to_pylist():
         if row["f"] == 0 or row["f"] != row["f"]:
             continue  # zeros and NaN name no bucket
         where = predicate.all_of(*(col(n) == row[n] for n in names))
-        made = golden.planned(store, where=where)
-        assert {s.bucket for s in made.splits} <= {0, 1, 2}
-        assert len({s.bucket for s in made.splits}) == 1
+        planned_files = golden.planned(store, where=where)
+        assert {s.bucket for s in planned_files.splits} <= {0, 1, 2}
+        assert len({s.bucket for s in planned_files.splits}) == 1
         assert repr(golden.read(store, where=where).to_pylist()) == repr([row])
-        found += 1
-    assert found > 80
+        actual += 1
+    assert actual > 80
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_special_partition_values_are_found_by_their_values(store: Store) -> Non
         for value in everything.column(name).unique().to_pylist():
             where = col(name).is_null() if value is None else col(name) == value
             wanted = everything.filter(evaluate.mask(predicate.bind(where, store.schema), everything))
-            found = golden.read(store, where=where)
-            assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
-            assert found.num_rows
+            content = golden.read(store, where=where)
+            assert sorted(map(repr, content.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
+            assert content.num_rows
             rest = golden.read(store, where=~where)
             nulls = 0 if value is None else everything.column(name).null_count
-            assert found.num_rows + rest.num_rows + nulls == everything.num_rows
+            assert content.num_rows + rest.num_rows + nulls == everything.num_rows
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_statistics_of_every_type_never_hide_a_row(store: Store) -> None:
         asked = (column == least, column != least, column <= least)  # what the statistics of each end decide
         for where in (*asked, column == most, column != most, column >= most):
             wanted = everything.filter(evaluate.mask(predicate.bind(where, store.schema), everything))
-            found = golden.read(store, where=where, columns=shown)
-            assert _sorted(found) == _sorted(wanted.select(shown)), where
+            content = golden.read(store, where=where, columns=shown)
+            assert _sorted(content) == _sorted(wanted.select(shown)), where
 
 
 def _sorted(rows: pa.Table) -> list[str]:
@@ -197,9 +197,9 @@ def test_a_value_filter_never_brings_an_older_row_back(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path, {"bucket": 1})
     table.write(rows(range(50), 0, 1))
     table.write(rows(range(10, 20), 0, 9))  # its statistics alone say: nothing with v = 1 here
-    found = table.scan(where=col("v") == 1)
+    scan = table.scan(where=col("v") == 1)
     assert verdicts(table, col("v") == 1) == {}
-    assert sorted(found.to_arrow()["k"].to_pylist()) == [*range(10), *range(20, 50)]
+    assert sorted(scan.to_arrow()["k"].to_pylist()) == [*range(10), *range(20, 50)]
 
 
 def test_a_section_is_skipped_when_none_of_its_files_can_match(tmp_path: Path) -> None:
@@ -218,12 +218,12 @@ def test_reasons_give_the_condition_and_the_range_of_the_file(tmp_path: Path) ->
     table.write(rows(range(100, 120), 0, 30))
     explained = table.scan(where=col("v") > 20).explain()
     assert explained.summary == "skipped 1 of 2 files: 1 by column stats"
-    found = explained.to_arrow().to_pylist()
-    assert [r["kept"] for r in found].count(False) == 1
-    skipped = next(r for r in found if not r["kept"])
+    actual = explained.to_arrow().to_pylist()
+    assert [r["kept"] for r in actual].count(False) == 1
+    skipped = next(r for r in actual if not r["kept"])
     assert skipped["rule"] == "column stats"
     assert skipped["reason"] == "not v > 20: v is 1"
-    kept = next(r for r in found if r["kept"])
+    kept = next(r for r in actual if r["kept"])
     assert (kept["split"], kept["read"], kept["reason"]) == (0, "raw", None)
 
 
@@ -270,8 +270,8 @@ def random_predicate(rng: random.Random, depth: int = 2) -> Predicate:
         value = rng.choice(["", "a", "abcdefghijklmnopqrst", "é中", "zz"])
     if name == "f":
         value = rng.choice([0.0, -0.0, 1.5, float("nan"), float("inf"), -3.25])
-    found = rng.choice(OPERATORS)(col(name), value)
-    return ~found if rng.random() < 0.2 else found
+    actual = rng.choice(OPERATORS)(col(name), value)
+    return ~actual if rng.random() < 0.2 else actual
 
 
 def random_rows(rng: random.Random) -> pa.Table:
@@ -280,7 +280,7 @@ def random_rows(rng: random.Random) -> pa.Table:
     texts = ["", "a", "abcdefghijklmnopqrst", "abcdefghijklmnopqrsu", "é中", "zz", None]
     floats = [0.0, -0.0, 1.5, float("nan"), float("inf"), -3.25, None]
     base = rng.randrange(50)
-    made = {
+    created = {
         "k": keys,
         "p": [rng.randrange(4) for _ in keys],
         "v": [rng.choice([None, *range(base, base + 5)]) for _ in keys],
@@ -288,7 +288,7 @@ def random_rows(rng: random.Random) -> pa.Table:
         "f": [rng.choice(floats) for _ in keys],
         "rowkind": [rng.choice(["+I", "+I", "+U", "-D", "-U"]) for _ in keys],
     }
-    return pa.table(made, schema=ROWS.append(pa.field("rowkind", pa.string())))
+    return pa.table(created, schema=ROWS.append(pa.field("rowkind", pa.string())))
 
 
 @pytest.mark.large
@@ -303,8 +303,8 @@ def test_every_filter_selects_what_it_selects_from_the_whole_table(
             where = random_predicate(rng)
             bound = predicate.bind(where, table.store.schema)
             wanted = everything.filter(evaluate.mask(bound, everything))
-            found = table.scan(where=where).to_arrow()
-            assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist())), (
+            rows = table.scan(where=where).to_arrow()
+            assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, wanted.to_pylist())), (
                 seed,
                 where,
             )

@@ -36,7 +36,7 @@ _FILE = re.compile(
 
 def schema_of(options: dict[str, str], *, keyed: bool) -> TableSchema:
     fields = (DataField(0, "k", BIGINT), DataField(1, "p", INT), DataField(2, "v", BIGINT))
-    made = create_schema(
+    created = create_schema(
         fields,
         primary_key=("k", "p") if keyed else (),
         partition_by=("p",),
@@ -44,7 +44,7 @@ def schema_of(options: dict[str, str], *, keyed: bool) -> TableSchema:
         comment=None,
         time_millis=0,
     )
-    return replace(made, options=options)
+    return replace(created, options=options)
 
 
 def entry(line: str, schema: TableSchema) -> ManifestEntry:
@@ -79,9 +79,9 @@ def entry(line: str, schema: TableSchema) -> ManifestEntry:
 
 def bloom(values: str, schema: TableSchema) -> bytes:
     indexed = schema.with_options({"file-index.bloom-filter.columns": "v"})
-    made = FileIndexes(index_specs(indexed))
-    made.update(pa.record_batch({"v": pa.array(list(map(int, values.split(","))), pa.int64())}))
-    return made.finish()
+    indexes = FileIndexes(index_specs(indexed))
+    indexes.update(pa.record_batch({"v": pa.array(list(map(int, values.split(","))), pa.int64())}))
+    return indexes.finish()
 
 
 def outcome(lines: list[str]) -> str:

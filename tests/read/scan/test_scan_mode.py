@@ -187,8 +187,8 @@ def test_a_difference_is_that_of_the_two_states(
 
 
 def _state(t: ts.Table, snapshot: int) -> dict[tuple[int, int], int]:
-    found = t.at(snapshot=snapshot).scan().to_arrow().to_pylist()
-    return {(r["p"], r["k"]): r["n"] for r in found}
+    rows = t.at(snapshot=snapshot).scan().to_arrow().to_pylist()
+    return {(r["p"], r["k"]): r["n"] for r in rows}
 
 
 @pytest.mark.parametrize("partition_by", [[], ["p"]])
@@ -274,11 +274,11 @@ def test_a_moment_shows_what_was_known_then_though_a_clock_went_back(tmp_path: P
     for snapshot_id, millis in enumerate(times, 1):
         table.write([{"k": snapshot_id}])
         file = Path(table.store.paths.snapshot(snapshot_id))
-        made = json.loads(file.read_text())
-        file.write_text(json.dumps({**made, "timeMillis": millis}))
+        document = json.loads(file.read_text())
+        file.write_text(json.dumps({**document, "timeMillis": millis}))
     asked = (1000, 1999, 2000, 2999, 3000, 4999, 5000, 5999, 6000, 9000)
-    found = [time_travel.at_or_before(table.store, at).id for at in asked]
-    assert found == [1, 1, 2, 2, 2, 2, 5, 5, 6, 6]
+    s = [time_travel.at_or_before(table.store, at).id for at in asked]
+    assert s == [1, 1, 2, 2, 2, 2, 5, 5, 6, 6]
     with pytest.raises(NotFound, match=r"the oldest is of 1970-01-01 00:00:01"):
         time_travel.at_or_before(table.store, 999)
 
@@ -289,6 +289,6 @@ def test_full_compactions_of_a_table_that_stores_nonsense_for_their_distance(tmp
     t.compact(full=True)
     stored = {**t._handle.store.schema.options, "full-compaction.delta-commits": "0"}
     store = t._handle.store.with_schema(replace(t._handle.store.schema, options=stored))
-    found = scan_mode.compacted(store)
-    assert found is not None
-    assert found.commit_kind == "COMPACT"
+    actual = scan_mode.compacted(store)
+    assert actual is not None
+    assert actual.commit_kind == "COMPACT"

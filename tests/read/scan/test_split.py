@@ -64,8 +64,8 @@ def test_a_split_names_the_deletion_files_of_its_files() -> None:
 def test_a_merged_split_is_taken_apart_into_what_needs_a_merge_and_what_does_not() -> None:
     files = (file("a", 0, 9), file("b", 8, 12), file("c", 20, 24), file("d", 30, 34))
     split = DataSplit(b"", 0, 1, 7, files, False)
-    found = split_raw_and_merged(split, SCHEMA, OPTIONS)
-    assert [("".join(sorted(f.file_name for f in s.files)), s.plain) for s in found] == [
+    actual = split_raw_and_merged(split, SCHEMA, OPTIONS)
+    assert [("".join(sorted(f.file_name for f in s.files)), s.plain) for s in actual] == [
         ("ab", False),
         ("cd", True),
     ]
@@ -92,7 +92,7 @@ def test_sections_of_many_buckets_are_those_of_each_bucket(names: str, seeds: li
             if rng.random() < 0.7:
                 meta = replace(meta, max_key=low)
             entries.append(ManifestEntry(ADD, b"", rng.randrange(4), 4, meta))
-        found = splits(
+        actual = splits(
             Entries.of(entries),
             snapshot_id=1,
             schema=schema,
@@ -104,7 +104,7 @@ def test_sections_of_many_buckets_are_those_of_each_bucket(names: str, seeds: li
                 [f.file_name for run in section for f in run.files]
                 for section in interval.partition(files, order)
             ]
-            assert [[f.file_name for f in s.files] for s in found if s.bucket == bucket] == expected
+            assert [[f.file_name for f in s.files] for s in actual if s.bucket == bucket] == expected
 
 
 def test_files_of_neighbouring_buckets_never_share_a_section() -> None:
@@ -113,8 +113,8 @@ def test_files_of_neighbouring_buckets_never_share_a_section() -> None:
         ManifestEntry(ADD, b"", bucket, 2, file(f"f{bucket}", *keys))
         for bucket, keys in enumerate([(20, 30), (0, 10)])
     ]
-    found = splits(Entries.of(entries), snapshot_id=1, schema=SCHEMA, options=OPTIONS)
-    assert [(s.bucket, [f.file_name for f in s.files]) for s in found] == [(0, ["f0"]), (1, ["f1"])]
+    actual = splits(Entries.of(entries), snapshot_id=1, schema=SCHEMA, options=OPTIONS)
+    assert [(s.bucket, [f.file_name for f in s.files]) for s in actual] == [(0, ["f0"]), (1, ["f1"])]
 
 
 def test_postponed_buckets_of_two_partitions_are_two() -> None:
@@ -151,8 +151,8 @@ def test_a_plan_without_files_has_no_splits() -> None:
 
 def test_a_raw_split_is_not_taken_apart() -> None:
     split = DataSplit(b"", 0, 1, 7, (file("a", 0, 9), file("b", 20, 24)), True)
-    (found,) = split_raw_and_merged(split, SCHEMA, OPTIONS)
-    assert found is split
+    (actual,) = split_raw_and_merged(split, SCHEMA, OPTIONS)
+    assert actual is split
 
 
 def test_a_split_travels_to_other_processes() -> None:
@@ -165,16 +165,16 @@ def test_a_split_travels_to_other_processes() -> None:
 def test_files_of_a_plan_are_made_on_first_use(count: int) -> None:
     """Of a small plan all at once, of a large one those of the split."""
     entries = Entries.of(ManifestEntry(ADD, b"", 0, 1, file(f"f{i}", i, i)) for i in range(count))
-    made = [file("f2", 2, 2), file("f0", 0, 0)]
-    sums = {"size": sum(f.file_size for f in made), "rows": sum(f.row_count for f in made)}
+    created = [file("f2", 2, 2), file("f0", 0, 0)]
+    sums = {"size": sum(f.file_size for f in created), "rows": sum(f.row_count for f in created)}
     files = SplitFiles(entries, np.array([1, 2, 0]), 1, 3, **sums)
     split = DataSplit(b"", 0, 1, 7, files, True)
     assert (split.size, split.rows) == (sums["size"], sums["rows"])
-    assert (len(files), list(files), files[1]) == (2, made, made[1])
-    assert files == made
-    assert files != made[:1]
+    assert (len(files), list(files), files[1]) == (2, created, created[1])
+    assert files == created
+    assert files != created[:1]
     assert files != 2
-    assert hash(files) == hash(tuple(made))
+    assert hash(files) == hash(tuple(created))
 
 
 def test_partitions_are_in_order_where_that_is_asked_for() -> None:
@@ -183,8 +183,8 @@ def test_partitions_are_in_order_where_that_is_asked_for() -> None:
     days = [binary_row.encode([day], [INT]) for day in (2, 1, 3)]
     entries = Entries.of(ManifestEntry(ADD, day, 0, 1, file(f"f{day!r}", 0, 9)) for day in days)
     for options, order in (({}, days), ({"scan.plan-sort-partition": "true"}, [days[1], days[0], days[2]])):
-        made = splits(entries, snapshot_id=1, schema=schema, options=TableOptions.parse(options))
-        assert [split.partition for split in made] == order
+        created = splits(entries, snapshot_id=1, schema=schema, options=TableOptions.parse(options))
+        assert [split.partition for split in created] == order
 
 
 def test_a_bucket_that_needs_no_merge_lies_beside_one_that_does() -> None:
@@ -194,8 +194,8 @@ def test_a_bucket_that_needs_no_merge_lies_beside_one_that_does() -> None:
     second = [file("c", 0, 9), file("d", 5, 12), file("e", 20, 30), file("f", 40, 50, level=5, deletes=1)]
     entries = [ManifestEntry(ADD, b"", 0, 2, f) for f in first]
     entries += [ManifestEntry(ADD, b"", 1, 2, f) for f in second]
-    made = splits(Entries.of(entries), snapshot_id=1, schema=SCHEMA, options=vectors)
-    assert [(s.bucket, sorted(f.file_name for f in s.files), s.raw) for s in made] == [
+    created = splits(Entries.of(entries), snapshot_id=1, schema=SCHEMA, options=vectors)
+    assert [(s.bucket, sorted(f.file_name for f in s.files), s.raw) for s in created] == [
         (0, ["a"], True),
         (0, ["b"], True),
         (1, ["c", "d"], False),

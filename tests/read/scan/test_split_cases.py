@@ -35,7 +35,7 @@ def outcome(lines: list[str]) -> str:
     set_options = text_cases.settings([w for w in words if "=" in w])
     options = {"bucket": "1", "source.split.target-size": "1b", "source.split.open-file-cost": "1b"}
     options |= {NAMES.get(name, name): value for name, value in set_options.items()}
-    found = splits(
+    actual = splits(
         Entries.of(ManifestEntry(ADD, b"", 0, 1, parse_file(f, f"f{i}")) for i, f in enumerate(lines[:-1])),
         snapshot_id=1,
         schema=replace(SCHEMA, primary_keys=()) if "keyless" in words else SCHEMA,
@@ -43,7 +43,7 @@ def outcome(lines: list[str]) -> str:
         by_kind="by-kind" in words,
     )
     return "\n".join(
-        f"{'+'.join(f.file_name for f in s.files)}: {'raw' if s.raw else 'merged'}" for s in found
+        f"{'+'.join(f.file_name for f in s.files)}: {'raw' if s.raw else 'merged'}" for s in actual
     )
 
 

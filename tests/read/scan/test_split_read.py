@@ -38,8 +38,8 @@ def test_kinds_come_first_when_asked_for(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path)
     put(table, range(3), 1)
     put(table, [1], 2, "+U")
-    found = plan(table.store, table.store.snapshots.latest())
-    read = [b for s in found.splits for b in s.read(table.store, ["a", "k"], with_kinds=True)]
+    actual = plan(table.store, table.store.snapshots.latest())
+    read = [b for s in actual.splits for b in s.read(table.store, ["a", "k"], with_kinds=True)]
     assert pa.Table.from_batches(read).to_pylist() == [
         {"rowkind": "+I", "a": 1, "k": 0},
         {"rowkind": "+U", "a": 2, "k": 1},
@@ -51,8 +51,8 @@ def test_a_filter_may_use_columns_that_are_not_asked_for(tmp_path: Path) -> None
     table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     put(table, range(5), 2)
-    found = table.scan(["s"], where=(col("a") == 2) & (col("k") > 2)).to_arrow()
-    assert found.to_pydict() == {"s": ["s2", "s2"]}
+    rows = table.scan(["s"], where=(col("a") == 2) & (col("k") > 2)).to_arrow()
+    assert rows.to_pydict() == {"s": ["s2", "s2"]}
 
 
 def test_the_winner_of_a_tie_between_two_writers_is_the_same_after_compaction(tmp_path: Path) -> None:
@@ -111,25 +111,25 @@ def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_snapshot_that_expires_while_it_is_read_is_said_to_have(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
-    found = plan(table.store, table.store.snapshots.latest())
+    actual = plan(table.store, table.store.snapshots.latest())
     put(table, range(10), 2)
     table.compact(full=True)
     table.expire_snapshots(keep=1)
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
-        list(found.splits[0].read(table.store))
+        list(actual.splits[0].read(table.store))
     manifest_cache.LOCAL.clear()
     fresh = ts.open(table.location).store  # whose manifests are not in memory
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
-        plan(fresh, found.snapshot)
+        plan(fresh, actual.snapshot)
     with pytest.raises(NotFound, match="snapshot 1 expired while it was read"):
-        list(snapshot_changes(fresh, found.snapshot))
+        list(snapshot_changes(fresh, actual.snapshot))
 
 
 def test_deletes_that_a_writer_did_not_count_stay_hidden() -> None:
     store = golden.python("pk_upsert_delete")
     for number in (1, 2, 3):
-        found = plan(store, store.snapshots.get(number))
-        for split in found.splits:
+        actual = plan(store, store.snapshots.get(number))
+        for split in actual.splits:
             kinds = [b.column(0).to_pylist() for b in split.read(store, with_kinds=True)]
             assert {k for some in kinds for k in some} <= {"+I", "+U"}
 
@@ -146,15 +146,15 @@ def test_counting_needs_no_value_column(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     put(table, range(5), 2)
-    found = plan(table.store, table.store.snapshots.latest(), columns=())
-    assert sum(b.num_rows for s in found.splits for b in s.read(table.store, ())) == 10
+    actual = plan(table.store, table.store.snapshots.latest(), columns=())
+    assert sum(b.num_rows for s in actual.splits for b in s.read(table.store, ())) == 10
 
 
 def test_a_split_is_read_by_another_process_with_a_store_of_its_own(tmp_path: Path) -> None:
     table = UNCOMPACTED.create(tmp_path)
     put(table, range(10), 1)
     put(table, range(5), 2)
-    found = plan(table.store, table.store.snapshots.latest(), col("k") > 2)
-    store, split, where = pickle.loads(pickle.dumps((table.store, found.splits[0], found.where)))
+    actual = plan(table.store, table.store.snapshots.latest(), col("k") > 2)
+    store, split, where = pickle.loads(pickle.dumps((table.store, actual.splits[0], actual.where)))
     read = pa.Table.from_batches(split.read(store, ["k", "a"], where))
     assert read.to_pydict() == {"k": [3, 4, 5, 6, 7, 8, 9], "a": [2, 2, 1, 1, 1, 1, 1]}

@@ -21,55 +21,55 @@ def made(session: Session, columns: str, *options: str, rows: int = 1000) -> dic
 
 
 def test_random_values_lie_within_their_limits(session: Session):
-    found = made(
+    actual = made(
         session,
         "i INT, b BIGINT, t TINYINT, f DOUBLE, d DECIMAL(6, 2), w DECIMAL(38, 2), o BOOLEAN",
         *("fields.i.min=1", "fields.i.max=3", "fields.f.min=-1", "fields.f.max=1"),
         *("fields.d.min=-1.50", "fields.d.max=2", "tablestore.seed=1"),
     )
-    assert set(found["i"]) == {1, 2, 3}
-    assert min(found["b"]) < 0 < max(found["b"])
-    assert -128 <= min(found["t"]) < max(found["t"]) <= 127
-    assert -1 <= min(found["f"]) < 0 < max(found["f"]) <= 1
-    assert Decimal("-1.50") <= min(found["d"]) < 0 < max(found["d"]) <= 2
-    assert min(found["w"]) < 0
-    assert 10**34 < max(found["w"]) < 10**36
-    assert set(found["o"]) == {True, False}
+    assert set(actual["i"]) == {1, 2, 3}
+    assert min(actual["b"]) < 0 < max(actual["b"])
+    assert -128 <= min(actual["t"]) < max(actual["t"]) <= 127
+    assert -1 <= min(actual["f"]) < 0 < max(actual["f"]) <= 1
+    assert Decimal("-1.50") <= min(actual["d"]) < 0 < max(actual["d"]) <= 2
+    assert min(actual["w"]) < 0
+    assert 10**34 < max(actual["w"]) < 10**36
+    assert set(actual["o"]) == {True, False}
 
 
 def test_texts_and_arrays_have_their_length(session: Session):
-    found = made(
+    actual = made(
         session,
         "s STRING, v VARCHAR(5), c CHAR(4), x BYTES, a ARRAY<INT>, r ROW<p STRING, q INT>",
         *("fields.s.length=7", "fields.v.var-len=true", "fields.a.length=2", "fields.r.p.length=1"),
     )
-    assert all(re.fullmatch("[0-9a-f]{7}", s) for s in found["s"])
-    assert {len(v) for v in found["v"]} == {1, 2, 3, 4, 5}
-    assert {len(c) for c in found["c"]} == {4}
-    assert {len(x) for x in found["x"]} == {100}
-    assert {len(a) for a in found["a"]} == {2}
-    assert {len(r["p"]) for r in found["r"]} == {1}
+    assert all(re.fullmatch("[0-9a-f]{7}", s) for s in actual["s"])
+    assert {len(v) for v in actual["v"]} == {1, 2, 3, 4, 5}
+    assert {len(c) for c in actual["c"]} == {4}
+    assert {len(x) for x in actual["x"]} == {100}
+    assert {len(a) for a in actual["a"]} == {2}
+    assert {len(r["p"]) for r in actual["r"]} == {1}
 
 
 def test_a_sequence_counts_until_the_first_one_ends(session: Session):
-    found = made(
+    actual = made(
         session,
         "k BIGINT, s STRING, d DECIMAL(5, 2)",
         *("fields.k.kind=sequence", "fields.k.start=5", "fields.k.end=7"),
         *("fields.s.kind=sequence", "fields.s.start=1", "fields.s.end=90"),
         *("fields.d.kind=sequence", "fields.d.start=10", "fields.d.end=90"),
     )
-    assert found["k"] == [5, 6, 7]
-    assert found["s"] == ["1", "2", "3"]
-    assert found["d"] == [Decimal("10.00"), Decimal("11.00"), Decimal("12.00")]
+    assert actual["k"] == [5, 6, 7]
+    assert actual["s"] == ["1", "2", "3"]
+    assert actual["d"] == [Decimal("10.00"), Decimal("11.00"), Decimal("12.00")]
 
 
 def test_a_seed_gives_the_same_rows_whichever_columns_are_asked_for(session: Session):
-    found = made(session, "a INT, b STRING", "tablestore.seed=7", "fields.b.length=4", rows=100_000)
-    assert session.sql("SELECT b FROM g").to_arrow().to_pydict() == {"b": found["b"]}
-    assert session.sql("SELECT * FROM g").to_arrow().to_pydict() == found
+    actual = made(session, "a INT, b STRING", "tablestore.seed=7", "fields.b.length=4", rows=100_000)
+    assert session.sql("SELECT b FROM g").to_arrow().to_pydict() == {"b": actual["b"]}
+    assert session.sql("SELECT * FROM g").to_arrow().to_pydict() == actual
     other = session.sql("SELECT * FROM g /*+ OPTIONS('tablestore.seed' = '8') */").to_arrow().to_pydict()
-    assert other != found
+    assert other != actual
 
 
 def test_one_query_sees_one_set_of_rows(session: Session):
@@ -79,10 +79,10 @@ def test_one_query_sees_one_set_of_rows(session: Session):
 
 
 def test_shares_of_null_and_times_of_the_past(session: Session):
-    found = made(session, "a INT, t TIMESTAMP(3), d DATE", "fields.a.null-rate=0.5", "fields.t.max-past=1 d")
-    assert 300 < sum(a is None for a in found["a"]) < 700
-    assert 3600 < (max(found["t"]) - min(found["t"])).total_seconds() <= 86400
-    assert len(set(found["d"])) == 1
+    actual = made(session, "a INT, t TIMESTAMP(3), d DATE", "fields.a.null-rate=0.5", "fields.t.max-past=1 d")
+    assert 300 < sum(a is None for a in actual["a"]) < 700
+    assert 3600 < (max(actual["t"]) - min(actual["t"])).total_seconds() <= 86400
+    assert len(set(actual["d"])) == 1
 
 
 def test_computed_columns_are_computed(session: Session):

@@ -35,8 +35,8 @@ def rows(session: Session, query: str = "SELECT * FROM files ORDER BY id") -> li
 def test_what_is_written_is_read_again(session: Session, tmp_path: Path, format: str):
     table(session, tmp_path / "out", format)
     assert session.sql(f"INSERT INTO files {ROWS}").rows_affected == 3
-    found = rows(session)
-    assert [list(row.values()) for row in found] == [
+    actual = rows(session)
+    assert [list(row.values()) for row in actual] == [
         list(row.values()) for row in rows(session, f"SELECT * FROM ({ROWS}) AS v (id, s, d, f, b, at, day)")
     ]
     session.sql("INSERT INTO files (id) VALUES (4)")
@@ -52,8 +52,8 @@ def test_files_become_rows_of_a_table(session: Session, tmp_path: Path):
     # a semicolon within quotes ends no statement
     table(session, tmp_path / "in", "csv", columns, csv__field_delimiter=";")
     assert session.sql("INSERT INTO orders SELECT * FROM files").rows_affected == 2
-    found = rows(session, "SELECT order_id, customer, amount FROM orders WHERE order_id > 3 ORDER BY 1")
-    assert [tuple(map(str, r.values())) for r in found] == [("4", "dan", "1.50"), ("5", "None", "None")]
+    actual = rows(session, "SELECT order_id, customer, amount FROM orders WHERE order_id > 3 ORDER BY 1")
+    assert [tuple(map(str, r.values())) for r in actual] == [("4", "dan", "1.50"), ("5", "None", "None")]
 
 
 def test_one_file_and_a_header(session: Session, tmp_path: Path):

@@ -84,13 +84,13 @@ def test_files_are_read_once_and_later_ones_where_a_stream_looks_for_them(
         later = source.next(end) if name == "watched" else end
         while name == "watched" and later == end:
             later = source.next(end)
-        found = between(source, end, later)["n"].to_pylist()
-        assert (found, source.ended(end)) == (([7], False) if name == "watched" else ([], True))
+        rows = between(source, end, later)["n"].to_pylist()
+        assert (rows, source.ended(end)) == (([7], False) if name == "watched" else ([], True))
         (folder / f"{name}.csv").unlink()
 
 
 def test_a_stream_of_made_up_rows_is_counted(session: Session) -> None:
     session.sql(DATAGEN.format(1_000_000))
     session.sql("SET 'execution.runtime-mode' = 'streaming'")
-    found = session.sql("SELECT count(*) AS n FROM made WHERE n > 10").to_arrow()
-    assert found["n"].to_pylist()[-1] == 199_990
+    result = session.sql("SELECT count(*) AS n FROM made WHERE n > 10").to_arrow()
+    assert result["n"].to_pylist()[-1] == 199_990

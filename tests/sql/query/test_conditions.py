@@ -109,8 +109,8 @@ def test_others_have_none(table: ts.Table, condition: str) -> None:
     ],
 )
 def test_literals_have_values(literal: str, value: Any) -> None:
-    found = value_of(tree_of(f"{literal} = 0").this)
-    assert (type(found), found) == (type(value), value)
+    actual = value_of(tree_of(f"{literal} = 0").this)
+    assert (type(actual), actual) == (type(value), value)
 
 
 def test_what_is_no_literal_is_refused() -> None:

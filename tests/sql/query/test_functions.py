@@ -113,8 +113,8 @@ def test_what_has_no_value_is_an_error(session: Session, expression: str) -> Non
 )
 def test_a_time_that_a_clock_shows_twice_is_the_earlier(session: Session, local: str, instant: str) -> None:
     session.sql("SET 'table.local-time-zone' = 'Europe/Berlin'")
-    found = value(session, f"CAST(TIMESTAMP '{local}' AS TIMESTAMP_LTZ(3))")
-    assert found.astimezone(dt.UTC).replace(tzinfo=None) == dt.datetime.fromisoformat(instant)
+    actual = value(session, f"CAST(TIMESTAMP '{local}' AS TIMESTAMP_LTZ(3))")
+    assert actual.astimezone(dt.UTC).replace(tzinfo=None) == dt.datetime.fromisoformat(instant)
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ def test_now_is_a_time(session: Session) -> None:
 
 def test_aggregates_and_windows(session: Session) -> None:
     rows = "(VALUES (1, 'a'), (2, 'b'), (2, 'b')) AS t(n, s)"
-    made = "LISTAGG(DISTINCT s, '-') AS l, STDDEV_POP(CAST(n AS DOUBLE)) AS d, COUNT(DISTINCT n) AS c"
-    text = f"SELECT {made} FROM {rows}"
-    found = session.sql(text).to_arrow().to_pylist()[0]
-    assert sorted(found["l"]) == ["-", "a", "b"]
-    assert (round(found["d"], 3), found["c"]) == (0.471, 2)
+    created = "LISTAGG(DISTINCT s, '-') AS l, STDDEV_POP(CAST(n AS DOUBLE)) AS d, COUNT(DISTINCT n) AS c"
+    text = f"SELECT {created} FROM {rows}"
+    actual = session.sql(text).to_arrow().to_pylist()[0]
+    assert sorted(actual["l"]) == ["-", "a", "b"]
+    assert (round(actual["d"], 3), actual["c"]) == (0.471, 2)
     windows = (
         f"SELECT n, ROW_NUMBER() OVER (ORDER BY n) AS r, LAG(n, 1, 0) OVER (ORDER BY n) AS l FROM {rows}"
     )

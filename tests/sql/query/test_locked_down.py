@@ -147,8 +147,8 @@ def test_an_interrupt_stops_a_query() -> None:
 def test_an_error_of_a_scan_arrives_as_it_is(session: Session, lake: Any) -> None:
     orders = lake.table("shop.orders")
     for file in orders.inspect.files()["file_path"].to_pylist():
-        found = next(Path(orders.location).rglob(Path(file).name))
-        found.write_bytes(b"nonsense")
+        actual = next(Path(orders.location).rglob(Path(file).name))
+        actual.write_bytes(b"nonsense")
     with pytest.raises(TablestoreError, match="data-") as e:
         session.sql("SELECT sum(amount) FROM orders").to_arrow()
     assert type(e.value).__name__ == "Corrupt"

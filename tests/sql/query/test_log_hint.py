@@ -25,10 +25,10 @@ def opened(path: Path) -> Iterator[Any]:
     t.write([{"k": 1, "v": 1}, {"k": 2, "v": 2}])
     with t.writer() as w:
         w.write([{"k": 2, "v": 20}, {"k": 3, "v": 30}])
-        found = ts.sql_session(lake)
-        found.sql(f"CREATE TEMPORARY VIEW fresh AS SELECT k, v * 2 AS w FROM d.t {HINT}")
-        found.sql("CREATE TEMPORARY VIEW total AS SELECT sum(w) AS s FROM fresh")
-        yield found
+        session = ts.sql_session(lake)
+        session.sql(f"CREATE TEMPORARY VIEW fresh AS SELECT k, v * 2 AS w FROM d.t {HINT}")
+        session.sql("CREATE TEMPORARY VIEW total AS SELECT sum(w) AS s FROM fresh")
+        yield session
 
 
 @pytest.fixture(scope="module")
@@ -99,5 +99,5 @@ def _into_other_tables(session: Any) -> None:
     session.sql(f"CREATE TABLE d.c AS SELECT * FROM d.t {HINT}")
     assert session.sql("SELECT sum(v) AS s FROM d.c").to_arrow().to_pylist() == [{"s": 51}]
     session.sql(f"INSERT OVERWRITE d.t SELECT k, v FROM d.t {HINT} WHERE k > 1")
-    found = session.sql("SELECT * FROM d.t").to_arrow().to_pylist()
-    assert sorted(found, key=str) == [{"k": 2, "v": 20}, {"k": 3, "v": 30}]
+    result = session.sql("SELECT * FROM d.t").to_arrow().to_pylist()
+    assert sorted(result, key=str) == [{"k": 2, "v": 20}, {"k": 3, "v": 30}]

@@ -180,10 +180,10 @@ def test_types_of_results_are_those_of_tables(session: Session, lake: ts.Lake) -
     rows = [{"k": 1, "tags": ["a"], "m": [("a", 1)], "r": {"x": 1, "y": [2]}, "b": b"x"}]
     table.write(rows)
     plain = table.scan().to_arrow()
-    found = session.sql("SELECT * FROM kinds ORDER BY k").to_arrow()
-    assert found.drop_columns("at").schema.types == plain.drop_columns("at").schema.types
-    assert str(found.schema.field("at").type) == "timestamp[us, tz=UTC]"
-    assert found.to_pylist() == plain.to_pylist()
+    result = session.sql("SELECT * FROM kinds ORDER BY k").to_arrow()
+    assert result.drop_columns("at").schema.types == plain.drop_columns("at").schema.types
+    assert str(result.schema.field("at").type) == "timestamp[us, tz=UTC]"
+    assert result.to_pylist() == plain.to_pylist()
     assert str(session.sql("SELECT sum(k) AS s FROM kinds").schema.field("s").type) == "int32"
     assert values(session, "SELECT kinds.r.x, tags[1], m['a'] FROM kinds") == [(1, "a", 1)]
 

@@ -46,8 +46,8 @@ def planned(session: Session, text: str) -> BoundQuery:
 
 
 def test_files_without_a_merge_are_read_by_duckdb(session: Session, layered: ts.Table) -> None:
-    made = "count(*) AS n, count(DISTINCT v) AS d, max(v) AS m"
-    text = f"SELECT day, {made} FROM layered GROUP BY day ORDER BY day"
+    created = "count(*) AS n, count(DISTINCT v) AS d, max(v) AS m"
+    text = f"SELECT day, {created} FROM layered GROUP BY day ORDER BY day"
     (feed,) = sources.feeds(planned(session, text).sources)
     assert (len(feed.files), len(feed.base), len(feed.over.newer)) == (1, 1, 1)
     assert feed.plan is not None
@@ -178,8 +178,8 @@ def test_changes_over_files_give_what_the_scan_gives(session: Session, lake: ts.
         if draw.random() < 0.2:
             table.compact(full=draw.random() < 0.3)
         rows = sorted((r["p"], r["k"], r["v"], r["w"]) for r in table.scan().to_arrow().to_pylist())
-        found = session.sql("SELECT p, k, v + 0 AS v, w FROM random ORDER BY p, k").to_arrow().to_pylist()
-        assert [tuple(r.values()) for r in found] == rows
+        result = session.sql("SELECT p, k, v + 0 AS v, w FROM random ORDER BY p, k").to_arrow().to_pylist()
+        assert [tuple(r.values()) for r in result] == rows
         low = "SELECT count(*) AS n, sum(v) AS s FROM random WHERE v < 1000 AND p = 1 AND k > 'k15'"
         chosen = [r[2] for r in rows if r[2] < 1000 and r[0] == 1 and r[1] > "k15"]
         assert session.sql(low).to_arrow().to_pylist() == [{"n": len(chosen), "s": sum(chosen)}]
@@ -200,9 +200,9 @@ def test_a_row_by_its_key_is_looked_up(session: Session, layered: ts.Table) -> N
     old = "SELECT v FROM layered VERSION AS OF 2 WHERE k = 3 AND day = DATE '2026-01-02'"
     assert session.sql(old).to_arrow().to_pylist() == [{"v": "v3"}]
     for other in (f"{text.format(3)} AND v = 'v3'", "SELECT v FROM layered WHERE k = 3"):
-        found = planned(session, other).direct
-        assert found is not None
-        assert found.table is None
+        actual = planned(session, other).direct
+        assert actual is not None
+        assert actual.table is None
 
 
 def test_rows_are_counted_by_the_metadata_of_files(session: Session, lake: ts.Lake) -> None:

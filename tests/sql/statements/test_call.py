@@ -18,8 +18,8 @@ def orders(session: Session) -> ts.Table:
 
 
 def first(session: Session, text: str) -> dict[str, Any]:
-    found: list[dict[str, Any]] = session.sql(text).to_arrow().to_pylist()
-    return found[0]
+    result: list[dict[str, Any]] = session.sql(text).to_arrow().to_pylist()
+    return result[0]
 
 
 def test_tags_branches_and_a_rollback(session: Session, orders: ts.Table) -> None:
@@ -66,8 +66,8 @@ def test_a_table_is_purged(session: Session, orders: ts.Table) -> None:
 def test_a_default_of_a_column(session: Session, orders: ts.Table) -> None:
     session.sql("CALL sys.alter_column_default_value('orders', 'customer', 'nobody')")
     session.sql("INSERT INTO orders (order_id) VALUES (77)")
-    found = first(session, "SELECT customer FROM orders WHERE order_id = 77")
-    assert found == {"customer": "nobody"}
+    actual = first(session, "SELECT customer FROM orders WHERE order_id = 77")
+    assert actual == {"customer": "nobody"}
 
 
 def test_tags_by_time_and_watermark(session: Session, orders: ts.Table) -> None:
@@ -125,8 +125,8 @@ def test_a_table_is_looked_over(session: Session) -> None:
     assert len(session.sql("CALL sys.check('orders')")) == 0
     assert "finding" in repr(session.sql("CALL sys.doctor('orders')").message)
     assert "preview" in session.sql("CALL sys.mend('orders')").message
-    found = first(session, "CALL sys.what_if('orders', 'num-sorted-run.compaction-trigger=2')")
-    assert "WhatIf" in found["result"]
+    actual = first(session, "CALL sys.what_if('orders', 'num-sorted-run.compaction-trigger=2')")
+    assert "WhatIf" in actual["result"]
     session.sql("CALL sys.repair('shop.orders')")
 
 

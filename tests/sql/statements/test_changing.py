@@ -84,8 +84,8 @@ class Both:
 
     def require_equal(self) -> None:
         query = "SELECT * FROM t ORDER BY k, a, s"
-        found = [tuple(row.values()) for row in self.ours.sql(query).to_arrow().to_pylist()]
-        assert found == self.theirs.sql(query).fetchall()
+        actual = [tuple(row.values()) for row in self.ours.sql(query).to_arrow().to_pylist()]
+        assert actual == self.theirs.sql(query).fetchall()
 
 
 def examples(request: pytest.FixtureRequest) -> settings:
@@ -159,8 +159,8 @@ def test_merge_with_stars_and_a_query(session: Session) -> None:
         "USING (SELECT order_id + 1 AS order_id, 'm' AS customer, 1.5 AS amount FROM orders) AS s "
         "ON t.order_id = s.order_id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
-    found = session.sql("SELECT order_id, customer FROM orders ORDER BY 1").to_arrow()
-    assert found["customer"].to_pylist() == ["ann", "m", "m", "m"]
+    result = session.sql("SELECT order_id, customer FROM orders ORDER BY 1").to_arrow()
+    assert result["customer"].to_pylist() == ["ann", "m", "m", "m"]
 
 
 @pytest.mark.parametrize(
@@ -328,8 +328,8 @@ def test_columns_of_a_table_that_is_named_whole(
     )
     session.sql("INSERT INTO d VALUES (1, 2, 'x'), (2, 3, 'yy'); INSERT INTO n VALUES (1, 7), (8, 8)")
     session.sql(statement.format(c=session.catalog))
-    found = session.sql("SELECT k, a FROM d ORDER BY k").to_arrow().to_pylist()
-    assert [tuple(row.values()) for row in found] == rows
+    result = session.sql("SELECT k, a FROM d ORDER BY k").to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in result] == rows
 
 
 def test_a_column_of_another_database_is_not_what_is_changed(session: Session) -> None:

@@ -61,14 +61,14 @@ def test_using_means_the_types_of_spark(session: Session) -> None:
         "CREATE TABLE made (a TIMESTAMP, b BINARY, c ROW<d TIMESTAMP, e TIMESTAMP_NTZ>) USING paimon "
         "PARTITIONED BY (dt STRING) COMMENT 'spark''s' TBLPROPERTIES ('file.format' = 'avro')"
     )
-    made = session.lake().table("shop.made")
-    assert [str(f.type) for f in made.store.schema.fields] == [
+    table = session.lake().table("shop.made")
+    assert [str(f.type) for f in table.store.schema.fields] == [
         "TIMESTAMP(6) WITH LOCAL TIME ZONE",
         "BYTES",
         "ROW<`d` TIMESTAMP(6) WITH LOCAL TIME ZONE, `e` TIMESTAMP(6)>",
         "STRING",
     ]
-    assert (made.partition_by, made.comment, made.options["file.format"]) == (("dt",), "spark's", "avro")
+    assert (table.partition_by, table.comment, table.options["file.format"]) == (("dt",), "spark's", "avro")
 
 
 def test_keys_partitions_comments_defaults_and_options(session: Session) -> None:
@@ -77,9 +77,9 @@ def test_keys_partitions_comments_defaults_and_options(session: Session) -> None
         "CONSTRAINT pk PRIMARY KEY (k, `day`) NOT ENFORCED) COMMENT 'hello' PARTITIONED BY (`day`) "
         "WITH ('bucket' = '2', file.format = 'orc')"
     )
-    made = session.lake().table("shop.made")
-    schema = made.store.schema
-    assert (made.primary_key, made.partition_by, made.comment) == (("k", "day"), ("day",), "hello")
+    table = session.lake().table("shop.made")
+    schema = table.store.schema
+    assert (table.primary_key, table.partition_by, table.comment) == (("k", "day"), ("day",), "hello")
     assert [str(f.type) for f in schema.fields] == [
         "INT NOT NULL",
         "STRING NOT NULL",
@@ -90,8 +90,8 @@ def test_keys_partitions_comments_defaults_and_options(session: Session) -> None
         (None, None),
         (None, "1.5"),
     ]
-    assert made.options["bucket"] == "2"
-    assert made.options["file.format"] == "orc"
+    assert table.options["bucket"] == "2"
+    assert table.options["file.format"] == "orc"
 
 
 def test_computed_columns_and_the_watermark_are_stored_as_flink_stores_them(session: Session) -> None:
@@ -152,9 +152,9 @@ def test_a_table_as_a_query_has_its_rows(session: Session) -> None:
         "CREATE TABLE made (PRIMARY KEY (order_id) NOT ENFORCED) WITH ('bucket' = '1') AS "
         "SELECT order_id, amount * 2 AS twice, NULL AS nothing FROM orders WHERE amount IS NOT NULL"
     )
-    made = session.lake().table("shop.made")
-    assert (done.rows_affected, done.snapshots, made.primary_key) == (2, (1,), ("order_id",))
-    assert made.scan().to_arrow().to_pylist() == [
+    table = session.lake().table("shop.made")
+    assert (done.rows_affected, done.snapshots, table.primary_key) == (2, (1,), ("order_id",))
+    assert table.scan().to_arrow().to_pylist() == [
         {"order_id": 1, "twice": Decimal("25.00"), "nothing": None},
         {"order_id": 2, "twice": Decimal("16.00"), "nothing": None},
     ]
@@ -247,11 +247,11 @@ def test_hostile_names_of_columns(session: Session, name: str) -> None:
         f"PRIMARY KEY ({quoted}) NOT ENFORCED)",
         [name],
     )
-    made = session.lake().table("shop.made")
-    assert made.primary_key == (name,)
-    assert made.store.schema.fields[0].description == name
-    assert made.store.schema.fields[1].type.children[0].name == name
-    assert made.options["schema.1.expr"] == f"{quoted} * 2"
+    table = session.lake().table("shop.made")
+    assert table.primary_key == (name,)
+    assert table.store.schema.fields[0].description == name
+    assert table.store.schema.fields[1].type.children[0].name == name
+    assert table.options["schema.1.expr"] == f"{quoted} * 2"
 
 
 def test_computed_columns_are_read(session: Session) -> None:
@@ -259,8 +259,8 @@ def test_computed_columns_are_read(session: Session) -> None:
         "CREATE TABLE made (w AS v * 2, k INT, v DECIMAL(10, 2), now_ AS PROCTIME(), "
         "PRIMARY KEY (k) NOT ENFORCED)"
     )
-    made = session.lake().table("shop.made")
-    made.write([{"k": 1, "v": Decimal("1.50")}, {"k": 2, "v": None}])
+    table = session.lake().table("shop.made")
+    table.write([{"k": 1, "v": Decimal("1.50")}, {"k": 2, "v": None}])
     read = session.sql("SELECT * FROM made ORDER BY k").to_arrow()
     assert read.column_names == ["w", "k", "v", "now_"]
     assert read.drop_columns(["now_"]).to_pylist() == [
@@ -295,8 +295,8 @@ def test_a_keyed_table_without_buckets_gets_one_and_says_so(session: Session) ->
     assert session.sql(f"{remedy}; CREATE TABLE moving {keyed}").message == "table moving is made"
     for table, rows in (("fixed", [(1, 1), (1, 2)]), ("moving", [(1, 2)])):
         session.sql(f"INSERT INTO {table} VALUES (1, 1); INSERT INTO {table} VALUES (1, 2)")
-        found = session.sql(f"SELECT * FROM {table} ORDER BY p").to_arrow().to_pylist()
-        assert [(r["id"], r["p"]) for r in found] == rows
+        result = session.sql(f"SELECT * FROM {table} ORDER BY p").to_arrow().to_pylist()
+        assert [(r["id"], r["p"]) for r in result] == rows
 
 
 def test_an_error_by_an_option_of_set_names_the_setting(session: Session) -> None:

@@ -18,20 +18,20 @@ def test_a_query_of_two_tables(session: Session) -> None:
         "SELECT o.customer, sum(e.n) FROM orders o JOIN events e ON o.order_id = e.n "
         "WHERE o.amount > 7 AND e.day = DATE '2026-01-01' GROUP BY o.customer"
     )
-    found = "\n".join(lines(session, text))
-    assert "table orders at snapshot 2\n  columns: order_id, customer, amount (3 of 3)" in found
-    assert "condition: amount > 7" in found
-    assert "table events at snapshot 1\n  columns: day, n (2 of 2)" in found
-    assert "condition: day = DATE '2026-01-01'" in found or "condition: day = '2026-01-01'" in found
-    assert "skipped 1 of 2 files: 1 by partition" in found
-    assert "DuckDB\n" in found
-    assert "Join" in found or "JOIN" in found
+    actual = "\n".join(lines(session, text))
+    assert "table orders at snapshot 2\n  columns: order_id, customer, amount (3 of 3)" in actual
+    assert "condition: amount > 7" in actual
+    assert "table events at snapshot 1\n  columns: day, n (2 of 2)" in actual
+    assert "condition: day = DATE '2026-01-01'" in actual or "condition: day = '2026-01-01'" in actual
+    assert "skipped 1 of 2 files: 1 by partition" in actual
+    assert "DuckDB\n" in actual
+    assert "Join" in actual or "JOIN" in actual
 
 
 def test_a_scan_that_answers_alone(session: Session) -> None:
-    found = lines(session, "PLAN FOR SELECT customer FROM orders WHERE order_id = 1 LIMIT 1")
-    assert "  limit: 1 rows" in found
-    assert found[-1] == "the scan answers the query alone"
+    actual = lines(session, "PLAN FOR SELECT customer FROM orders WHERE order_id = 1 LIMIT 1")
+    assert "  limit: 1 rows" in actual
+    assert actual[-1] == "the scan answers the query alone"
 
 
 def test_nothing_is_read(session: Session, lake: ts.Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,9 +131,9 @@ def test_refusals(session: Session, statement: str, error: type[Exception], text
 def test_properties_of_a_database(session: Session, options: dict[str, Any]) -> None:
     session.sql("CREATE DATABASE stock COMMENT 'what is there' WITH ('team' = 'a', 'size' = '2')")
     session.sql("ALTER DATABASE stock SET ('team' = 'b'); ALTER DATABASE stock RESET ('size')")
-    found = {r["info name"]: r["info value"] for r in rows(session, "DESCRIBE DATABASE EXTENDED stock")}
-    assert found.pop("location").endswith("/stock.db")
-    assert found == {"name": "stock", "comment": "what is there", "property:team": "b"}
+    actual = {r["info name"]: r["info value"] for r in rows(session, "DESCRIBE DATABASE EXTENDED stock")}
+    assert actual.pop("location").endswith("/stock.db")
+    assert actual == {"name": "stock", "comment": "what is there", "property:team": "b"}
     with pytest.raises(ts.InvalidRequest, match="the catalog's own"):
         session.sql("ALTER DATABASE stock SET ('location' = '/elsewhere')")
     session.sql("CREATE VIEW stock.v AS SELECT 1 AS a; DROP DATABASE stock CASCADE")

@@ -180,8 +180,8 @@ def test_change_tracking_of_a_partition(session: Session) -> None:
 def test_describe_detail_of_partitions(session: Session) -> None:
     (detail,) = rows(session, "DESCRIBE DETAIL TABLE events")
     assert list(detail)[-1] == "bucket"
-    (found,) = rows(session, "DESCRIBE DETAIL TABLE events PARTITION (day = '2026-01-01')")
-    assert list(found) == [
+    (actual,) = rows(session, "DESCRIBE DETAIL TABLE events PARTITION (day = '2026-01-01')")
+    assert list(actual) == [
         "partition",
         "file.path",
         "last-modified",
@@ -189,8 +189,8 @@ def test_describe_detail_of_partitions(session: Session) -> None:
         "change-tracking",
         "num-files",
     ]
-    assert (found["partition"], found["num-files"], found["compacted"]) == ("day=20454", 1, True)
-    assert found["file.path"].startswith(session.lake().table("shop.events").location)
+    assert (actual["partition"], actual["num-files"], actual["compacted"]) == ("day=20454", 1, True)
+    assert actual["file.path"].startswith(session.lake().table("shop.events").location)
     with pytest.raises(ts.NotFound, match="no partition day=2027-01-01 of events holds files"):
         session.sql("DESCRIBE DETAIL TABLE events PARTITION (day = '2027-01-01')")
 

@@ -83,25 +83,27 @@ def _row(fields: list[tuple[str, str, str | None]]) -> str:
 
 @st.composite
 def statements(draw: Any) -> str:
-    found = draw(st.lists(names, min_size=2, max_size=6, unique=True))
+    actual = draw(st.lists(names, min_size=2, max_size=6, unique=True))
     types = [
-        draw(scalars if i < 2 else st.recursive(scalars, nested, max_leaves=4)) for i in range(len(found))
+        draw(scalars if i < 2 else st.recursive(scalars, nested, max_leaves=4)) for i in range(len(actual))
     ]
-    comments = [draw(st.none() | texts) for _ in found]
+    comments = [draw(st.none() | texts) for _ in actual]
     lines = [
         f"{name_text(n)} {t}" + ("" if c is None else f" COMMENT {literal_text(c)}")
-        for n, t, c in zip(found, types, comments, strict=True)
+        for n, t, c in zip(actual, types, comments, strict=True)
     ]
     if draw(st.booleans()):
-        lines.append(f"PRIMARY KEY ({name_text(found[0])}, {name_text(found[1])}) NOT ENFORCED")
+        lines.append(f"PRIMARY KEY ({name_text(actual[0])}, {name_text(actual[1])}) NOT ENFORCED")
     if draw(st.booleans()):
-        computed = f"{name_text(draw(names.filter(lambda n: n not in found)))} AS {literal_text(draw(texts))}"
-        lines.insert(draw(st.integers(0, len(found))), computed)
+        computed = (
+            f"{name_text(draw(names.filter(lambda n: n not in actual)))} AS {literal_text(draw(texts))}"
+        )
+        lines.insert(draw(st.integers(0, len(actual))), computed)
     text = f"CREATE TABLE d.one ({', '.join(lines)})"
     if draw(st.booleans()):
         text += f" COMMENT {literal_text(draw(texts))}"
     if draw(st.booleans()):
-        text += f" PARTITIONED BY ({name_text(found[1])})"
+        text += f" PARTITIONED BY ({name_text(actual[1])})"
     return text
 
 

@@ -25,22 +25,22 @@ CHANGES = (
 
 def session_over(lake: ts.Lake, *, spark: Any = None) -> Session:
     """A session in streaming mode, whose jobs run on Spark where it is given, else here."""
-    made = ts.sql_session(lake)
-    made.spark = spark
+    session = ts.sql_session(lake)
+    session.spark = spark
     for key, value in (
         ("execution.runtime-mode", "streaming"),
         ("execution.checkpointing.interval", "50 ms"),
         ("execution.target", "local" if spark is None else "spark"),
     ):
-        made.settings.set(key, value)
+        session.settings.set(key, value)
     if "shop" in lake.databases():
-        made.sql("USE shop")
-    return made
+        session.sql("USE shop")
+    return session
 
 
 def with_orders(lake: ts.Lake, *, spark: Any = None) -> Session:
     """Such a session over a keyed table of orders, and an empty one for the large ones."""
-    made = session_over(lake, spark=spark)
+    created = session_over(lake, spark=spark)
     for statement in (
         "CREATE DATABASE shop",
         "USE shop",
@@ -49,8 +49,8 @@ def with_orders(lake: ts.Lake, *, spark: Any = None) -> Session:
         "INSERT INTO orders VALUES (1, 'ann', 10), (2, 'bob', 20), (3, 'cem', 30)",
         "CREATE TABLE large (id INT, who STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2')",
     ):
-        made.sql(statement)
-    return made
+        created.sql(statement)
+    return created
 
 
 def rows(session: Session, query: str) -> list[dict[str, object]]:

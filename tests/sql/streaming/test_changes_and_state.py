@@ -60,9 +60,9 @@ def test_changes_applied_are_the_rows_of_each_snapshot(kind: str, commits: list[
     folder = tempfile.mkdtemp()
     try:
         session = session_of(folder, kind, commits)
-        for snapshot, found in states(session, sql.format(at="")):
+        for snapshot, actual in states(session, sql.format(at="")):
             batch = session.sql(sql.format(at=f" VERSION AS OF {snapshot}")).to_arrow()
-            assert found == Counter(tuple(r.values()) for r in batch.to_pylist()), f"at snapshot {snapshot}"
+            assert actual == Counter(tuple(r.values()) for r in batch.to_pylist()), f"at snapshot {snapshot}"
     finally:
         shutil.rmtree(folder)
 
@@ -125,9 +125,9 @@ def states(session: Session, sql: str) -> Iterator[tuple[int, Counter[tuple[Any,
 
 def snapshots_with_changes(table: ts.Table) -> list[int]:
     """The snapshots up to which all changes are known; where compactions find them, those of compactions."""
-    found = table.inspect.snapshots().to_pylist()
+    snapshots = table.inspect.snapshots().to_pylist()
     by_compaction = table.options.get("changelog-producer") == "lookup"
-    return [s["snapshot_id"] for s in found if not by_compaction or s["commit_kind"] == "COMPACT"]
+    return [s["snapshot_id"] for s in snapshots if not by_compaction or s["commit_kind"] == "COMPACT"]
 
 
 @pytest.mark.parametrize("sql", QUERIES)
@@ -135,8 +135,8 @@ def snapshots_with_changes(table: ts.Table) -> list[int]:
 def test_every_query_over_a_table_of_updates(sql: str, tmp_path: Any) -> None:
     commits = [[(1, 1, "a"), (2, 2, None)], [(1, 2, "b"), (3, None, "a")], 2, [(3, 1, "a"), (4, 4, "b")]]
     session = session_of(str(tmp_path), "plain", commits)
-    found = list(states(session, sql.format(at="")))
-    assert len(found) == 4
-    for snapshot, rows in found:
+    actual = list(states(session, sql.format(at="")))
+    assert len(actual) == 4
+    for snapshot, rows in actual:
         batch = session.sql(sql.format(at=f" VERSION AS OF {snapshot}")).to_arrow()
         assert rows == Counter(tuple(r.values()) for r in batch.to_pylist())

@@ -16,13 +16,13 @@ from tablestore.sql.streaming.plan import planned
 
 def changes(session: Session, sql: str, wanted: int) -> list[tuple[Any, ...]]:
     """The first changes of a query, as (kind, values …)."""
-    found: list[tuple[Any, ...]] = []
+    collected: list[tuple[Any, ...]] = []
     for rows, kinds in follow(planned(session, reader(()).read(pieces(sql)[0]), sql)):
         texts = rowkind.texts(kinds).to_pylist()
-        found += [(k, *row.values()) for k, row in zip(texts, rows.to_pylist(), strict=True)]
-        if len(found) >= wanted:
+        collected += [(k, *row.values()) for k, row in zip(texts, rows.to_pylist(), strict=True)]
+        if len(collected) >= wanted:
             break
-    return found
+    return collected
 
 
 @pytest.mark.parametrize(

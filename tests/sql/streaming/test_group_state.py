@@ -113,9 +113,9 @@ class Model:
 
     def advance(self, changes: list[tuple[int, dict[str, Any]]], *, pieces: int = 1) -> None:
         """One batch, to the end."""
-        found = self.written(changes, pieces=pieces)
-        if found is not None:
-            self.state.commit(found, self.number, str(self.number))
+        actual = self.written(changes, pieces=pieces)
+        if actual is not None:
+            self.state.commit(actual, self.number, str(self.number))
         self.follow()
         self.number += 1
         for kind, row in changes:
@@ -132,8 +132,8 @@ class Model:
         with RowSteps(self.plan.grouping.after) as after:
             for piece in stream.pieces(self.offset, end):
                 for batch, kinds in piece.read(stream.schema.names):
-                    found, kinds = after.rows(GROUPS, batch, kinds)
-                    for row, kind in zip(found.to_pylist(), kinds.to_pylist(), strict=True):
+                    actual, kinds = after.rows(GROUPS, batch, kinds)
+                    for row, kind in zip(actual.to_pylist(), kinds.to_pylist(), strict=True):
                         value = _comparable(row)
                         self.result[value] += 1 if kind in (0, 2) else -1
                         assert kind in (0, 2) or self.result[value] == 0, "what goes was there"
@@ -149,9 +149,9 @@ class Model:
                 connection.duck.register(
                     source.view, pa.Table.from_pylist(self.left, schema=self.table.schema)
                 )
-            found = relation_of(connection.duck, duck_sql(query.tree)).to_arrow_table()
-        assert found.schema.names == self.plan.schema.names
-        batches = [sound(b, self.plan.schema) for b in found.to_batches()]
+            actual = relation_of(connection.duck, duck_sql(query.tree)).to_arrow_table()
+        assert actual.schema.names == self.plan.schema.names
+        batches = [sound(b, self.plan.schema) for b in actual.to_batches()]
         rows = pa.Table.from_batches(batches, self.plan.schema).to_pylist()
         return Counter(_comparable(row) for row in rows)
 
@@ -168,23 +168,23 @@ def _comparable(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def changes_of(data: st.DataObject, left: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
     """Changes of a batch: inserts, deletes and updates of what is there."""
-    there, found = list(left), []
+    there, actual = list(left), []
     for _ in range(data.draw(st.integers(0, 8))):
         what = data.draw(st.sampled_from(["insert", "insert", "delete", "update"]))
         if what == "insert" or not there:
             there.append(data.draw(rows))
-            found.append((rowkind.INSERT, there[-1]))
+            actual.append((rowkind.INSERT, there[-1]))
             continue
         old = there.pop(data.draw(st.integers(0, len(there) - 1)))
         if what == "delete":
-            found.append((rowkind.DELETE, old))
+            actual.append((rowkind.DELETE, old))
             continue
         new = {**old, **data.draw(st.fixed_dictionaries({}, optional=dict(_values(rows))))}
         there.append(new)
-        found += [(rowkind.UPDATE_BEFORE, old), (rowkind.UPDATE_AFTER, new)]
+        actual += [(rowkind.UPDATE_BEFORE, old), (rowkind.UPDATE_AFTER, new)]
     if data.draw(st.integers(0, 5)) == 0:
-        found += [(rowkind.DELETE, row) for row in there]
-    return found
+        actual += [(rowkind.DELETE, row) for row in there]
+    return actual
 
 
 def _values(strategy: Any) -> Iterator[tuple[str, Any]]:

@@ -61,12 +61,12 @@ def test_a_million_rows_of_many_groups(tmp_path: Path, monkeypatch: pytest.Monke
         table.write(pa.table({"g": numbers[:1000], "x": numbers[:1000] % 1000}))
         offset = end
     assert not (tmp_path / "state" / "exchange").exists()
-    found = state.groups.scan().to_arrow()
+    rows = state.groups.scan().to_arrow()
     weights = np.bincount(numbers, minlength=150_000) + np.bincount(numbers[:1000], minlength=150_000)
-    groups = found["__key_0"].to_numpy()
+    groups = rows["__key_0"].to_numpy()
     assert len(groups) == np.count_nonzero(weights) > 100_000
-    assert (found["__rows"].to_numpy() == weights[groups]).all()
-    total = found["sum__argument_1"].cast(pa.int64()).to_numpy()
+    assert (rows["__rows"].to_numpy() == weights[groups]).all()
+    total = rows["sum__argument_1"].cast(pa.int64()).to_numpy()
     assert (total == weights[groups] * (groups % 1000)).all()
     assert state.position() == (1, str(offset))
 

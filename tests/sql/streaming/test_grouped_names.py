@@ -17,10 +17,10 @@ def rows(session: Session, sql: str) -> list[tuple[Any, ...]]:
     """The rows of a stream that ends, without their kinds, and the same of the query in batch mode."""
     batch = session.sql(sql).to_arrow()
     session.sql("SET 'execution.runtime-mode' = 'streaming'")
-    found = session.sql(sql).to_arrow()
-    assert set(found["op"].to_pylist()) == {"+I"}
-    assert found.drop(["op"]).schema == batch.schema
-    shown = sorted((tuple(row.values()) for row in found.drop(["op"]).to_pylist()), key=str)
+    result = session.sql(sql).to_arrow()
+    assert set(result["op"].to_pylist()) == {"+I"}
+    assert result.drop(["op"]).schema == batch.schema
+    shown = sorted((tuple(row.values()) for row in result.drop(["op"]).to_pylist()), key=str)
     assert shown == sorted((tuple(row.values()) for row in batch.to_pylist()), key=str)
     return shown
 
@@ -60,9 +60,9 @@ def test_parts_of_rows_are_keys(session: Session) -> None:
     session.sql("SET 'execution.runtime-mode' = 'streaming'")
     for key, shown in (("r.a", "q.r.a"), ("q.r.a", "r.a"), ("`r`.`a`", "r.a")):
         result = session.sql(f"SELECT {shown} AS z, sum(q.r.b) AS s FROM r AS q GROUP BY {key}")
-        found = result.head(2)
+        actual = result.head(2)
         result.stop()
-        assert sorted(tuple(row.values()) for row in found.to_pylist()) == [("+I", "x", 5), ("+I", "y", 4)]
+        assert sorted(tuple(row.values()) for row in actual.to_pylist()) == [("+I", "x", 5), ("+I", "y", 4)]
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ def lake(tmp_path: Path) -> ts.Lake:
 
 @pytest.fixture
 def session(lake: ts.Lake) -> Iterator[Session]:
-    made = with_orders(lake)
-    yield made
-    made.jobs.stop_all()
+    created = with_orders(lake)
+    yield created
+    created.jobs.stop_all()
 
 
 def test_a_job_keeps_a_table_in_step_is_stopped_and_goes_on_by_name(session: Session, lake: ts.Lake):

@@ -21,17 +21,17 @@ def streaming(session: Session) -> Session:
 
 def taken(result: Result, rows: int) -> list[tuple[Any, ...]]:
     """The first rows of a stream, which is stopped then."""
-    found = result.head(rows)
+    actual = result.head(rows)
     result.stop()
-    return [tuple(row.values()) for row in found.to_pylist()]
+    return [tuple(row.values()) for row in actual.to_pylist()]
 
 
 def following(batches: Iterator[pa.RecordBatch], rows: int) -> list[tuple[Any, ...]]:
     """The next rows."""
-    found: list[tuple[Any, ...]] = []
-    while len(found) < rows:
-        found += [tuple(row.values()) for row in next(batches).to_pylist()]
-    return found
+    collected: list[tuple[Any, ...]] = []
+    while len(collected) < rows:
+        collected += [tuple(row.values()) for row in next(batches).to_pylist()]
+    return collected
 
 
 def test_rows_come_as_they_happen_with_their_kind_first(streaming: Session, lake: ts.Lake) -> None:

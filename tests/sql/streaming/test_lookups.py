@@ -30,9 +30,9 @@ def shop(session: Session) -> Session:
 
 def rows(session: Session, sql: str) -> list[tuple[Any, ...]]:
     """The rows of a stream that ends; all are inserts."""
-    found = session.sql(sql).to_arrow()
-    assert set(found["op"].to_pylist()) <= {"+I"}
-    return sorted((tuple(row.values())[1:] for row in found.to_pylist()), key=str)
+    result = session.sql(sql).to_arrow()
+    assert set(result["op"].to_pylist()) <= {"+I"}
+    return sorted((tuple(row.values())[1:] for row in result.to_pylist()), key=str)
 
 
 CUSTOMER = "customer FOR SYSTEM_TIME AS OF a.p AS b"
@@ -104,13 +104,13 @@ def test_later_changes_of_the_table_reach_later_rows_only(shop: Session, lake: t
     result = shop.sql(
         "SELECT a.o, b.name FROM facts AS a LEFT JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c"
     )
-    found = result.to_batches()
-    assert [tuple(r.values()) for r in next(found).to_pylist()] == [("+I", 1, None), ("+I", 2, "bob")]
+    actual = result.to_batches()
+    assert [tuple(r.values()) for r in next(actual).to_pylist()] == [("+I", 1, None), ("+I", 2, "bob")]
     customer.write([{"c": 1, "name": "eve", "city": None}])
     table.write([{"o": 1}])
-    assert [tuple(r.values()) for r in next(found).to_pylist()] == [("+I", 1, "eve")]
+    assert [tuple(r.values()) for r in next(actual).to_pylist()] == [("+I", 1, "eve")]
     result.stop()
-    assert list(found) == []
+    assert list(actual) == []
 
 
 def test_a_table_without_a_snapshot_matches_nothing(shop: Session) -> None:

@@ -19,14 +19,14 @@ from tablestore.sql.streaming.plan import planned
 def changes(session: Session, sql: str, wanted: int) -> list[tuple[Any, ...]]:
     """The first changes of a query, as (kind, values …)."""
     tree = reader(()).read(pieces(sql)[0])
-    found: list[tuple[Any, ...]] = []
+    collected: list[tuple[Any, ...]] = []
     for rows, kinds in follow(planned(session, tree, sql)):
         texts = rowkind.texts(kinds).to_pylist()
-        found += [(k, *row.values()) for k, row in zip(texts, rows.to_pylist(), strict=True)]
-        if len(found) >= wanted:
+        collected += [(k, *row.values()) for k, row in zip(texts, rows.to_pylist(), strict=True)]
+        if len(collected) >= wanted:
             break
-    assert len(found) == wanted
-    return found
+    assert len(collected) == wanted
+    return collected
 
 
 def test_a_query_over_a_table_gives_its_rows_and_then_its_changes(session: Session, lake: ts.Lake) -> None:

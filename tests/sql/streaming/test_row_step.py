@@ -28,5 +28,5 @@ KINDS = {"+I": rowkind.INSERT, "-U": rowkind.UPDATE_BEFORE, "+U": rowkind.UPDATE
 )
 def test_kinds_of_what_is_selected(given: str, selected: list[int], expected: str) -> None:
     kinds = pa.array([KINDS[k] for k in given.split()], pa.int8())
-    found = whole_updates(kinds.take(pa.array(selected)), kinds, np.array(selected))
-    assert rowkind.texts(found).to_pylist() == expected.split()
+    actual = whole_updates(kinds.take(pa.array(selected)), kinds, np.array(selected))
+    assert rowkind.texts(actual).to_pylist() == expected.split()

@@ -37,10 +37,10 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def table(lake: Lake) -> Table:
-    made = lake.create_table("shop.t", schema={"v": ts.INT}, options={**TIERED, "bucket-key": "v"})
-    made.write([{"v": n} for n in range(40)])
-    assert min(made.log.end.values()) >= 9
-    return made
+    created = lake.create_table("shop.t", schema={"v": ts.INT}, options={**TIERED, "bucket-key": "v"})
+    created.write([{"v": n} for n in range(40)])
+    assert min(created.log.end.values()) >= 9
+    return created
 
 
 class SnapshotClient:
@@ -70,8 +70,8 @@ class SnapshotClient:
         """The snapshot and the offsets of its buckets, in their order."""
         request = pb.GetLakeSnapshotRequest(**asked_for)
         request.table_path.database_name, request.table_path.table_name = "shop", "t"
-        found = self.cluster.call(apis.GET_LAKE_SNAPSHOT, request)
-        return found.snapshot_id, [one.log_offset for one in found.buckets]
+        actual = self.cluster.call(apis.GET_LAKE_SNAPSHOT, request)
+        return actual.snapshot_id, [one.log_offset for one in actual.buckets]
 
 
 @pytest.fixture
@@ -186,8 +186,8 @@ def granted(wire: socket.socket) -> str | None:
     body = pb.LakeTieringHeartbeatRequest(request_table=True).SerializeToString()
     kind, answer = asked(wire, apis.LAKE_TIERING_HEARTBEAT.key, body)
     assert kind == 0
-    found = pb.LakeTieringHeartbeatResponse.FromString(answer)
-    return found.tiering_table.table_path.table_name if found.HasField("tiering_table") else None
+    actual = pb.LakeTieringHeartbeatResponse.FromString(answer)
+    return actual.tiering_table.table_path.table_name if actual.HasField("tiering_table") else None
 
 
 def are_due(coordinator: Coordinator, count: int) -> bool:

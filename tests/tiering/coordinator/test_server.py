@@ -89,30 +89,30 @@ def scanned(
     """(offset, kind, row) of all rows, by bucket."""
     admin = Admin(cluster)
     ends = admin.offsets(table, buckets(table))
-    found = []
+    collected = []
     with LogScan(
         cluster, table, admin.offsets(table, buckets(table), "earliest"), ends, columns=columns
     ) as scan:
         for batch in scan:
             kinds = [0] * batch.rows.num_rows if batch.kinds is None else list(batch.kinds)
             rows = batch.rows.to_pylist()
-            found += [
+            collected += [
                 (batch.bucket.bucket, batch.base + i, kind, each)
                 for i, (kind, each) in enumerate(zip(kinds, rows, strict=True))
             ]
-    return sorted(found, key=lambda one: one[:2])
+    return sorted(collected, key=lambda one: one[:2])
 
 
 def logged(table: Table) -> list[tuple[int, int, int, dict]]:
     """The same by the log itself."""
-    log, found = table.log, []
+    log, actual = table.log, []
     for batch in table_log(table.store).log.read(log.start, log.end):
         rows = batch.rows.to_pylist()
-        found += [
+        actual += [
             (batch.bucket, int(offset), kind, each)
             for offset, kind, each in zip(batch.offsets, batch.kinds.to_pylist(), rows, strict=True)
         ]
-    return sorted(found, key=lambda one: one[:2])
+    return sorted(actual, key=lambda one: one[:2])
 
 
 @pytest.mark.parametrize("keyed", [True, False])
@@ -124,15 +124,15 @@ def test_a_client_reads_the_log_with_every_type(lake: Lake, cluster: Cluster, ke
     table.write([{"id": 7, **{name: None for name in COLUMNS if name != "id"}}, row(60)])
     if keyed:
         table.delete(ts.col("id") == 3)
-    found = scanned(cluster, of(table, cluster))
-    assert [one[:3] for one in found] == [one[:3] for one in logged(table)]
-    for (*_, there), (*_, expected) in zip(found, logged(table), strict=True):
+    actual = scanned(cluster, of(table, cluster))
+    assert [one[:3] for one in actual] == [one[:3] for one in logged(table)]
+    for (*_, there), (*_, expected) in zip(actual, logged(table), strict=True):
         if expected["z"] is not None:
             expected["z"] = expected["z"].replace(tzinfo=None)
         assert there == expected
     projected = scanned(cluster, of(table, cluster), ["id", "d", "z"])
     assert [set(one[3]) for one in projected[:1]] == [{"id", "d", "z"}]
-    assert [one[3]["d"] for one in projected] == [one[3]["d"] for one in found]
+    assert [one[3]["d"] for one in projected] == [one[3]["d"] for one in actual]
 
 
 def test_a_client_reads_nested_values(lake: Lake, cluster: Cluster):
@@ -153,7 +153,7 @@ def test_a_client_reads_nested_values(lake: Lake, cluster: Cluster):
     table.write(rows)
     known = of(table, cluster)
     types = {column.name: column.type for column in known.columns}
-    found = {}
+    collected = {}
     with LogScan(
         cluster, known, dict.fromkeys(buckets(known), 0), Admin(cluster).offsets(known, buckets(known))
     ) as scan:
@@ -161,24 +161,24 @@ def test_a_client_reads_nested_values(lake: Lake, cluster: Cluster):
             named = {
                 n: engine_column(batch.rows.column(n), types[n]).to_pylist() for n in batch.rows.schema.names
             }
-            found |= {v: each for v, *each in zip(*named.values(), strict=True)}
-    assert found == {row["v"]: [row["l"], row["m"], row["r"]] for row in rows}
+            collected |= {v: each for v, *each in zip(*named.values(), strict=True)}
+    assert collected == {row["v"]: [row["l"], row["m"], row["r"]] for row in rows}
 
 
 def test_offsets_without_rows_are_batches_without_rows(lake: Lake):
     options = {**LOG, "bucket": 1}
     table = lake.create_table("shop.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options=options)
-    found, log = served(table, "shop.t"), MemoryLog(1, gap=2)
-    assert found is not None
-    found = replace(found, log=replace(found.log, log=log))
+    actual, log = served(table, "shop.t"), MemoryLog(1, gap=2)
+    assert actual is not None
+    actual = replace(actual, log=replace(actual.log, log=log))
     rows = pa.record_batch({"k": pa.array([1, 2], pa.int32()), "v": pa.array([3, 4], pa.int32())})
     log.skip(5)
     for _ in range(2):
         log.append([(0, pa.array([rowkind.UPDATE_AFTER, rowkind.DELETE], pa.int8()), rows)], None)
-    schema = pa.schema([c.arrow for c in found.descriptor.columns])
+    schema = pa.schema([c.arrow for c in actual.descriptor.columns])
 
     def batches(start: int) -> list[tuple[int, int, list[int] | None]]:
-        data = found.batches(0, start, 13, most_bytes=1 << 20)
+        data = actual.batches(0, start, 13, most_bytes=1 << 20)
         kinds = [None if b.kinds is None else b.kinds.tolist() for b in decoded(data, schema)]
         return [(b.base, b.end, k) for b, k in zip(decoded(data, schema), kinds, strict=True)]
 
@@ -191,7 +191,7 @@ def test_small_answers_go_on_where_the_last_one_ended(lake: Lake, cluster: Clust
     table = lake.create_table("shop.t", schema={"v": ts.INT}, options={**APPENDED, "bucket": 1})
     for n in range(20):
         table.write([{"v": n}])
-    found, at, admin = [], 0, of(table, cluster)
+    actual, at, admin = [], 0, of(table, cluster)
     while at < 20:
         asked = pb.FetchBucket(bucket_id=0, fetch_offset=at, max_fetch_bytes=1)
         request = pb.FetchTable(table_id=admin.table_id, projection_enabled=False, buckets=[asked])
@@ -200,9 +200,9 @@ def test_small_answers_go_on_where_the_last_one_ended(lake: Lake, cluster: Clust
         )
         (batch,) = decoded(answer.tables[0].buckets[0].records, admin.arrow_schema)
         assert batch.base == at
-        found += batch.rows.column("v").to_pylist()
+        actual += batch.rows.column("v").to_pylist()
         at = batch.end
-    assert found == list(range(20))
+    assert actual == list(range(20))
 
 
 def test_rows_that_come_while_a_fetch_waits_are_its_answer(lake: Lake, cluster: Cluster):
@@ -243,8 +243,8 @@ def test_what_is_not_there_is_told_by_its_code(lake: Lake, cluster: Cluster):
     assert codes == [ErrorCode.UNKNOWN_TABLE_OR_BUCKET] * 3
     assert fetched(cluster, buckets(known)[0], at=5).error_code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE
     for columns in ([1], [0, 0], [-1]):
-        found = fetched(cluster, buckets(known)[0], columns=columns)
-        assert found.error_code == ErrorCode.INVALID_COLUMN_PROJECTION
+        actual = fetched(cluster, buckets(known)[0], columns=columns)
+        assert actual.error_code == ErrorCode.INVALID_COLUMN_PROJECTION
 
 
 def fetched(cluster: Cluster, bucket: TableBucket, *, at: int = 0, columns: list[int] | None = None):

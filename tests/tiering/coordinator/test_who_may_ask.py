@@ -128,9 +128,9 @@ def test_the_token_is_for_those_who_may_write_the_lake(
     before = os.umask(mask)
     try:
         with ts.connect(warehouse).coordinator() as c:
-            found = Path(c.token_file)
-            assert stat.S_IMODE(found.stat().st_mode) == file
-            assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700 | ((file & 0o044) * 5 // 4)
+            actual = Path(c.token_file)
+            assert stat.S_IMODE(actual.stat().st_mode) == file
+            assert stat.S_IMODE(actual.parent.stat().st_mode) == 0o700 | ((file & 0o044) * 5 // 4)
     finally:
         os.umask(before)
 

@@ -55,8 +55,8 @@ def keyed_table(lake: Lake) -> Table:
 
 
 def rows_of(table: Table) -> list[tuple[int, str]]:
-    found = table.scan(log=True).to_arrow()
-    return sorted(zip(found["id"].to_pylist(), found["text"].to_pylist(), strict=True))
+    rows = table.scan(log=True).to_arrow()
+    return sorted(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
 
 def pairs(*rows: tuple[int, str]) -> pa.Table:
@@ -98,12 +98,12 @@ def test_rows_of_every_type_are_appended_upserted_and_deleted(
     into.upsert(rows)
     into.delete(rows.slice(0, 30))
     for table, wanted in ((log, rows), (keyed, rows.slice(30))):
-        found = table.scan(log=True).to_arrow().sort_by("id")
+        actual = table.scan(log=True).to_arrow().sort_by("id")
         wanted = wanted.sort_by("id")
-        assert found.num_rows == wanted.num_rows
+        assert actual.num_rows == wanted.num_rows
         for name in columns:
-            stored = wanted[name].cast(found.schema.field(name).type, safe=False)
-            assert found[name].equals(stored), name
+            stored = wanted[name].cast(actual.schema.field(name).type, safe=False)
+            assert actual[name].equals(stored), name
         assert table.check() == []
 
 

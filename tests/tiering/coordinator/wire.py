@@ -43,12 +43,12 @@ def answered(wire: socket.socket) -> tuple[int, bytes]:
 
 
 def received(wire: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        part = wire.recv(size - len(found))
+    actual = b""
+    while len(actual) < size:
+        part = wire.recv(size - len(actual))
         assert part, "the connection ended"
-        found += part
-    return found
+        actual += part
+    return actual
 
 
 def ends(wire: socket.socket) -> bool:

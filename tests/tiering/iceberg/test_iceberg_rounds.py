@@ -159,10 +159,10 @@ def test_rows_of_partitions_are_dropped_with_the_offsets_kept(properties: dict[s
 
 def test_offsets_outlive_the_snapshots_of_rounds(properties: dict[str, str], cluster: MemoryCluster) -> None:
     factory = IcebergTieringFactory(properties)
-    made = round_of(cluster, factory).snapshot_id
+    snapshot_id = round_of(cluster, factory).snapshot_id
     table = table_of(properties)
     table.append(pa.table({"x": pa.array([99], pa.int64())}))
-    table.maintenance.expire_snapshots().by_id(made).commit()
+    table.maintenance.expire_snapshots().by_id(snapshot_id).commit()
     assert round_of(cluster, factory).snapshot_id is None
     assert len(rows(properties)) == 9
 
@@ -205,10 +205,10 @@ def test_partitions_types_and_columns_of_the_log(properties: dict[str, str]) -> 
     committer = factory.create_committer(source)
     commit = LakeCommit(committer.state(), 1, {TieredBucket(3, 0): 9}, {3: "x"})
     committer.commit(committer.to_committable([writer.complete()]), commit)
-    found = table_of(properties).scan().to_arrow().sort_by("__offset").to_pylist()
-    assert [row["__offset"] for row in found] == [7, 8]
-    assert [row["small"] for row in found] == [-3, None]
-    assert found[0]["at"].microsecond == 12_000
+    rows = table_of(properties).scan().to_arrow().sort_by("__offset").to_pylist()
+    assert [row["__offset"] for row in rows] == [7, 8]
+    assert [row["small"] for row in rows] == [-3, None]
+    assert rows[0]["at"].microsecond == 12_000
     assert [task.file.partition[0] for task in table_of(properties).scan().plan_files()] == ["x"]
     assert committer.state().partition_names == {3: "x"}
     assert committer.state().offsets == {TieredBucket(3, 0): 9}

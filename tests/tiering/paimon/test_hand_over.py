@@ -68,9 +68,9 @@ def theirs(cluster: PreparingCluster, lake: ts.Lake, *, is_killed: bool = False)
         return None
     offsets = {place: len(rows) for place, rows in places.items() if read[place]}
     path = cluster.prepare_lake_snapshot(table, offsets)
-    made = foreign(lake, [row for rows in read.values() for row in rows], path)
+    created = foreign(lake, [row for rows in read.values() for row in rows], path)
     if not is_killed:
-        cluster.commit_lake_snapshot(table, made, {}, prepared=path)
+        cluster.commit_lake_snapshot(table, created, {}, prepared=path)
     return None
 
 
@@ -85,8 +85,8 @@ def ours(cluster: PreparingCluster, lake: ts.Lake, *, is_killed: bool = False) -
 
 
 def require_log_in_lake(cluster: PreparingCluster, lake: ts.Lake) -> None:
-    found = sorted(lake.table("db.t").scan().to_arrow()["x"].to_pylist())
-    assert found == sorted(row for rows in cluster.logs.values() for row in rows)
+    actual = sorted(lake.table("db.t").scan().to_arrow()["x"].to_pylist())
+    assert actual == sorted(row for rows in cluster.logs.values() for row in rows)
     assert lake.table("db.t").check() == []
 
 

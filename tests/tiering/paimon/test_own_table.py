@@ -59,8 +59,8 @@ def all_in_files(*tables: ts.Table) -> None:
 
 
 def rows(table: ts.Table, *, log: bool = False) -> list[tuple[Any, ...]]:
-    found = table.scan(log=log).to_arrow()
-    return sorted(zip(*(found[name].to_pylist() for name in COLUMNS), strict=True))
+    actual = table.scan(log=log).to_arrow()
+    return sorted(zip(*(actual[name].to_pylist() for name in COLUMNS), strict=True))
 
 
 def test_every_kind_of_table_comes_into_files_by_rounds_while_writers_run(tmp_path: Path):
@@ -74,8 +74,8 @@ def test_every_kind_of_table_comes_into_files_by_rounds_while_writers_run(tmp_pa
     def write(name: str) -> None:
         table = ts.connect(tmp_path).table(name)
         for n in range(25):
-            found = [{"k": k, "v": n, "p": f"p{k % 2}"} for k in range(5)]
-            table.write(found, user="writer", identifier=n, position=f"at {n}")
+            actual = [{"k": k, "v": n, "p": f"p{k % 2}"} for k in range(5)]
+            table.write(actual, user="writer", identifier=n, position=f"at {n}")
 
     with tiering(lake) as (coordinator, service):
         threads = [threading.Thread(target=write, args=(table.name,)) for table in tables]

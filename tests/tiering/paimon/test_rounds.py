@@ -114,8 +114,8 @@ def test_of_two_rounds_of_one_state_the_second_is_refused_by_the_lake(lake: ts.L
     with pytest.raises(CommitConflict):
         committers[1].commit(committables[1], asked[1])
     assert rows(lake) == [0, 1]
-    found = lake.table("db.t").remove_orphans(older_than="0s", dry_run=True, force=True)
-    assert not found.files
+    removed = lake.table("db.t").remove_orphans(older_than="0s", dry_run=True, force=True)
+    assert not removed.files
 
 
 def test_rows_of_others_since_the_plan_refuse_a_round(lake: ts.Lake, cluster: MemoryCluster):
@@ -185,11 +185,11 @@ def test_each_round_says_how_much_of_the_log_is_in_files(lake: ts.Lake, cluster:
 
 def test_log_columns_say_where_a_row_was(lake: ts.Lake, cluster: MemoryCluster):
     round_of(cluster, PaimonTieringFactory(lake, log_columns=True))
-    found = (
+    rows = (
         lake.table("db.t").scan().to_arrow().sort_by([("__bucket", "ascending"), ("__offset", "ascending")])
     )
-    assert found["__bucket"].to_pylist() == [0] * 5 + [1] * 3
-    assert found["__offset"].to_pylist() == found["x"].to_pylist()
+    assert rows["__bucket"].to_pylist() == [0] * 5 + [1] * 3
+    assert rows["__offset"].to_pylist() == rows["x"].to_pylist()
 
 
 def keyed_rows(bucket: int, count: int = 100) -> pa.RecordBatch:
@@ -281,10 +281,10 @@ def test_a_lake_table_as_the_plugin_of_fluss_makes_it_takes_rows(lake: ts.Lake):
     committer = factory.create_committer(source)
     commit = LakeCommit(committer.state(), 4, {B0: 3}, {})
     committer.commit(committer.to_committable([writer.complete()]), commit)
-    found = lake.table("db.k").scan().to_arrow().sort_by("id")
-    assert found["at"].cast(pa.time32("ms")).to_pylist() == rows["at"].to_pylist()
-    assert found["r"].to_pylist() == rows["r"].to_pylist()
-    assert found["__offset"].to_pylist() == [-1] * 3
+    actual = lake.table("db.k").scan().to_arrow().sort_by("id")
+    assert actual["at"].cast(pa.time32("ms")).to_pylist() == rows["at"].to_pylist()
+    assert actual["r"].to_pylist() == rows["r"].to_pylist()
+    assert actual["__offset"].to_pylist() == [-1] * 3
     assert lake.table("db.k").check() == []
 
 

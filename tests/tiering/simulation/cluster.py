@@ -41,15 +41,15 @@ class SimLog:
 
     def state(self, stop: int) -> dict[int, int]:
         """Key → value just before an offset."""
-        found: dict[int, int] = {}
+        collected: dict[int, int] = {}
         for offset, kind, key, value in self.rows:
             if offset >= stop:
                 break
             if kind in (rowkind.DELETE, rowkind.UPDATE_BEFORE):
-                found.pop(key, None)
+                collected.pop(key, None)
             else:
-                found[key] = value
-        return found
+                collected[key] = value
+        return collected
 
 
 @dataclass
@@ -125,11 +125,11 @@ class SimCluster(NothingLeased):
             *(path, next(self._ids), fields, rng.randint(1, 3)),
             *(("k",) if keyed else (), ("k",) if partitioned else ()),
         )
-        made = SimTable(table, rng.choice((2_000, 10_000, 40_000)))
-        self.tables[path] = self.history[table.table_id] = made
+        created = SimTable(table, rng.choice((2_000, 10_000, 40_000)))
+        self.tables[path] = self.history[table.table_id] = created
         for _ in range(rng.randint(1, 2) if partitioned else 0):
             self.add_partition(path)
-        self._register(made)
+        self._register(created)
 
     def drop(self, path: str) -> None:
         """Remove a table; its rows are gone."""
@@ -202,17 +202,19 @@ class SimCluster(NothingLeased):
     ) -> Mapping[TieredBucket, BucketBounds]:
         bounds = {}
         for partition_id in partition_ids:
-            found = self._same(table, partition_id)
+            actual = self._same(table, partition_id)
             for place in (TieredBucket(partition_id, bucket) for bucket in range(table.bucket_count)):
-                log = found.logs.get(place, SimLog())
+                log = actual.logs.get(place, SimLog())
                 bounds[place] = BucketBounds(log.start, log.end)
         return bounds
 
     def kv_snapshots(
         self, table: ClusterTable, partition_id: int | None, partition_name: str | None
     ) -> Mapping[int, SplitSnapshot]:
-        found = self._same(table, partition_id)
-        logs = {b: found.logs.get(TieredBucket(partition_id, b), SimLog()) for b in range(table.bucket_count)}
+        actual = self._same(table, partition_id)
+        logs = {
+            b: actual.logs.get(TieredBucket(partition_id, b), SimLog()) for b in range(table.bucket_count)
+        }
         return {bucket: SplitSnapshot(*log.snapshots[-1]) for bucket, log in logs.items() if log.snapshots}
 
     def leader_epochs(
@@ -247,8 +249,8 @@ class SimCluster(NothingLeased):
         for split in splits:
             place, at = split.table_bucket, split.log_start
             while at < split.stop:
-                found = self._of(table.path)
-                if place.partition_id is not None and place.partition_id not in found.partitions:
+                actual = self._of(table.path)
+                if place.partition_id is not None and place.partition_id not in actual.partitions:
                     yield ReadStep(place, None, at, gone=True)
                     break
                 log = self._same(table, split.partition_id).logs[place]
@@ -275,12 +277,12 @@ class SimCluster(NothingLeased):
 
     def _same(self, table: ClusterTable, partition_id: int | None) -> SimTable:
         """The table, if it is still that one, and has the partition."""
-        found = self._of(table.path)
-        if found.table.table_id != table.table_id or (
-            partition_id is not None and partition_id not in found.partitions
+        actual = self._of(table.path)
+        if actual.table.table_id != table.table_id or (
+            partition_id is not None and partition_id not in actual.partitions
         ):
             raise NotFound(f"table {table.table_id} or its partition is gone")
-        return found
+        return actual
 
 
 def _batch(rows: list[Row]) -> RowBatch:

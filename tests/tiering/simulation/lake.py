@@ -114,12 +114,12 @@ class SimLake:
 
 
 def _folded(rows: list[tuple[int, int, int]]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    collected: dict[int, int] = {}
     for kind, key, value in rows:
-        found.pop(key, None)
+        collected.pop(key, None)
         if kind not in (rowkind.DELETE, rowkind.UPDATE_BEFORE):
-            found[key] = value
-    return found
+            collected[key] = value
+    return collected
 
 
 @dataclass

@@ -106,8 +106,8 @@ class Life:
         self.cluster.append(self._path())
 
     def _start_service(self) -> None:
-        made = SimService(self.scheduler, self.cluster, self.lake, self.network, self.rng, self.dropped)
-        self.services.append(made)
+        created = SimService(self.scheduler, self.cluster, self.lake, self.network, self.rng, self.dropped)
+        self.services.append(created)
 
     def _told(self, event: TieringEvent) -> None:
         self.counts[event.name] += 1
@@ -204,21 +204,21 @@ class Life:
 
     def _lag(self) -> list[str]:
         """What the lake, or the cluster's knowledge of it, lacks."""
-        found = []
+        collected = []
         for path, one in self.cluster.tables.items():
             state = self.lake.table(path).state
             same = state.table_id == one.table.table_id
             offsets = state.offsets if same else {}
             ends = {place: one.logs[place].end for place in one.places() if place in one.logs}
             if any(end > offsets.get(place, 0) for place, end in ends.items()):
-                found.append(f"{path}: lake {dict(offsets)}, log {ends}")
+                collected.append(f"{path}: lake {dict(offsets)}, log {ends}")
             known = self.cluster.known.get(one.table.table_id)
             if same:
                 gone = {id: name for id, name in state.partition_names.items() if id not in one.partitions}
-                found += [f"{path}: the lake has {name}, which is dropped" for name in gone.values()]
+                collected += [f"{path}: the lake has {name}, which is dropped" for name in gone.values()]
             if same and (known is None or any(known.offsets.get(p) != o for p, o in offsets.items())):
-                found.append(f"{path}: the cluster knows {known}, the lake has {dict(offsets)}")
-        return found
+                collected.append(f"{path}: the cluster knows {known}, the lake has {dict(offsets)}")
+        return collected
 
 
 def main(arguments: list[str]) -> int:

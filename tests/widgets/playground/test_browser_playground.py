@@ -151,9 +151,9 @@ def test_a_lesson_is_answered_by_wrong_and_right_clicks_without_a_network(
 ) -> None:
     first = nbformat.v4.new_code_cell("solve = False", metadata={"tags": ["parameters"]})
     cells = [nbformat.v4.new_markdown_cell("# A lesson"), first, *map(nbformat.v4.new_code_cell, LESSON)]
-    made = nbformat.v4.new_notebook(cells=cells)
-    made.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    nbformat.write(made, tmp_path / "02_lesson.ipynb")
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    nbformat.write(notebook, tmp_path / "02_lesson.ipynb")
     screen = Console(file=io.StringIO())
     outcome = docs.write(tmp_path / "02_lesson.ipynb", playground, {"solve": True}, screen, plays=True)
     assert outcome.problem == ""

@@ -86,8 +86,8 @@ def values(judge: TaskJudge, chance: random.Random) -> list[Any]:
 
 def lesson(levels: pa.Table) -> dict[str, Any]:
     """A recipe with every kind of task, a text and a picture behind veils, and the score."""
-    made = [Task(judge.question, judge) for judge in judges(levels)]
-    veils = [Veil(made[0], "two <b>\nlines", note="*So*."), Veil(made[1], LsmLevels(levels))]
+    created = [Task(judge.question, judge) for judge in judges(levels)]
+    veils = [Veil(created[0], "two <b>\nlines", note="*So*."), Veil(created[1], LsmLevels(levels))]
     plain = [{"task": judge.plain()} for judge in judges(levels)]
     plain += [plain_veil("one", "*So*.", veils[0]), plain_veil("many", "", veils[1]), {"score": True}]
     return as_sent({"kind": "lesson", "title": "Lesson 2", "views": plain})

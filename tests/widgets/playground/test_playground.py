@@ -226,7 +226,7 @@ def test_each_merge_engine_merges_in_a_page_as_in_a_kernel(unpacked: Path, engin
 def test_draws_are_those_of_numpy(seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         command = [sys.executable, "-S", "-P", "-c", DRAW, str(folder.COLUMNS), str(seed)]
-        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         draws = np.random.default_rng(seed)
         even, whole, few = draws.random((3, 4)), draws.integers(0, 1000, 50), draws.integers(0, 7, (2, 3))
         exponential, normal, after = (
@@ -234,9 +234,9 @@ def test_draws_are_those_of_numpy(seeds: tuple[int, ...]) -> None:
             draws.normal(3.0, 2.0, 2000),
             draws.random(2),
         )
-        assert found[:4] == [even.tolist(), whole.tolist(), few.tolist(), exponential.tolist()]
-        assert found[4] == pytest.approx(normal.tolist(), rel=1e-12, abs=1e-14)
-        assert found[5] == after.tolist()
+        assert document[:4] == [even.tolist(), whole.tolist(), few.tolist(), exponential.tolist()]
+        assert document[4] == pytest.approx(normal.tolist(), rel=1e-12, abs=1e-14)
+        assert document[5] == after.tolist()
 
 
 def test_a_page_of_a_kind_that_is_none_is_refused_by_name() -> None:

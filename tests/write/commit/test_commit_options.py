@@ -112,9 +112,9 @@ def test_nothing_makes_a_snapshot_only_where_an_option_says_so(
     wanted = {"snapshot.ignore-empty-commit": False} if identifier is None else {}
     forced = t.with_options(wanted or {"commit.force-create-snapshot": True})
     assert forced.write(rows(1), watermark=5, **stream).snapshots == (1,)
-    found = t.store.snapshots.get(1)
-    assert (found.commit_kind, found.total_record_count, found.watermark) == ("APPEND", 0, 5)
-    assert found.commit_user == "s"
+    value = t.store.snapshots.get(1)
+    assert (value.commit_kind, value.total_record_count, value.watermark) == ("APPEND", 0, 5)
+    assert value.commit_user == "s"
     if identifier is not None:
         assert forced.write(rows(1), **stream).replayed
     assert forced.write(rows(1, 1), user="s", identifier=8).snapshots == (2,)
@@ -153,11 +153,11 @@ def test_a_commit_gives_up_after_its_time(
 
 def messages_of(t: Table, *batches: pa.Table) -> list[bytes]:
     writer = t.open_writer(user="engine")
-    found = []
+    collected = []
     for batch in batches:
         writer.write(batch)
-        found += writer.prepare()
-    return found
+        collected += writer.prepare()
+    return collected
 
 
 def test_messages_that_come_twice_are_refused(tmp_path: Path) -> None:

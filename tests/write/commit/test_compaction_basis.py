@@ -27,9 +27,9 @@ def batch(k: int, v: str) -> pa.RecordBatch:
 
 
 def rows(t: Table) -> dict[int, str]:
-    found = t.scan().to_arrow().to_pydict()
-    assert len(set(found["k"])) == len(found["k"])
-    return dict(zip(found["k"], found["v"], strict=True))
+    columns = t.scan().to_arrow().to_pydict()
+    assert len(set(columns["k"])) == len(columns["k"])
+    return dict(zip(columns["k"], columns["v"], strict=True))
 
 
 def test_messages_that_compact_say_what_they_saw(tmp_path: Path) -> None:

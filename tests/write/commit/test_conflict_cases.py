@@ -48,15 +48,15 @@ def outcome(lines: list[str]) -> str:
             (index if verb.startswith("live") else index_delta).append(index_entry(verb, *words))
         else:
             (live if verb == "live" else delta).append(data_entry(verb, *words))
-    found = conflict_rules.bucket_counts(live, delta, str) if "counts" in switches else None
-    found = found or conflict_rules.files(live, delta, key_order(KEY))
-    if found is None:
+    actual = conflict_rules.bucket_counts(live, delta, str) if "counts" in switches else None
+    actual = actual or conflict_rules.files(live, delta, key_order(KEY))
+    if actual is None:
         added = {e.file.file_name for e in delta if e.kind == ADD}
         gone = {e.file.file_name for e in delta if e.kind == DELETE} - added
         names = {e.file.file_name for e in live} - gone | added
         bucketed = "append" not in switches
-        found = conflict_rules.index_files(index, index_delta, names, gone=gone, bucketed=bucketed)
-    return "no conflict" if found is None else f"{found.rule}: {found.text}"
+        actual = conflict_rules.index_files(index, index_delta, names, gone=gone, bucketed=bucketed)
+    return "no conflict" if actual is None else f"{actual.rule}: {actual.text}"
 
 
 def test_every_conflict_rule(rewrite: bool) -> None:

@@ -109,10 +109,10 @@ def test_a_table_that_goes_during_a_commit_is_not_made_anew(
     def publishing(self: SnapshotStore, snapshot: Snapshot) -> bool:
         if moment == "before" and not messages:
             messages.append(happens(ts.connect(str(tmp_path)), t))
-        made = publish(self, snapshot)
+        created = publish(self, snapshot)
         if moment == "after" and not messages:
             messages.append(happens(ts.connect(str(tmp_path)), t))
-        return made
+        return created
 
     monkeypatch.setattr(SnapshotStore, "publish", publishing)
     options = {"write-buffer-size": "1 kb"} if moment == "after a flush" else {}

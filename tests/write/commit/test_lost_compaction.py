@@ -134,9 +134,9 @@ def test_a_lost_compaction_is_done_again_where_readers_wait(
     before_publish(monkeypatch, COMPACT, lambda: other.__exit__(None, None, None))
     done = t.write(batch(3, 4, 40, v=3))
     assert (len(done.snapshots), done.lost_compaction) == (2, None)
-    found = dict(zip(*t.scan().to_arrow().to_pydict().values(), strict=True))
-    assert found.keys() == {*range(20), 40, 41}
-    assert found[3] in ((1,) if kind == "first-row" else (2, 3)), "both wrote at once"
+    actual = dict(zip(*t.scan().to_arrow().to_pydict().values(), strict=True))
+    assert actual.keys() == {*range(20), 40, 41}
+    assert actual[3] in ((1,) if kind == "first-row" else (2, 3)), "both wrote at once"
     assert files(t) == named(t)
     assert t.check() == []
 

@@ -69,8 +69,8 @@ def test_a_foreign_stream_of_the_same_user_counts_too(tmp_path: Path) -> None:
 
 def test_a_position_is_committed_even_without_rows(tmp_path: Path) -> None:
     t = UNCOMPACTED.create(tmp_path)
-    made = t.commit([], user="stream", identifier=1, position="p1")
-    assert len(made.snapshots) == 1
+    created = t.commit([], user="stream", identifier=1, position="p1")
+    assert len(created.snapshots) == 1
     assert t.position("stream") == (1, "p1")
     assert t.commit([], user="stream", identifier=2).snapshots == ()
     assert t.check() == []

@@ -92,9 +92,9 @@ def killed(path: Path) -> tuple[ts.Table, int]:
 @pytest.mark.parametrize("way", ["by hand", "after a commit"])
 def test_what_a_killed_one_leaves_goes_with_the_next_expiry(tmp_path: Path, way: str) -> None:
     t, left = killed(tmp_path)
-    (found,) = t.check()
-    assert found.where.endswith(f"snapshot-{left}")
-    assert "its commit was killed after this id had expired" in found.text
+    (actual,) = t.check()
+    assert actual.where.endswith(f"snapshot-{left}")
+    assert "its commit was killed after this id had expired" in actual.text
     assert t.expire_snapshots(dry_run=True).snapshots == ()
     assert t.store.snapshots.ids()[0] == left
     if way == "by hand":

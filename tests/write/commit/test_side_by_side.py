@@ -82,7 +82,7 @@ def test_append_tables_hold_the_same_rows_in_the_same_order(
     tmp_path: Path, seeds: range, bucket: int
 ) -> None:
     for seed in seeds[::2]:
-        found = []
+        collected = []
         for threads in (0, 3):
             options = {"bucket": bucket, "target-file-size": "4 kb", THREADS: threads}
             table = ts.connect(str(tmp_path / f"{seed}-{threads}")).create_table(
@@ -96,10 +96,10 @@ def test_append_tables_hold_the_same_rows_in_the_same_order(
                 for _ in range(40):  # a file ends at every 1,024th row at the earliest
                     w.write(changes(rng).drop_columns(["kind"]))
             files = table.inspect.files()
-            found.append((table.scan().to_arrow(), sorted(files["record_count"].to_pylist())))
+            collected.append((table.scan().to_arrow(), sorted(files["record_count"].to_pylist())))
             assert table.check() == []
-        assert found[0] == found[1], f"seed {seed}"
-        assert len(found[0][1]) > 3
+        assert collected[0] == collected[1], f"seed {seed}"
+        assert len(collected[0][1]) > 3
 
 
 class OneBroken(LocalFileIO):
@@ -119,14 +119,16 @@ class OneBroken(LocalFileIO):
 @pytest.mark.parametrize("buffer", ["1 mb", "2 kb"])
 def test_a_bucket_that_fails_takes_the_files_of_all_with_it(tmp_path: Path, buffer: str) -> None:
     options = {"bucket": 4, "write-buffer-size": buffer, THREADS: 2}
-    made = ts.connect(str(tmp_path)).create_table("db.t", schema=SCHEMA, primary_key=["k"], options=options)
-    table = ts.Table(Store.open(made.location, io=(io := OneBroken())), made.name)
+    created = ts.connect(str(tmp_path)).create_table(
+        "db.t", schema=SCHEMA, primary_key=["k"], options=options
+    )
+    table = ts.Table(Store.open(created.location, io=(io := OneBroken())), created.name)
     data = changes(np.random.default_rng(0)).drop_columns(["kind"])
     with pytest.raises(Unavailable, match=r"No space left|lost its rows"), table.writer() as w:
         w.write(data.to_batches(max_chunksize=20))
     assert any(name.startswith("tablestore-write") for name in io.threads)
-    assert not list(Path(made.location).rglob("data-*"))
-    assert made.scan().to_arrow().num_rows == 0
+    assert not list(Path(created.location).rglob("data-*"))
+    assert created.scan().to_arrow().num_rows == 0
 
 
 def test_tasks_of_engines_use_no_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,16 +161,16 @@ def test_nothing_is_left_of_a_write_that_is_interrupted(
     tmp_path: Path, seeds: range, options: dict[str, list[str]], buffer: str
 ) -> None:
     wanted = {"bucket": 3, "bucket-key": "k", "write-buffer-size": buffer, "write-only": True}
-    made = ts.connect(str(tmp_path)).create_table("db.t", schema=SCHEMA, options=wanted, **options)
+    created = ts.connect(str(tmp_path)).create_table("db.t", schema=SCHEMA, options=wanted, **options)
     interrupted = 0
     for seed, at in product(seeds, (1, 3, 7)):
         rng = np.random.default_rng(seed + at)
-        table = ts.Table(Store.open(made.location, io=Interrupting(at)), "db.t").with_options({THREADS: 3})
+        table = ts.Table(Store.open(created.location, io=Interrupting(at)), "db.t").with_options({THREADS: 3})
         try:
             table.write([changes(rng).drop_columns(["kind"]) for _ in range(3)])
         except KeyboardInterrupt:
             interrupted += 1
         there = {path.name for path in tmp_path.rglob("data-*")}
-        named = made.inspect.files()["file_path"].to_pylist()
+        named = created.inspect.files()["file_path"].to_pylist()
         assert there == {name.rsplit("/", 1)[-1] for name in named}, f"seed {seed}, file {at}"
     assert interrupted

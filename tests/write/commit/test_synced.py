@@ -29,9 +29,9 @@ def rows(*keys: int) -> pa.Table:
 
 def synced(disk: DiskIO) -> list[str]:
     """Paths of the files that were synced since the log was cleared."""
-    found = [c.path.removeprefix(PLACE + "/") for c in disk.log if c.what == "sync"]
+    actual = [c.path.removeprefix(PLACE + "/") for c in disk.log if c.what == "sync"]
     disk.log.clear()
-    return found
+    return actual
 
 
 def data(paths: list[str]) -> int:

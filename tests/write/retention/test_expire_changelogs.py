@@ -44,17 +44,17 @@ def test_changes_can_be_read_until_the_changelog_expires(tmp_path: Path, produce
     for k in range(4):
         t.write(row(k))
     t.compact(full=True)
-    found = t.expire_snapshots(keep=1)
-    assert (found.snapshots, found.changelogs) == ((1, 2, 3, 4), ())
+    expired = t.expire_snapshots(keep=1)
+    assert (expired.snapshots, expired.changelogs) == ((1, 2, 3, 4), ())
     assert changelogs.ids(t.store) == [1, 2, 3, 4]
     assert changed_keys(t, 0) == [0, 1, 2, 3]
     assert t.check() == []
     assert t.remove_orphans("0 ms", force=True).files == ()
     for k in range(4, 7):
         t.write(row(k))
-    found = t.expire_snapshots(keep=1)
-    assert found.changelogs == (1, 2, 3)
-    assert "changelogs 1..3" in repr(found)
+    expired = t.expire_snapshots(keep=1)
+    assert expired.changelogs == (1, 2, 3)
+    assert "changelogs 1..3" in repr(expired)
     assert changed_keys(t, 3) == [3, 4, 5, 6]
     with pytest.raises(NotFound, match="the oldest is 4"):
         changed_keys(t, 1)
@@ -67,8 +67,8 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     t = CHANGELOGS.create(tmp_path)
     for k in range(8):
         t.write(row(k))
-    found = t.expire_snapshots(keep=1, dry_run=True)
-    assert found.snapshots == tuple(range(1, 8))
+    expired = t.expire_snapshots(keep=1, dry_run=True)
+    assert expired.snapshots == tuple(range(1, 8))
     assert t.store.snapshots.ids() == list(range(1, 9))
     assert changelogs.ids(t.store) == []
 

@@ -86,10 +86,10 @@ def test_the_preview_says_what_stays_and_whose_reads_end(tmp_path: Path) -> None
     t = filled(tmp_path)
     t.tags.create("v2", 2)
     t.consumers.reset("slow", 4)
-    found = t.expire_snapshots(keep=1, dry_run=True)
-    assert (found.snapshots, found.remaining, found.dry_run) == ((1, 2, 3), (4, 5), True)
-    assert found.protected_by == ("consumer slow (next snapshot 4)",)
-    text = repr(found)
+    expired = t.expire_snapshots(keep=1, dry_run=True)
+    assert (expired.snapshots, expired.remaining, expired.dry_run) == ((1, 2, 3), (4, 5), True)
+    assert expired.protected_by == ("consumer slow (next snapshot 4)",)
+    text = repr(expired)
     assert "at(snapshot=…) of 1 to 3" in text
     assert "tag v2: snapshot 2 stays readable by at(tag='v2')" in text
     assert "from snapshot 4: consumer slow (next snapshot 4)" in text
@@ -108,9 +108,9 @@ def test_age_says_until_when(tmp_path: Path) -> None:
     for k in range(3):
         t.write(row(k))
         env.sleep(600)
-    found = t.expire_snapshots(dry_run=True)
-    (age,) = [b for b in found.bounds if b.rule == "age"]
-    assert found.snapshots == ()
+    expired = t.expire_snapshots(dry_run=True)
+    (age,) = [b for b in expired.bounds if b.rule == "age"]
+    assert expired.snapshots == ()
     assert age.until_ms == t.store.snapshots.get(2).time_millis + 3_600_000
     env.sleep((age.until_ms - env.now_ms()) / 1000)
     assert t.expire_snapshots(dry_run=True).snapshots == (1,)
@@ -186,5 +186,5 @@ def test_a_compaction_reports_what_it_expired(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_has_nothing_to_expire(tmp_path: Path) -> None:
-    found = EXPIRING.create(tmp_path).expire_snapshots(dry_run=True)
-    assert (found.snapshots, found.files, found.empty) == ((), (), True)
+    expired = EXPIRING.create(tmp_path).expire_snapshots(dry_run=True)
+    assert (expired.snapshots, expired.files, expired.empty) == ((), (), True)

@@ -51,10 +51,10 @@ def test_a_commit_that_stood_still_through_an_expiry_hides_nobody(
         return published
 
     monkeypatch.setattr(SnapshotStore, "publish", stall)
-    made = t.write(row(9), user="slow", identifier=1)
+    created = t.write(row(9), user="slow", identifier=1)
     assert stalled == [before + 1]
     assert keys(t) == sorted([*range(before), *others, *([5] if beside else []), 9])
-    assert made.snapshots == (before + len(others) + 1 + beside,)
+    assert created.snapshots == (before + len(others) + 1 + beside,)
     assert ts.open(t.location).check() == []
 
 
@@ -96,12 +96,12 @@ def test_an_expiry_goes_on_as_long_as_others_expire_what_it_looks_at(
     to_keep, unneeded = iter(range(11, 3, -1)), expire._unneeded
 
     def others_first(*args: Any, **named: Any) -> Any:
-        found = unneeded(*args, **named)
+        actual = unneeded(*args, **named)
         with monkeypatch.context() as undone:
             undone.setattr(expire, "_unneeded", unneeded)
             for keep in itertools.islice(to_keep, 1):
                 ts.open(t.location).expire_snapshots(keep=keep)
-        return found
+        return actual
 
     monkeypatch.setattr(expire, "_unneeded", others_first)
     done = t.expire_snapshots(keep=1)
@@ -120,10 +120,10 @@ def test_an_expiry_whose_snapshots_others_have_all_expired_has_nothing_to_do(
     extent = expire._extent
 
     def others_first(*args: Any, **named: Any) -> Any:
-        found = extent(*args, **named)
+        actual = extent(*args, **named)
         monkeypatch.setattr(expire, "_extent", extent)
         assert ts.open(t.location).expire_snapshots(keep=2).snapshots == (1, 2, 3, 4)
-        return found
+        return actual
 
     monkeypatch.setattr(expire, "_extent", others_first)
     done = t.expire_snapshots(keep=2)
@@ -165,11 +165,11 @@ def test_a_snapshot_that_expires_while_a_commit_reads_it_is_a_lost_race(
     seen = []
 
     def slow(self: SnapshotStore, *, near: int | None = None) -> object:
-        found = latest(self, near=near)
+        actual = latest(self, near=near)
         if len(seen) == 0 and self is t.store.snapshots:
-            seen.append(found.id)
+            seen.append(actual.id)
             others(t.location)
-        return found
+        return actual
 
     late = t.writer()
     late.write(row(9))

@@ -176,16 +176,16 @@ class Looking(FaultyIO):
 
 @pytest.mark.parametrize("verb", [compacted, overwritten, rescaled])
 def test_every_verb_that_writes_files_has_a_sign(tmp_path: Path, verb: Callable[[ts.Table], Any]) -> None:
-    made = KEYED.create(tmp_path, {"bucket": 1, "write-only": True})
+    table = KEYED.create(tmp_path, {"bucket": 1, "write-only": True})
     for n in range(3):
-        made.write(many(n))
+        table.write(many(n))
     clock = FileClock(tmp_path)
-    io = Looking(clock, made)
+    io = Looking(clock, table)
     verb(ts.connect(tmp_path, env=clock, io=io).table("d.t"))
     assert len(io.seen) > 1
     assert min(io.seen) == 1
-    assert signs(made) == []
-    assert made.refresh().check() == []
+    assert signs(table) == []
+    assert table.refresh().check() == []
 
 
 def test_a_writer_that_commits_at_once_leaves_none(tmp_path: Path) -> None:

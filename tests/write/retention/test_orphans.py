@@ -78,10 +78,10 @@ def test_what_nothing_names_is_found_and_removed(tmp_path: Path) -> None:
     t = rich(tmp_path)
     assert t.remove_orphans("1 h").files == ()
     laid = sorted(lay(t, name) for name in PLACES if not name.startswith("bucket-0"))
-    found = t.remove_orphans("1 h")
-    assert [p for p, _ in found.files] == laid
-    assert (found.bytes, found.removed) == (5 * len(laid), False)
-    assert "would be removed: call again with dry_run=False" in repr(found)
+    removed = t.remove_orphans("1 h")
+    assert [p for p, _ in removed.files] == laid
+    assert (removed.bytes, removed.removed) == (5 * len(laid), False)
+    assert "would be removed: call again with dry_run=False" in repr(removed)
     assert all(os.path.exists(p) for p in laid)
     assert t.remove_orphans("1 h", dry_run=False).removed
     assert not any(os.path.exists(p) for p in laid)
@@ -161,8 +161,8 @@ def test_random_tables_lose_nothing(tmp_path: Path, seeds: tuple[int, ...]) -> N
                 t.branch(f"b{i}").write(rows(20 + i))
             elif act == "rollback":
                 t.rollback(snapshot=rng.choice(t.store.snapshots.ids()))
-            found = t.remove_orphans("0 ms", force=True, dry_run=False)
-            assert found.files == (), f"seed {seed} step {i} {act}: it left files behind"
+            removed = t.remove_orphans("0 ms", force=True, dry_run=False)
+            assert removed.files == (), f"seed {seed} step {i} {act}: it left files behind"
             assert t.check() == [], f"seed {seed} step {i} {act}"
             for name in t.branches.names():
                 assert t.branch(name).check() == [], f"seed {seed} step {i} branch {name}"

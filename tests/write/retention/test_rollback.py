@@ -166,8 +166,8 @@ def test_a_commit_that_stood_still_through_a_rollback_lands_on_what_is_left(
         return publish(self, snapshot)
 
     monkeypatch.setattr(SnapshotStore, "publish", stall)
-    made = t.write(row(9), user="slow", identifier=1)
-    assert (stalled, made.snapshots) == ([4], (2,))
+    created = t.write(row(9), user="slow", identifier=1)
+    assert (stalled, created.snapshots) == ([4], (2,))
     assert keys(t) == [1, 9]
     assert t.refresh().check() == []
 

@@ -20,20 +20,20 @@ from tablestore.write.routing.key_index import NOWHERE, KeyIndex
 
 def by_rows(engine: str, rows: list[tuple[int, int]], known: dict[int, int]) -> list[list[tuple[str, int]]]:
     """What each (key, partition) makes: (kind, partition) in order."""
-    made = []
+    collected = []
     for key, partition in rows:
         was = known.get(key)
         if was is None:
             known[key] = partition
-            made.append([("+I", partition)])
+            collected.append([("+I", partition)])
         elif was == partition:
-            made.append([("+I", partition)])
+            collected.append([("+I", partition)])
         elif engine == "moving":
             known[key] = partition
-            made.append([("-D", was), ("+I", partition)])
+            collected.append([("-D", was), ("+I", partition)])
         else:
-            made.append([("+I", was)] if engine == "staying" else [])
-    return made
+            collected.append([("+I", was)] if engine == "staying" else [])
+    return collected
 
 
 @pytest.mark.parametrize("engine", ["moving", "staying", "dropping"])
@@ -52,11 +52,11 @@ def test_a_batch_does_what_its_rows_would_do_one_by_one(engine: str, seeds: tupl
             at, bucket = (np.array(c, dtype=np.int32) for c in zip(*before, strict=True))
             decide = getattr(cross_partition, engine)
             moves, place, buckets = decide(order, starts, own, at, bucket, rooms)
-            made = [
+            created = [
                 [("-D", o)] * (o != NOWHERE) + [("+I", p)] * (p != NOWHERE)
                 for o, p in zip(moves.old_partition.tolist(), moves.partition.tolist(), strict=True)
             ]
-            assert made == by_rows(engine, rows, known), f"seed {seed}"
+            assert created == by_rows(engine, rows, known), f"seed {seed}"
             places |= dict(zip(keys, zip(place.tolist(), buckets.tolist(), strict=True), strict=True))
             assert {k: p for k, (p, _) in places.items()} == known
             written = list(zip(moves.partition.tolist(), moves.bucket.tolist(), strict=True))
@@ -79,14 +79,14 @@ def test_keys_of_equal_hashes_are_distinguished(monkeypatch: pytest.MonkeyPatch)
 
     for at in range(0, 300, 30):
         values = range(at, at + 30)
-        found = index.find(keys(values), hashes(values))
-        assert found.new.all()
+        actual = index.find(keys(values), hashes(values))
+        assert actual.new.all()
         numbers = np.array(values, dtype=np.int32)
         index.add(keys(values), hashes(values), numbers, numbers + 1)
     asked = [5, 299, 300, 64, -3, 0]
-    found = index.find(keys(asked), hashes(asked))
-    assert found.partition.tolist() == [5, 299, NOWHERE, 64, NOWHERE, 0]
-    index.move(found, np.array([1, 5]), np.array([7, 8]), np.array([70, 80]))
+    actual = index.find(keys(asked), hashes(asked))
+    assert actual.partition.tolist() == [5, 299, NOWHERE, 64, NOWHERE, 0]
+    index.move(actual, np.array([1, 5]), np.array([7, 8]), np.array([70, 80]))
     again = index.find(keys([299, 0, 1]), hashes([299, 0, 1]))
     assert again.partition.tolist() == [7, 8, 1]
     assert again.bucket.tolist() == [70, 80, 2]
@@ -115,5 +115,5 @@ def test_keys_found_in_a_snapshot_that_was_rolled_back_are_refused(tmp_path: Pat
     other.write([{"p": "c", "k": 2}])
     with pytest.raises(ts.CommitConflict, match="rolled back behind snapshot 2"):
         w.__exit__(None, None, None)
-    found = t.scan().to_arrow().to_pylist()
-    assert sorted((r["k"], r["p"]) for r in found) == [(1, "a"), (2, "c")]
+    rows = t.scan().to_arrow().to_pylist()
+    assert sorted((r["k"], r["p"]) for r in rows) == [(1, "a"), (2, "c")]

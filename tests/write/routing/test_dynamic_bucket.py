@@ -20,14 +20,14 @@ def ints(*values: int) -> np.ndarray:
 
 def one_by_one(limits: BucketLimits, known: dict[int, int], hashes: list[int]) -> list[int]:
     """The rule for one row after another."""
-    found = []
+    collected = []
     for h in hashes:
         if h not in known:
             counts = {b: list(known.values()).count(b) for b in set(known.values())}
             room = [b for b in sorted(counts) if counts[b] < limits.rows]
             known[h] = room[0] if room else len(counts)
-        found.append(known[h])
-    return found
+        collected.append(known[h])
+    return collected
 
 
 def test_new_keys_fill_buckets_in_order_and_known_ones_stay(seeds: tuple[int, ...]) -> None:
@@ -92,8 +92,8 @@ def test_rows_placed_by_an_index_that_is_gone_are_refused(tmp_path: Path, away: 
         w.__exit__(None, None, None)
     t.write([{"p": "a", "k": k, "v": 1} for k in (2, 3, 4)])
     t.write([{"p": "a", "k": 1, "v": 5}])
-    found = t.scan(where=ts.col("p") == "a").to_arrow().to_pylist()
-    assert sorted((r["k"], r["v"]) for r in found) == [(1, 5), (2, 1), (3, 1), (4, 1)]
+    rows = t.scan(where=ts.col("p") == "a").to_arrow().to_pylist()
+    assert sorted((r["k"], r["v"]) for r in rows) == [(1, 5), (2, 1), (3, 1), (4, 1)]
     assert t.check() == []
 
 

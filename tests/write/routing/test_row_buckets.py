@@ -80,8 +80,8 @@ def test_cut_keeps_the_order_of_rows_in_a_bucket() -> None:
 def test_large_slices_own_their_memory_and_small_ones_share_it(rows: int, own: bool) -> None:
     batch = pa.record_batch({"k": pa.array(range(rows), pa.int64()), "v": pa.array(["v" * 20] * rows)})
     buckets = (np.arange(rows) % 4).astype(np.int32)
-    found = list(row_buckets.cut(batch, [b""], np.zeros(rows, dtype=np.int64), buckets))
-    assert [bucket for _, bucket, _ in found] == [0, 1, 2, 3]
-    for _, bucket, part in found:
+    actual = list(row_buckets.cut(batch, [b""], np.zeros(rows, dtype=np.int64), buckets))
+    assert [bucket for _, bucket, _ in actual] == [0, 1, 2, 3]
+    for _, bucket, part in actual:
         assert part.column("k").to_pylist() == list(range(bucket, rows, 4))
         assert (part.get_total_buffer_size() < 2 * part.nbytes) == own

@@ -142,11 +142,11 @@ def test_marked_rows_make_a_single_run_larger_than_its_copy(tmp_path: Path) -> N
     t.write(pa.table({"k": pa.array(range(1000), pa.int64())}))
     assert one(t)["space_exact"]
     t.delete(ts.col("k") < 500)
-    found = one(t)
-    assert not found["space_exact"]
-    assert found["why"].endswith("; 500 rows are marked as deleted")
-    assert found["space_min"] < 2 < found["space_max"]
-    assert found["compacted_bytes"] == pytest.approx(found["live_bytes"] / 2, rel=0.01)
+    actual = one(t)
+    assert not actual["space_exact"]
+    assert actual["why"].endswith("; 500 rows are marked as deleted")
+    assert actual["space_min"] < 2 < actual["space_max"]
+    assert actual["compacted_bytes"] == pytest.approx(actual["live_bytes"] / 2, rel=0.01)
 
 
 def test_what_expired_snapshots_wrote_still_counts(tmp_path: Path) -> None:
@@ -203,18 +203,18 @@ def test_the_last_merges_are_found_without_going_through_all(
         snapshots = views._last_run(store.snapshots.all())
         learned = [names(*m) for m in learned_sizes.newest_merges(store, snapshots[-1])]
         every: list[tuple[frozenset[str], ...]] = []
-        found: dict[int, list[tuple[str, int]]] = {}
+        collected: dict[int, list[tuple[str, int]]] = {}
         for event in events(store, first=snapshots[0].id, last=snapshots[-1].id):
             if event.kind == COMPACT and event.rewritten and event.written:
                 every.append(names(event.rewritten, event.written))
-            found.setdefault(event.snapshot, []).append(event.place)
+            collected.setdefault(event.snapshot, []).append(event.place)
         assert set(learned) <= set(every), seed
         assert len(learned) >= min(3, len(every)), seed
         event_bytes: dict[int, list[tuple[str, int]]] = {}
         for snapshot_id, some in changed_places(store, snapshots):
             event_bytes.setdefault(snapshot_id, []).extend(some)
         assert {i: sorted(p) for i, p in event_bytes.items() if p} == {
-            i: sorted(p) for i, p in found.items()
+            i: sorted(p) for i, p in collected.items()
         }, seed
 
 
