@@ -21,6 +21,7 @@ EXAMPLES: list[TablestoreError] = [
     errors.UnsupportedAttribute("x"),
     errors.MissingPackage("ORC", "pyorc is missing"),
     errors.NotFound.among("table", "ordres", ["orders"]),
+    errors.SnapshotExpired("snapshot 3 expired while it was read; read again"),
     errors.AlreadyExists("taken"),
     errors.CommitConflict("changed", files=("a", "b"), snapshot=7),
     errors.RoundStopped(),

@@ -64,15 +64,14 @@ def test_containers_of_java_are_made_again_from_the_rows(table: str) -> None:
     seen = 0
     for path in sorted((JAVA / table / "bucket-0").glob("*.index")):
         schema = from_json(max((JAVA / table / "schema").iterdir()).read_bytes(), "schema")
-        indexes = container.decode(path.read_bytes(), str(path)).indexes
-        indexes = FileIndexes(index_specs(schema))
+        of_java = container.decode(path.read_bytes(), str(path)).indexes
+        ours = FileIndexes(index_specs(schema))
         source = str(path).removesuffix(".index")
         request = FileRequest(schema.names, system=bool(schema.primary_keys))
         for batch in datafile.read(LocalFileIO(), source, schema, request):
-            indexes.update(batch)
-        again = container.decode(indexes.finish(), "made again").indexes
-        assert again == indexes
-        seen += len(indexes)
+            ours.update(batch)
+        assert container.decode(ours.finish(), "made again").indexes == of_java
+        seen += len(of_java)
     assert seen or table == "pk_file_index"
 
 
