@@ -44,18 +44,19 @@ def _common_unit(left: int, right: int) -> int | None:
     return 0
 
 
-def compared(left: int, right: int, holds: Callable[[float, float], bool]) -> tuple[str, str]:
-    """Both as text, with as many digits as are needed for the shown numbers to compare as `holds` says. The
-    unit of both stands after the right one, unless they differ so much that each needs its own."""
+def compared(left: int, right: int, holds: Callable[[int, int], bool]) -> tuple[str, str]:
+    """Both as text, with as many digits as are needed for the shown numbers to compare as `holds` says, to
+    the last digit: it is asked with both times a power of ten. The unit of both stands after the right one,
+    unless they differ so much that each needs its own."""
     unit = _common_unit(left, right)
     if unit is None:
         rounded = [_rounded(count) for count in (left, right)]
-        if holds(*(float(shown) * (1 << 10 * own) for shown, own in rounded)):
+        if holds(*(round(100 * float(shown)) << 10 * own for shown, own in rounded)):
             return size(left), size(right)
     elif unit:
         for digits in range(1, _MAX_DIGITS):
             shown = [f"{c / (1 << 10 * unit):.{digits}f}" for c in (left, right)]
-            if holds(float(shown[0]), float(shown[1])):
+            if holds(*(int(number.replace(".", "")) for number in shown)):
                 return shown[0], f"{shown[1]} {_UNITS[unit]}"
     return str(left), f"{right} {_UNITS[0]}"
 
