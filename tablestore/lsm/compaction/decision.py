@@ -91,12 +91,12 @@ class RatioStep:
     @property
     def text(self) -> str:
         """`117.9 × 1.01 < 241.8 MiB L4 stop`."""
-        share, taken = self.percent / 100, self.taken
+        percent, taken = self.percent, self.taken
         left, right = quantities.compared(
-            self.candidate, self.next_size, lambda a, b: (a * share >= b) == taken
+            self.candidate, self.next_size, lambda a, b: (a * percent >= 100 * b) == taken
         )
         sign, verdict = ("≥", "take") if taken else ("<", "stop")
-        return f"{left} × {self.percent / 100:.2f} {sign} {right} L{self.next_level} {verdict}"
+        return f"{left} × {percent / 100:.2f} {sign} {right} L{self.next_level} {verdict}"
 
 
 @dataclass(frozen=True, slots=True)
