@@ -152,7 +152,7 @@ lake.table("shop.orders").write({"status": ["new", "sent", "paid"], "paid": [5, 
 get_ipython().run_line_magic("load_ext", "tablestore")"""
 
 
-def test_the_chart_of_a_query_is_seen(lab: Lab) -> None:
+def test_the_bars_of_a_query_are_drawn(lab: Lab) -> None:
     query = "%%sql --lake lake --plot --x status --y paid --kind bars\nSELECT status, paid FROM shop.orders"
     notebook = lab.open([CHART, query])
     figure = lab.page.locator(".js-plotly-plot")

@@ -8,7 +8,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.maintenance.advice import CANDIDATES, advise_options
-from tests.maintenance.test_service import maintain, rows
+from tests.cli.test_maintain_verb import maintain
+from tests.maintenance.test_service import rows
 from tests.tables import APPEND, KEYED
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from tablestore.cdc.capture.job import CaptureJob
 from tablestore.cdc.capture.report import BatchReport
-from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
-from tablestore.core.quantities import duration
+from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
 
 _STATES = (RUNNING, PAUSED, WAITING, ENDED, STOPPED, FAILED)
@@ -87,11 +86,10 @@ class CaptureMetrics:
         if job is not None:
             if newest is None:  # what a process before this one left behind is so still
                 newest = next(iter(job.reports(1)), None)
-            state, quiet = job.state, job.quiet_seconds()
+            state = job.state
             if state in (FAILED, WAITING):
                 ill.append(f"the capture is {job.state_text}")
-            if quiet > _QUIET_SECONDS:
-                ill.append(f"nothing has come of the batch under way for {duration(round(1000 * quiet))}")
+            ill += quiet("the batch under way", job.quiet_seconds(), _QUIET_SECONDS)
         if newest is not None and newest.paused:
             ill.append(f"not followed any more: {', '.join(newest.paused)}")
         return HealthAnswer(not ill, "\n".join(ill) or state)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from tablestore.core.quantities import duration
+
 Labels = tuple[str, ...]
 
 
@@ -45,6 +47,14 @@ class MetricsSource(Protocol):
 def one(name: str, text: str, value: float) -> MetricFamily:
     """A gauge without labels."""
     return MetricFamily(name, "gauge", text, samples={(): value})
+
+
+def quiet(work: str, seconds: float, most_seconds: float) -> list[str]:
+    """What is ill about work of which nothing has come for so long; empty where that is no longer than it
+    may be."""
+    if seconds <= most_seconds:
+        return []
+    return [f"nothing has come of {work} for {duration(round(1000 * seconds))}"]
 
 
 def states(name: str, text: str, state: str, every: Iterable[str]) -> MetricFamily:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
-from tablestore.core.quantities import duration
+from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
 from tablestore.maintenance.service import MaintenanceService
 
@@ -66,13 +65,12 @@ class MaintenanceMetrics:
     def health(self) -> HealthAnswer:
         """Ill where the service has failed or waits to try again, where nothing comes of what it does, where
         a table is in trouble, or work failed and is still due."""
-        report, quiet = self._service.report(), self._service.quiet_seconds()
+        report = self._service.report()
         ill = [f"{table}: {error}" for table, error in report.troubles]
         ill += [work.text for work in self._service.failing]
         if report.state == FAILED:
             ill.insert(0, f"the service has failed: {self._service.error}")
         if report.state == WAITING:
             ill.insert(0, f"the service is waiting: {report.reason}")
-        if quiet > _QUIET_SECONDS:
-            ill.insert(0, f"nothing has come of the work under way for {duration(round(1000 * quiet))}")
+        ill = [*quiet("the work under way", self._service.quiet_seconds(), _QUIET_SECONDS), *ill]
         return HealthAnswer(not ill, "\n".join(ill) or report.summary)

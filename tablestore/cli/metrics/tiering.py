@@ -8,8 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, states
-from tablestore.core.quantities import duration
+from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.report import STATES, RoundReport, TieringReport
 
@@ -68,11 +67,8 @@ class TieringMetrics:
         ill = [failed + report.reason] if failed or report.reason else []
         if report.heartbeats and report.heartbeats[-1].reason:
             ill.append(f"the coordinator does not answer: {report.heartbeats[-1].reason}")
-        ill += [
-            f"{r.table}: nothing has come of round {r.number} for {duration(round(1000 * quiet))}"
-            for r, quiet in self._quiet(report, now)
-            if quiet > _QUIET_SECONDS
-        ]
+        for r, seconds in self._under_way_for(report, now):
+            ill += [f"{r.table}: {text}" for text in quiet(f"round {r.number}", seconds, _QUIET_SECONDS)]
         for t in report.tables:
             if t.reason:
                 ill.append(f"{t.table}: {t.reason}")
@@ -82,7 +78,7 @@ class TieringMetrics:
                 ill.append(f"{t.table}: half of the time is over for which its log keeps {t.lag_rows:,} rows")
         return HealthAnswer(not ill, "\n".join(ill) or report.state)
 
-    def _quiet(self, report: TieringReport, now: float) -> list[tuple[RoundReport, float]]:
+    def _under_way_for(self, report: TieringReport, now: float) -> list[tuple[RoundReport, float]]:
         """The rounds under way, and for how many seconds each was seen as it is."""
         with self._lock:
             seen = {r.number: (r, now) for r in report.rounds if r.ended is None}
