@@ -20,6 +20,7 @@ from tablestore.core.errors import CommitConflict
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import deletion_vector
 from tablestore.format.commit_message import CommitMessage
+from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionVector
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import evaluate, predicate
@@ -218,7 +219,8 @@ def _selected(
     store, where = plan.store, plan.where
     columns = [n for n in store.schema.names if whole or (where is not None and n in where.columns)]
     start = 0
-    for batch in read_file(store, split.partition, split.bucket, file, columns, system=False):
+    request = FileRequest(columns, system=False)
+    for batch in read_file(store, split.partition, split.bucket, file, request):
         chosen = np.ones(batch.num_rows, dtype=bool)
         if where is not None:
             chosen = evaluate.mask(where, batch).to_numpy(zero_copy_only=False).astype(bool)

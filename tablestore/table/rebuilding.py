@@ -17,6 +17,7 @@ import numpy as np
 
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.format import checksums, hashing
+from tablestore.format.data_format import FileRequest
 from tablestore.format.file_index.writing import FileIndexes, index_specs
 from tablestore.format.manifests.index_manifest import HASH, IndexEntry, IndexFileMeta
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
@@ -39,7 +40,7 @@ def file_index(store: Store, path: str) -> str | None:
     indexes = FileIndexes(index_specs(schema))
     names = [f.name for f in schema.fields]
     data_path = store.file_path(entry.partition, entry.bucket, entry.file)
-    for batch in stored(store, data_path, entry.file, names, system=False):
+    for batch in stored(store, data_path, entry.file, FileRequest(names, system=False)):
         indexes.update(batch)
     data = indexes.finish()
     try:
@@ -179,6 +180,6 @@ def _hashes(store: Store, partition: bytes, bucket: int, snapshots: list[Snapsho
         own = store.schema_of(e.file.schema_id)
         names = [own.by_id[f.id].name for f in store.schema.key_fields]
         path = store.file_path(e.partition, e.bucket, e.file)
-        for batch in stored(store, path, e.file, names, system=False):
+        for batch in stored(store, path, e.file, FileRequest(names, system=False)):
             hashes.append(hashing.hash_rows(batch.columns, types))
     return np.unique(np.concatenate(hashes))

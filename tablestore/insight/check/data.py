@@ -170,11 +170,11 @@ class DataCheck:
         with self._found.about(holders):
             self._checksums(io, path)
             self._indexes(path, e.file)
+        request = FileRequest(names, system=self._keyed)
         if data is None:
-            yield from stored(store, path, e.file, names, system=self._keyed)
+            yield from stored(store, path, e.file, request)
             return
         schema, size = store.schema_of(e.file.schema_id), e.file.file_size
-        request = FileRequest(names, system=self._keyed)
         batches = datafile.read(io, path, schema, request, file_size=size)
         yield from counted(batches, e.file.row_count, path)
 
@@ -269,7 +269,7 @@ class DataCheck:
         own = self._store.schema_of(f.schema_id)
         names = [own.by_id[k.id].name for k in self._store.schema.key_fields]
         path = self._store.file_path(partition, bucket, f)
-        return stored(self._store, path, f, names)
+        return stored(self._store, path, f, FileRequest(names))
 
 
 def _ranked(batch: pa.RecordBatch, names: Sequence[str], rank: int, file: int) -> pa.RecordBatch:

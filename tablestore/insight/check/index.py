@@ -17,6 +17,7 @@ import numpy as np
 from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import checksums, deletion_vector, hashing
+from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore.format.manifests.manifest import ManifestEntry
@@ -189,7 +190,7 @@ class IndexCheck:
             names = [own.by_id[f.id].name for f in self._store.schema.key_fields]
             path = self._store.file_path(e.partition, e.bucket, e.file)
             try:
-                for batch in stored(self._store, path, e.file, names, system=False):
+                for batch in stored(self._store, path, e.file, FileRequest(names, system=False)):
                     missing += int(
                         np.count_nonzero(~np.isin(hashing.hash_rows(batch.columns, types), hashed))
                     )

@@ -25,6 +25,7 @@ from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format import deletion_vector
 from tablestore.format import schema as schema_format
+from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry
@@ -254,7 +255,7 @@ def _live_keys(
     """Key columns, under today's names, of the rows of a file that are not marked."""
     own = store.schema_of(file.schema_id)
     stored_names = [own.by_id[k.id].name for k in store.schema.key_fields]
-    batches = stored(store, store.file_path(*place, file), file, stored_names)
+    batches = stored(store, store.file_path(*place, file), file, FileRequest(stored_names))
     vector = None if gone is None else deletion_vector.read(store.io, gone, rows=file.row_count)
     for batch in deletion_vector.surviving(batches, vector):
         yield batch.select(stored_names).rename_columns(list(names))

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import NotFound, SnapshotExpired
 from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.data_format import FileRequest
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
@@ -102,4 +103,5 @@ def expiring_between(store: Store, since: Snapshot, until: Snapshot) -> Iterator
 
 
 def _rows(store: Store, entry: ManifestEntry, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    return read_file(store, entry.partition, entry.bucket, entry.file, names, system=False)
+    request = FileRequest(names, system=False)
+    return read_file(store, entry.partition, entry.bucket, entry.file, request)

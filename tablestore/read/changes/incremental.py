@@ -16,6 +16,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format import rowkind
+from tablestore.format.data_format import FileRequest
 from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntry
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates import evaluate, predicate
@@ -234,7 +235,7 @@ def _file_changes(
     keyed = bool(store.schema.primary_keys)
     only = None if filters.rows == TRUE else filters.rows
     place = entry.partition, entry.bucket, entry.file
-    rows = read_file(store, *place, needed, where=only, system=keyed)
+    rows = read_file(store, *place, FileRequest(needed, system=keyed, predicate=only))
     for batch in tolerated(store, *place, rows):
         kept = batch if only is None else batch.filter(evaluate.mask(only, batch))
         if kept.num_rows:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format import deletion_vector, evolution, rowkind
+from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
@@ -179,9 +180,8 @@ def _raw(
         system = kinds or (keyed and file.level == 0)
         where = None if filters.rows == TRUE else filters.rows
         living = alive(store, split, number)
-        batches = read_file(
-            store, split.partition, split.bucket, file, names, where=where, system=system, rows=living
-        )
+        request = FileRequest(names, system=system, predicate=where, rows=living)
+        batches = read_file(store, split.partition, split.bucket, file, request)
         batches = tolerated(store, split.partition, split.bucket, file, batches)
         yield from map(without_retracts, batches) if system and not keep_retracts else batches
 
@@ -244,16 +244,7 @@ def _run(
 ) -> Iterator[pa.RecordBatch]:
     for file in files:
         living = alive(store, split, split.files.index(file))
-        rows = read_file(
-            store,
-            split.partition,
-            split.bucket,
-            file,
-            names,
-            where=where,
-            batch_rows=batch_rows,
-            rows=living,
-            dictionary=True,
-        )
+        request = FileRequest(names, predicate=where, rows=living, dictionary=True, batch_rows=batch_rows)
+        rows = read_file(store, split.partition, split.bucket, file, request)
         for batch in tolerated(store, split.partition, split.bucket, file, rows):
             yield with_level(batch, file.level) if levels else batch

@@ -6,16 +6,15 @@ Callers need not know which schema it was written under, and in which format.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import datafile, evolution
 from tablestore.format.data_format import FileRequest, counted
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.read.scan import file_index
 from tablestore.read.supported import require_readable_file
@@ -30,43 +29,27 @@ def read_file(
     partition: bytes,
     bucket: int,
     file: DataFileMeta,
-    columns: Sequence[str],
-    *,
-    where: Predicate | None = None,
-    system: bool = True,
-    batch_rows: int = BATCH_ROWS,
-    rows: np.ndarray | None = None,
-    dictionary: bool = False,
+    request: FileRequest,
 ) -> Iterator[pa.RecordBatch]:
     """kv batches (value columns only without `system`) of a file, in its order.
 
-    `where` may leave out row groups that hold none of its rows, and rows that the file's indexes exclude:
-    pass only conditions that may be applied to this file alone. `rows` masks all rows of the file.
-    `dictionary` leaves text in dictionaries, as `datafile.read` does. Raises Corrupt naming the file, also
-    when it does not hold the rows that its metadata say.
+    The columns and the predicate of `request` are of the schema of `store`. The predicate also leaves out
+    rows that the file's indexes exclude. Raises Corrupt naming the file, also when it does not hold the rows
+    that its metadata say.
     """
     own = store.schema_of(file.schema_id)
     require_readable_file(file, own)
-    mapping = evolution.projection(own, store.schema, columns)
+    mapping = evolution.projection(own, store.schema, request.columns)
     path = store.file_path(partition, bucket, file)
+    where, rows = request.predicate, request.rows
     pruned = None if where is None else evolution.evolve_predicate(where, own, store.schema)
     selected = True if pruned is None else file_index.select_rows(store, path, file, pruned)
     if selected is False:
         return
     if not isinstance(selected, bool):
         rows = selected if rows is None else rows & selected
-    batches = stored(
-        store,
-        path,
-        file,
-        mapping.file_columns,
-        where=pruned,
-        system=system,
-        batch_rows=batch_rows,
-        rows=rows,
-        dictionary=dictionary,
-    )
-    for batch in batches:
+    request = replace(request, columns=mapping.file_columns, predicate=pruned, rows=rows)
+    for batch in stored(store, path, file, request):
         yield evolution.evolve(batch, mapping)
 
 
@@ -98,32 +81,15 @@ def strictly(store: Store) -> Store:
     return store.with_schema(store.schema.with_options(dict.fromkeys(TOLERANT)))
 
 
-def stored(
-    store: Store,
-    path: str,
-    file: DataFileMeta,
-    columns: Sequence[str],
-    *,
-    where: Predicate | None = None,
-    system: bool = True,
-    batch_rows: int = BATCH_ROWS,
-    rows: np.ndarray | None = None,
-    dictionary: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """The batches of a file in columns of its own schema, whatever its format; `rows` masks them."""
+def stored(store: Store, path: str, file: DataFileMeta, request: FileRequest) -> Iterator[pa.RecordBatch]:
+    """The batches of a file in columns of its own schema, whatever its format."""
     batches = datafile.read(
         store.io,
         path,
         store.schema_of(file.schema_id),
-        FileRequest(
-            columns,
-            system=system,
-            predicate=where,
-            rows=rows,
-            dictionary=dictionary,
-            batch_rows=batch_rows,
-        ),
+        request,
         file_size=file.file_size,
         checksums_dir=store.checksums_dir,
     )
-    return counted(batches, file.row_count, path) if where is None and rows is None else batches
+    whole = request.predicate is None and request.rows is None
+    return counted(batches, file.row_count, path) if whole else batches

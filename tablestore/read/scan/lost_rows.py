@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.data_format import FileRequest
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.levels import interval
 from tablestore.lsm.levels.sorted_run import old_to_new
@@ -89,16 +90,8 @@ def _run(
         mask = alive(store, split, number)
         rows = np.arange(file.row_count) if mask is None else np.flatnonzero(mask)
         places, at = rows + first[number], 0
-        for batch in read_file(
-            store,
-            split.partition,
-            split.bucket,
-            file,
-            names,
-            batch_rows=batch_rows,
-            rows=mask,
-            dictionary=True,
-        ):
+        request = FileRequest(names, rows=mask, dictionary=True, batch_rows=batch_rows)
+        for batch in read_file(store, split.partition, split.bucket, file, request):
             some = pa.array(places[at : at + batch.num_rows])
             at += batch.num_rows
             yield batch.append_column(_PLACE, some)

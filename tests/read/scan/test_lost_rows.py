@@ -11,6 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.format import rowkind
+from tablestore.format.data_format import FileRequest
 from tablestore.format.parquet.schema import KIND
 from tablestore.read.scan.file_read import read_file
 from tablestore.read.scan.lost_rows import chooses_rows, lost_rows
@@ -58,7 +59,8 @@ def test_what_is_not_lost_is_the_table(tmp_path, seeds: tuple[int, ...]):
                 parts = np.split(lost, np.cumsum([file.row_count for file in split.files]))
                 assert not parts.pop().size
                 for file, gone in zip(split.files, parts, strict=True):
-                    batches = read_file(scan.store, split.partition, split.bucket, file, ["a", "b", "v"])
+                    request = FileRequest(["a", "b", "v"])
+                    batches = read_file(scan.store, split.partition, split.bucket, file, request)
                     rows = pa.Table.from_batches(batches)
                     kept = rows.filter(pa.array(~gone))
                     assert not rowkind.retracts(kept[KIND].to_numpy()).any()

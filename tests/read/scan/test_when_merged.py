@@ -46,9 +46,11 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         seen.merges += 1
         return grouped(*arguments)
 
-    def noting(*arguments: Any, where: Predicate | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
-        seen.asked.append((arguments[3].level, () if where is None else tuple(sorted(where.columns))))
-        return read_file(*arguments, where=where, **options)
+    def noting(*arguments: Any) -> Iterator[pa.RecordBatch]:
+        *_, file, request = arguments
+        where = request.predicate
+        seen.asked.append((file.level, () if where is None else tuple(sorted(where.columns))))
+        return read_file(*arguments)
 
     monkeypatch.setattr(merge_reader, "grouped", counting)
     monkeypatch.setattr(data_split, "read_file", noting)

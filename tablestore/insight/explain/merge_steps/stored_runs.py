@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import binary_row, deletion_vector
+from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.schema import kv_schema
@@ -257,10 +258,8 @@ class _WindowReader:
             rows = file.row_count
             alive = deletion_vector.read(self.store.io, vector, rows=rows).alive(0, rows)
         names = self.store.schema.names
-        batches = read_file(
-            self.store, self.partition, self.bucket, file, names, where=where, rows=alive, batch_rows=8_192
-        )
-        for batch in batches:
+        request = FileRequest(names, predicate=where, rows=alive, batch_rows=8_192)
+        for batch in read_file(self.store, self.partition, self.bucket, file, request):
             if where is not None:
                 batch = batch.filter(evaluate.mask(where, batch))
             batch = self._between(batch)
