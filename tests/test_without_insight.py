@@ -34,10 +34,10 @@ from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
 from tablestore.read.scan.plan import plan
 from tablestore.write.commit.committer import CommitRequest, Committer
-from tablestore.write.table_write import TableWrite
+from tablestore.write.table_write import TableWrite, WriteSettings
 store = Store.open(t.location)
 for ks in (range(8), range(4, 12)):
-    target = TableWrite(store, pool=MemoryPool(1 << 24), compact=True)
+    target = TableWrite(store, WriteSettings(), pool=MemoryPool(1 << 24))
     for batch in rows(*ks).to_batches():
         target.write(batch)
     Committer(store).commit(target.prepare(), CommitRequest(store.fresh_user()))

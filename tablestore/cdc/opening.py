@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tablestore.cdc.capture.change_directory import DirectoryTable
 from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, Listener, default_checkpoint
-from tablestore.cdc.capture.names import APPEND, Patterns, SourceName, literal, words
+from tablestore.cdc.capture.names import APPEND, ByTable, Patterns, SourceName, literal, words
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.cdc.capture.targets import name_refusal
@@ -30,6 +30,7 @@ from tablestore.cdc.directory_stream import DirectoryStream
 from tablestore.cdc.kafka.open_capture import open_topics, parsed
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
+from tablestore.cdc.mysql.table_choice import TableChoice
 from tablestore.cdc.postgres import server as postgres_server
 from tablestore.cdc.postgres.database import PostgresDatabase
 from tablestore.cdc.postgres.slot import Slot
@@ -142,16 +143,12 @@ class MysqlAddress:
         return self.address.variables
 
     def open(self, rules: CaptureRules, *, checkpoint: str, follow: bool) -> MysqlDatabase:
-        return MysqlDatabase.open(
-            _at(self.address, self.database),
-            rules.patterns,
-            checkpoint=checkpoint,
-            primary_keys=_keys(rules),
-            keyless=rules.keyless,
-            refusal=partial(name_refusal, rules),
-            bounded=not follow,
-            **self.settings,
-        )
+        how = dict(self.settings)
+        refusal = partial(name_refusal, rules)
+        out = how.pop("left_out", ())
+        choice = TableChoice(rules.patterns, _keys(rules), out, rules.keyless, refusal)
+        address = _at(self.address, self.database)
+        return MysqlDatabase.open(address, choice, checkpoint=checkpoint, bounded=not follow, **how)
 
 
 _OF_DATABASES = ("chunk_rows", "chunks", "log_bytes", "tasks")
@@ -315,13 +312,13 @@ def _positive(name: str, value: Any) -> int:
     return value
 
 
-def _left_out(written: Any, database: str) -> dict[str, list[str]]:
+def _left_out(written: Any, database: str) -> ByTable[tuple[str, ...]]:
     """Columns that are left out, by patterns of tables."""
     if not isinstance(written, Mapping):
         raise InvalidRequest(f"left_out is {{'shop.orders': ['column']}}, not {written!r}")
     patterns = [Patterns.of(pattern, database=database).include for pattern in written]
-    columns = [words(names, "columns") for names in written.values()]
-    return {name: out for matching, out in zip(patterns, columns, strict=True) for name in matching}
+    columns = [tuple(words(names, "columns")) for names in written.values()]
+    return tuple((name, out) for matching, out in zip(patterns, columns, strict=True) for name in matching)
 
 
 def _text(name: str, value: Any) -> str:
@@ -335,16 +332,13 @@ def _at(address: Address, database: str) -> Address:
     return replace(address, database=database)
 
 
-def _keys(rules: CaptureRules) -> dict[str, tuple[str, ...]]:
+def _keys(rules: CaptureRules) -> ByTable[tuple[str, ...]]:
     """The keys that are asked for, where they replace those of the source: by columns that it has."""
     computed = {column.name for _, columns in rules.computed for column in columns}
     added = {*computed, *(column.name for column in rules.metadata)}
-    keys = {}
-    for pattern, key in rules.primary_keys:
-        columns = tuple(name for name in key if name not in added)
-        if columns and SOURCE_KEY not in key:
-            keys[pattern] = columns
-    return keys
+    keys = ((pattern, key) for pattern, key in rules.primary_keys if SOURCE_KEY not in key)
+    own = ((pattern, tuple(name for name in key if name not in added)) for pattern, key in keys)
+    return tuple((pattern, columns) for pattern, columns in own if columns)
 
 
 if TYPE_CHECKING:

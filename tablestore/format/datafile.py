@@ -9,7 +9,7 @@ Memory: one row group, stripe or batch. Not thread-safe: one thread a writer or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -100,26 +100,23 @@ class _FileKind:
 
 
 @lru_cache(maxsize=64)
-def _form(
-    schema: TableSchema, spec: FileSpec, *, keyed: bool, extra: tuple[str, ...], thin: bool, counted: int
-) -> _FileKind:
+def _form(schema: TableSchema, spec: FileSpec, *, thin: bool, counted: int) -> _FileKind:
     """The form of files written with `schema`; `counted`: maximum number of columns with statistics."""
-    columns = keyed_columns(schema, thin=thin) if keyed else append_columns(schema, extra)
+    columns = keyed_columns(schema, thin=thin) if spec.keyed else append_columns(schema, spec.extra)
     names = tuple(f.name for f in columns)
     modes = file_stats.modes(
-        columns, schema, limit=counted, mode=spec.stats_mode, form=spec.format, keyed=keyed
+        columns, schema, limit=counted, mode=spec.stats_mode, form=spec.format, keyed=spec.keyed
     )
     indexes = index_specs(schema) if spec.indexed else ()
-    sources = tuple(n.removeprefix(KEY_PREFIX) for n in names) if keyed else names
+    sources = tuple(n.removeprefix(KEY_PREFIX) for n in names) if spec.keyed else names
     return _FileKind(columns, sources, names, modes, indexes)
 
 
 class DataFileWriter:
     """Writes one file: `write` batches in order, then `close`; or `abort`, which leaves nothing.
 
-    `spec` is by default that of level 0; `extra` are row-tracking columns behind those of an append table;
-    `share` are the expected encoded bytes per byte of the rows in memory, measured on an earlier file; the
-    checksum of a file whose format has none goes to `checksums_dir`.
+    `spec` is by default that of level 0; `share` are the expected encoded bytes per byte of the rows in
+    memory, measured on an earlier file; the checksum of a file whose format has none goes to `checksums_dir`.
     """
 
     def __init__(
@@ -130,22 +127,13 @@ class DataFileWriter:
         options: TableOptions,
         *,
         spec: FileSpec | None = None,
-        keyed: bool = True,
-        extra: Sequence[str] = (),
         share: float | None = None,
         checksums_dir: str | None = None,
     ) -> None:
         self._io, self._path, self._schema, self._options = io, path, schema, options
-        self._keyed, self._checksums_dir = keyed, checksums_dir
-        spec = spec or FileSpec.of(options, keyed=keyed)
-        self._form = _form(
-            schema,
-            spec,
-            keyed=keyed,
-            extra=tuple(extra),
-            thin=options.thin_mode,
-            counted=options.stats_first_columns,
-        )
+        self._spec = spec = spec or FileSpec.of(options)
+        self._checksums_dir = checksums_dir
+        self._form = _form(schema, spec, thin=options.thin_mode, counted=options.stats_first_columns)
         self._encoder: Encoder = _ENCODERS[spec.format](io, path, self._form.columns, spec, share)
         self._indexes = FileIndexes(self._form.indexes) if self._form.indexes else None
         self._index_path: str | None = None  # once it is written
@@ -179,7 +167,7 @@ class DataFileWriter:
 
     def _note(self, batch: pa.RecordBatch) -> None:
         noted = self._noted
-        if self._keyed:
+        if self._spec.keyed:
             if not noted.rows:
                 noted.min_key = self._key(batch, 0)
             noted.max_key = self._key(batch, batch.num_rows - 1)
@@ -211,7 +199,7 @@ class DataFileWriter:
             self._encoder.column_stats(),
             self._form.modes,
             dense=self._options.stats_dense,
-            keyed=self._keyed,
+            keyed=self._spec.keyed,
         )
         noted = self._noted
         embedded, extra = self._finish_indexes()

@@ -19,7 +19,8 @@ _LAST_SUFFIXES = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """How files of one kind are written. `suffix` is the end of their names."""
+    """How files of one kind are written. `suffix` is the end of their names; `extra` are row-tracking columns
+    behind those of an append table, whose files are not `keyed`."""
 
     format: str
     compression: str
@@ -28,10 +29,18 @@ class FileSpec:
     stats_mode: str
     suffix: str
     indexed: bool
+    keyed: bool
+    extra: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, options: TableOptions, *, level: int = 0, changelog: bool = False, keyed: bool = True
+        cls,
+        options: TableOptions,
+        *,
+        level: int = 0,
+        changelog: bool = False,
+        keyed: bool = True,
+        extra: tuple[str, ...] = (),
     ) -> FileSpec:
         """The form of files at `level`, or of changelog files; raises InvalidOption for unknown formats.
 
@@ -50,8 +59,8 @@ class FileSpec:
         if form not in DATA_FORMATS:
             allowed = ", ".join(DATA_FORMATS)
             raise InvalidOption(f"option 'file.format' is {form!r}; it must be one of {allowed}")
-        suffix = _suffix(form, options)
-        return cls(form, codec, options.zstd_level, options.row_group_bytes, mode, suffix, not changelog)
+        suffix, level = _suffix(form, options), options.zstd_level
+        return cls(form, codec, level, options.row_group_bytes, mode, suffix, not changelog, keyed, extra)
 
 
 def _suffix(form: str, options: TableOptions) -> str:

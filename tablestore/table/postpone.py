@@ -29,7 +29,7 @@ from tablestore.write.commit.commit_or_discard import commit_or_discard, discard
 from tablestore.write.commit.overwrite import as_compaction
 from tablestore.write.commit.request import CommitRequest, Committed
 from tablestore.write.routing.bucket_mode import BucketMode
-from tablestore.write.table_write import TableWrite
+from tablestore.write.table_write import TableWrite, WriteSettings
 
 Waiting = dict[bytes, list[DataFileMeta]]
 
@@ -122,7 +122,7 @@ def _placed(
     """The messages of writers of `total` buckets for the waiting rows; `placed` gets the files that they
     wrote, before these were merged with older ones."""
     fixed = store.with_schema(store.schema.with_options({"bucket": str(total), "lookup-wait": "true"}))
-    with TableWrite(fixed, pool=pool, compact=True) as target:
+    with TableWrite(fixed, WriteSettings(), pool=pool) as target:
         for partition, some in files.items():
             _feed(store, partition, some, target.write_stored)
         prepared = target.prepare()

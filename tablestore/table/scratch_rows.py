@@ -35,7 +35,7 @@ from tablestore.write.buckets import bucket_of
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
 from tablestore.write.commit.live_files import LiveFiles
 from tablestore.write.retention.expire import ExpirePolicy, expire
-from tablestore.write.table_write import TableWrite
+from tablestore.write.table_write import TableWrite, WriteSettings
 
 _EXPIRE_EVERY = 8  # commits: expiry costs a sixth of a small one
 Batches = Iterable[pa.RecordBatch]
@@ -92,7 +92,7 @@ class ScratchRows:
                 target.write(batch)
             rows = target.rows
 
-        fresh = partial(TableWrite, self.store, pool=self._pool, compact=True, ignore_live=True)
+        fresh = partial(TableWrite, self.store, WriteSettings(ignore_live=True), pool=self._pool)
         request = CommitRequest(self.store.env.uuid())
         overwriting.overwrite(self.store, fresh, write, request, named=None, dynamic=False)
         self._forget_files()
@@ -100,13 +100,13 @@ class ScratchRows:
 
     def put(self, rows: pa.RecordBatch) -> None:
         """Write kv rows, of which the changes are known."""
-        with TableWrite(self.store, pool=self._pool, compact=True, produce=False) as target:
+        with TableWrite(self.store, WriteSettings(produce=False), pool=self._pool) as target:
             target.write(rows.drop_columns([SEQUENCE, KIND]), rows.column(KIND))
             self._commit(target.prepare())
 
     def apply(self, batches: Batches) -> ScratchChanges:
         """Write upserts and deletes, their kinds as texts in the first column; gives what they changed."""
-        with TableWrite(self.store, pool=self._pool, compact=True) as target:
+        with TableWrite(self.store, WriteSettings(), pool=self._pool) as target:
             for batch in batches:
                 target.write(batch.remove_column(0), rowkind.parse(batch.column(0)))
             done = self._commit(target.prepare())

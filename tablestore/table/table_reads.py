@@ -20,7 +20,7 @@ from tablestore.read.scan.data_split import DataSplit
 from tablestore.table import history, lookup, reads
 from tablestore.table.lazy_read import column_names
 from tablestore.table.log_of import table_log
-from tablestore.table.lookup_join.join import LookupJoin
+from tablestore.table.lookup_join.join import JoinSettings, LookupJoin
 from tablestore.table.lookup_join.source import Columns, On
 from tablestore.table.normalize import follow as followed
 from tablestore.table.scan import Scan, snapshot_scan
@@ -114,9 +114,8 @@ class TableReads(TableFacts):
         >>> join.join([{"id": 2}, {"id": 9}]).to_pylist()
         [{'id': 2, 'status': 'paid'}, {'id': 9, 'status': None}]
         """
-        asked: dict[str, Any] = {"on": on, "columns": columns, "where": where, "fill": fill, "cache": cache}
-        store = self._handle.state().store
-        return LookupJoin(store, self.name, **asked, follow=follow, at=self._handle.at)
+        settings = JoinSettings(on, columns, where, fill, cache, follow, self._handle.at)
+        return LookupJoin(self._handle.state().store, self.name, settings)
 
     def changes(self, *, since: int | str, until: int | str | None = None, mode: str = "auto") -> pa.Table:
         """The changes after snapshot `since` up to `until` (None: the newest), with a `rowkind` column first.

@@ -34,12 +34,12 @@ from tablestore.meta.entries import PartitionFilter
 from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, time_travel
-from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.plan import FileChoice, Plan
 from tablestore.read.scan.plan import plan as planned
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.read.table_log import TableLog, furthest, of_buckets, offsets_at, removes_rows
 from tablestore.table.writer import shared_pool
-from tablestore.write.table_write import TableWrite
+from tablestore.write.table_write import TableWrite, WriteSettings
 
 _OF_THE_TABLE = (
     *("log.", "kafka.", "tablestore.log.", "tablestore.tiering.", "tablestore.scan.log", "scan."),
@@ -128,10 +128,9 @@ class UnionState:
             self.snapshot,
             where,
             columns=columns,
+            files=FileChoice(bucket=self.bucket, partition=partition),
             complete=complete,
-            partition=partition,
             behind=self.behind(store, where),
-            bucket=self.bucket,
         )
 
     def parts(self, store: Store) -> list[UnionPart]:
@@ -158,7 +157,8 @@ class UnionState:
         base = int(live.numbers("max_sequence").max()) + 1 if len(live) else 0
         pool = shared_pool(store.options.write_buffer_bytes)
         entries = []
-        with TableWrite(scratch, pool=pool, compact=False, changelog=False, sequence_base=base) as target:
+        settings = WriteSettings(compact=False, changelog=False, sequence_base=base)
+        with TableWrite(scratch, settings, pool=pool) as target:
             try:
                 for batch in selected_rows(self.log.log, start, stop, self.log.schema.names, where):
                     target.write(batch.rows, batch.kinds)

@@ -20,6 +20,7 @@ from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log.settings import require_own_rows
 from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
+from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.open_writers import writing
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
@@ -41,8 +42,9 @@ from tablestore.write.commit.expired_basis import read_for_commit
 from tablestore.write.commit.request import Basis
 from tablestore.write.conform import fitted_values
 from tablestore.write.key_deletes import key_rows, keys_suffice
+from tablestore.write.log_tee import LogTee
 from tablestore.write.supported import require_parallel_writers
-from tablestore.write.table_write import TableWrite
+from tablestore.write.table_write import TableWrite, WriteSettings
 
 
 def request(
@@ -74,12 +76,18 @@ def expired_after(table: Handle, committed: Committed) -> Committed:
     return replace(committed, expired=expired)
 
 
-def table_write(store: Store, **options: Any) -> TableWrite:
-    """The writer of one commit to the table."""
-    o = store.options
-    defaults = {"pool": shared_pool(o.write_buffer_bytes), "compact": not o.write_only}
-    defaults["located"] = partial(located_keys, store)
-    return TableWrite(store, **{**defaults, **options})
+def table_write(
+    store: Store,
+    settings: WriteSettings | None = None,
+    *,
+    pool: MemoryPool | None = None,
+    user: str | None = None,
+    tee: Callable[[Snapshot | None], LogTee] | None = None,
+) -> TableWrite:
+    """The writer of one commit to the table; by default it compacts unless the table is `write-only`."""
+    settings = settings or WriteSettings(compact=not store.options.write_only)
+    pool, located = pool or shared_pool(store.options.write_buffer_bytes), partial(located_keys, store)
+    return TableWrite(store, settings, pool=pool, user=user, located=located, tee=tee)
 
 
 def with_log(table: Handle) -> LogCommitter | None:
@@ -160,7 +168,8 @@ def _checked_writer(table: Handle, asked: CommitRequest) -> Writer:
     if to is not None and to.settings.eventual and Committer(table.store).knows(asked):
         to = None  # a replay, whose rows the log has
     files = to is None or not to.settings.tiered or asked.basis is not None
-    target = table_write(table.store, user=asked.user, tee=None if to is None else to.tee, files=files)
+    settings = WriteSettings(compact=not table.store.options.write_only, files=files)
+    target = table_write(table.store, settings, user=asked.user, tee=None if to is None else to.tee)
     return Writer(target, table.store, lambda target: commit_written(table, target, asked, to))
 
 
@@ -185,11 +194,10 @@ def open_writer(
     store = table.store
     require_parallel_writers(store.schema, store.options)
     pool = shared_pool(buffer_bytes or store.options.write_buffer_bytes)
-    asked: dict[str, Any] = {"compact": compact, "changelog": changelog, "sequence_base": sequence_base}
     to = logged(table)
-    asked["tee"] = None if to is None else to.tee
-    asked["files"] = to is None or not to.settings.tiered
-    return EngineWriter(table_write(store, **asked, pool=pool, user=user), store)
+    files, tee = to is None or not to.settings.tiered, None if to is None else to.tee
+    settings = WriteSettings(compact, changelog, sequence_base=sequence_base, files=files)
+    return EngineWriter(table_write(store, settings, pool=pool, user=user, tee=tee), store)
 
 
 def commit(table: Handle, messages: Sequence[bytes], asked: CommitRequest) -> Committed:
@@ -231,7 +239,7 @@ def overwrite(
 
 def _overwriting(store: Store) -> TableWrite:
     compacts = overwriting.compacts_at_once(store.options)
-    return table_write(store, compact=compacts, changelog=False, ignore_live=True)
+    return table_write(store, WriteSettings(compacts, changelog=False, ignore_live=True))
 
 
 def rescaled(table: Handle, bucket: int, *, partition: Mapping[str, Any] | None) -> Committed:
@@ -373,7 +381,7 @@ def change_rows(
     if settings_of(store) is not None:
         return _change_logged(table, where, steps)
     asked = batch_request(store)
-    written = partial(table_write, store, user=asked.user, compact=False)
+    written = partial(table_write, store, WriteSettings(compact=False), user=asked.user)
     with writing(store):
         changed = deleting.change_rows(store, where, asked, steps, written)
     return expired_after(table, changed)
@@ -396,7 +404,7 @@ def _change_logged(table: Handle, where: Predicate | None, steps: ChangeSteps) -
         to.finish()  # so that rows are chosen among all that the log has
         steps.restart()
 
-    written = partial(table_write, store, user=asked.user, compact=False, tee=to.tee)
+    written = partial(table_write, store, WriteSettings(compact=False), user=asked.user, tee=to.tee)
     again = replace(steps, restart=restart)
     with writing(store):
         changed = deleting.change_rows(store, where, asked, again, written, to.commit)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Protocol
@@ -80,62 +80,71 @@ class BucketWriter(Protocol):
     def waiting_bytes(self) -> int: ...
 
 
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """What the writers of one commit do. `compact`: they may compact; `changelog`: they write the input
+    changelog, if the table has one; `produce`: compactions write that of its producer.
+
+    `sequence_base`: the first sequence number of a task of an engine. `ignore_live`: as if the table were
+    empty, for overwriting. `bucket`: all rows are of this one, of whichever partition; their keys are not
+    asked. Without `files` rows go to the table's log alone.
+    """
+
+    compact: bool = True
+    changelog: bool = True
+    produce: bool = True
+    sequence_base: int | None = None
+    ignore_live: bool = False
+    bucket: int | None = None
+    files: bool = True
+
+    @property
+    def of_task(self) -> bool:
+        """Whether the writer is a task of an engine, beside others."""
+        return self.sequence_base is not None
+
+
 class TableWrite:
-    """The writers of one table for one commit. `compact`: writers may compact; `changelog`: they write the
-    input changelog, if the table has one; `produce`: compactions write that of its producer.
+    """The writers of one table for one commit.
 
     `located` reads where keys are, which upserts across partitions need; `user` is the commit user, which is
-    part of the names of postponed files. `ignore_live`: as if the table were empty, for overwriting.
-    `bucket`: all rows are of this one, of whichever partition; their keys are not asked. `tee` gives what
-    takes the rows to the table's log, if it has one, at the snapshot that rows are numbered after. Without
-    `files` rows go there alone.
+    part of the names of postponed files. `tee` gives what takes the rows to the table's log, if it has one,
+    at the snapshot that rows are numbered after.
     """
 
     def __init__(
         self,
         store: Store,
+        settings: WriteSettings,
         *,
         pool: MemoryPool,
-        compact: bool,
-        changelog: bool = True,
-        produce: bool = True,
-        sequence_base: int | None = None,
-        ignore_live: bool = False,
         user: str | None = None,
         located: LocatedKeys | None = None,
-        bucket: int | None = None,
         tee: Callable[[Snapshot | None], LogTee] | None = None,
-        files: bool = True,
     ) -> None:
         require_writable(store.schema, store.options, roots=roots_of(store.io))
-        self._store, self._pool, self._compact = store, pool, compact
-        self._workers = Workers(_threads(store.options) if sequence_base is None else 0)
-        self._changelog = changelog and store.options.changelog_producer is ChangelogProducer.INPUT
-        self._sequence = sequence_base
+        self._store, self._pool, self._settings = store, pool, settings
+        self._workers = Workers(0 if settings.of_task else _threads(store.options))
+        self._sequence = settings.sequence_base
         self._mode = BucketMode.of(store.schema, store.options)
         self._user = user or store.fresh_user()
-        self._one_bucket = bucket is not None
-        self._routing = (
-            _routing(store, self._mode, engine=sequence_base is not None, ignore_live=ignore_live, at=located)
-            if bucket is None
-            else routing_to(store.schema, bucket)
-        )
+        self._routing = _routing(store, self._mode, settings, located)
         keyed = bool(store.schema.primary_keys)
         self._function = merge_function(store.schema, store.options) if keyed else None
         self._writers: dict[Place, BucketWriter] = {}
-        self._ignore_live, self._produce = ignore_live, produce and not ignore_live
         self._failure: BaseException | None = None
         self.newest = store.newest()
         self.snapshot = self.newest.snapshot
-        self.tee, self.files = None if tee is None else tee(self.snapshot), files
-        reads_no_files = not files or ignore_live or self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
-        reads_no_files = reads_no_files or (sequence_base is not None and not compact)
+        self.tee, self.files = None if tee is None else tee(self.snapshot), settings.files
+        reads_no_files = not settings.files or settings.ignore_live
+        reads_no_files |= self._mode in (BucketMode.UNAWARE, BucketMode.POSTPONE)
+        reads_no_files |= settings.of_task and not settings.compact
         self._live = None if reads_no_files else LiveFiles(store, self.snapshot)
         self.rows = 0
 
     def _files_of(self, place: Place) -> list[DataFileMeta]:
         """The live files of a bucket, for writers that compact; others need none."""
-        return self._live.of(place) if self._live is not None and self._compact else []
+        return self._live.of(place) if self._live is not None and self._settings.compact else []
 
     def _next_sequence(self, place: Place) -> int:
         return self._live.next_sequence(place) if self._live is not None else 0
@@ -219,8 +228,8 @@ class TableWrite:
         """A slice for each bucket; in key order for a small commit, so that writers need not gather them
         again."""
         alone = (
-            not self._one_bucket
-            and self._sequence is None
+            self._settings.bucket is None
+            and not self._settings.of_task
             and not self._writers
             and batch.num_rows <= _MAX_SORTED_ROWS
         )
@@ -249,24 +258,25 @@ class TableWrite:
         return self._writers[place]
 
     def _merging(self, partition: bytes, number: int) -> MergeTreeWriter:
-        place = partition, number
-        marks = self._compact and self._store.options.deletion_vectors
+        place, settings = (partition, number), self._settings
+        marks = settings.compact and self._store.options.deletion_vectors
         index_files = self._indexes[place] if marks else ()
         bucket = bucket_of(self._store, *place, files=self._files_of(place), index_files=index_files)
+        inputs = self._store.options.changelog_producer is ChangelogProducer.INPUT
         return MergeTreeWriter(
             bucket,
             pool=self._pool,
             next_sequence=self._next_sequence(place),
-            compact=self._compact,
-            changelog=self._changelog and bucket.options.change_tracking,
-            produce=self._produce,
+            compact=settings.compact,
+            changelog=settings.changelog and inputs and bucket.options.change_tracking,
+            produce=settings.produce and not settings.ignore_live,
             workers=self._workers,
         )
 
     def _appending(self, partition: bytes, bucket: int) -> AppendWriter:
         place = partition, bucket
         marked = self._live is not None and place in self._marked
-        combining = self._compact and self._mode is BucketMode.FIXED and not marked
+        combining = self._settings.compact and self._mode is BucketMode.FIXED and not marked
         return AppendWriter(
             bucket_of(self._store, *place, files=self._files_of(place) if combining else ()),
             pool=self._pool,
@@ -348,7 +358,7 @@ class TableWrite:
     def _full_compactions_due(self) -> Callable[[Place], bool]:
         """The buckets that are compacted fully now; opens writers of those that got no rows."""
         store, every = self._store, full_compaction.interval(self._store.options)
-        compacts = self._compact and bool(store.schema.primary_keys)
+        compacts = self._settings.compact and bool(store.schema.primary_keys)
         if self._live is None or not compacts or every is None:
             return lambda _: False
         due = full_compaction.due(store, self.snapshot, every)
@@ -405,18 +415,17 @@ def _threads(options: TableOptions) -> int:
     return min(pa.cpu_count(), _MAX_THREADS) if pa.cpu_count() > 1 else 0
 
 
-def _routing(
-    store: Store, mode: BucketMode, *, engine: bool, ignore_live: bool, at: LocatedKeys | None
-) -> Routing:
+def _routing(store: Store, mode: BucketMode, settings: WriteSettings, located: LocatedKeys | None) -> Routing:
     """The routing of the table's rows."""
+    if settings.bucket is not None:
+        return routing_to(store.schema, settings.bucket)
     if mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION):
-        if engine:
+        empty = settings.ignore_live
+        if settings.of_task:
             require_parallel_writers(store.schema, store.options)
         if mode is BucketMode.DYNAMIC:
-            return DynamicRouting(store, ignore_live=ignore_live)
-        return CrossPartitionRouting(
-            store, tuple if ignore_live or at is None else at, ignore_live=ignore_live
-        )
+            return DynamicRouting(store, ignore_live=empty)
+        return CrossPartitionRouting(store, tuple if empty or located is None else located, ignore_live=empty)
     return routing_of_rows(store.schema, store.options)
 
 

@@ -15,6 +15,7 @@ import pytest
 from tablestore.cdc.capture.names import Patterns
 from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql.database import MysqlDatabase
+from tablestore.cdc.mysql.table_choice import TableChoice
 from tablestore.core.errors import NotFound, TablestoreError
 from tests.campaign.outcome import Outcome
 from tests.cdc.databases.memory_lake import LastRowsLake
@@ -50,7 +51,7 @@ class HostileLife:
         actual = Patterns.of(again, database=self.source.name) if again else Patterns(())
         checkpoint = str(self.source.checkpoint)
         return MysqlDatabase.open(
-            self.source.address, patterns, checkpoint=checkpoint, read_again=actual, **self.how
+            self.source.address, TableChoice(patterns), checkpoint=checkpoint, read_again=actual, **self.how
         )
 
     def turn(self) -> None:

@@ -51,7 +51,8 @@ def write(
 ) -> WrittenFile:
     has_key = bool(schema.primary_keys)
     chosen = TableOptions.parse(schema.options | options)
-    writer = DataFileWriter(IO, str(path), schema, chosen, keyed=has_key, extra=extra)
+    spec = FileSpec.of(chosen, keyed=has_key, extra=extra)
+    writer = DataFileWriter(IO, str(path), schema, chosen, spec=spec)
     for batch in rows.to_batches(max_chunksize=chunk):
         writer.write(batch)
     return writer.close()

@@ -1,10 +1,9 @@
 """Reading the binlog: the row images of some tables as Arrow batches, where transactions end, statements.
 
-    for found in read_log(address, tables, start=position, until=end):
+    for change in read_log(address, tables, start=position, until=end):
         RowImages        a batch of one table and its row kinds, in the order of the log
         LogStatement        DDL, or whatever else is text in the log
         TransactionEnd   all rows before it belong to whole transactions: go on from its position
-        LogHeartbeat        while following: nothing happened up to here
 
 Many transactions make one batch, and a large one makes many: memory is bounded by a few MB and the largest
 single event. Checksums are verified, compressed row events are inflated; what cannot be read is refused,
@@ -33,7 +32,6 @@ from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_slices import cut_images
 from tablestore.cdc.mysql.statements import TextChanges
 from tablestore.cdc.mysql.text_values import checked, require_dates
-from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 
 _BATCH_BYTES, _BATCH_ROWS = 4 << 20, 65_536
@@ -72,14 +70,25 @@ class TransactionEnd:
     transactions: int
 
 
+LogChange = RowImages | LogStatement | TransactionEnd
+
+
 @dataclass(frozen=True, slots=True)
-class LogHeartbeat:
-    """The end of the log, where nothing has been written for a while."""
+class WantedImages:
+    """Which row images are read. `scanned`: those of a log over which `scan` went, which looked for
+    statements that change rows; rows with NULL in the key come, too.
 
-    position: LogPosition
+    `parts` has (i, n) for a table of which only images are wanted whose key is in part i of n, by a hash; an
+    update of the key is then −D and +I. `watch`: the parents of tables, of which no change may cascade to
+    one.
+    """
+
+    scanned: bool = False
+    parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({})
+    watch: CascadeWatch = UNWATCHED
 
 
-LogChange = RowImages | LogStatement | TransactionEnd | LogHeartbeat
+ALL_IMAGES = WantedImages()
 
 
 def read_log(
@@ -88,22 +97,13 @@ def read_log(
     *,
     start: LogPosition,
     until: LogPosition | None = None,
-    follow: bool = False,
     by_gtid: bool = False,
-    heartbeat_seconds: float = 0.5,
-    any_key: bool = False,
-    scanned: bool = False,
-    parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({}),
-    watch: CascadeWatch = UNWATCHED,
+    wanted: WantedImages = ALL_IMAGES,
     stretch: RecordedLog | None = None,
-    env: Env = SYSTEM,
 ) -> Generator[LogChange, None, None]:
-    """Changes of the tables after `start`, up to `until` or the end of the log; `follow`: on and on.
+    """Changes of the tables after `start`, up to `until` or the end of the log.
 
-    `parts` has (i, n) for a table of which only images are wanted whose key is in part i of n, by a hash; an
-    update of the key is then −D and +I. `any_key`: rows with NULL in the key, too. `by_gtid`: positions are
-    of another server of the same replication, which finds them by their GTIDs. `scanned`: `scan` has looked
-    for statements that change rows. `watch`: the parents of tables, of which no change may cascade to one.
+    `by_gtid`: positions are of another server of the same replication, which finds them by their GTIDs.
     `stretch`: the log, where it was read before.
     Raises NotFound where the log does not go back to `start` or not on to `until`, SchemaMismatch where a
     table has, or had, other columns, Unavailable where the connection breaks: what follows the last
@@ -113,10 +113,8 @@ def read_log(
         return
     with Dump.open(address, start, by_gtid=by_gtid, stretch=stretch) as dump:
         names = {(table.database, table.name): table for table in tables}
-        reader = _LogReader(dump, names, until, dump.charsets(), parts, any_key, scanned, watch)
-        yield from reader.changes(
-            dump.events(until=until, follow=follow, heartbeat_seconds=heartbeat_seconds, env=env)
-        )
+        reader = _LogReader(dump, names, until, dump.charsets(), wanted)
+        yield from reader.changes(dump.events(until=until))
         if not reader.done:
             raise dump.ends_before(until)
 
@@ -161,10 +159,7 @@ class _LogReader:
     tables: dict[tuple[str, str], SourceTable]
     until: LogPosition | None
     charsets: Mapping[int, str]
-    parts: Mapping[tuple[str, str], tuple[int, int]]
-    any_key: bool
-    scanned: bool
-    watch: CascadeWatch
+    wanted: WantedImages
     parents: dict[int, tuple[SourceName, bytes]] = field(default_factory=dict)  # of a number: its table map
     maps: dict[int, TableMap | None] = field(default_factory=dict)
     pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)
@@ -198,9 +193,6 @@ class _LogReader:
                 yield from self._statement(code, seconds, body)
             elif code == events.XA_PREPARE and not self.touched:
                 yield from self._end(seconds)
-            elif code == events.HEARTBEAT:
-                yield from self._flush()
-                yield LogHeartbeat(self.position)
             elif code in REFUSED:
                 raise Unsupported(f"{REFUSED[code]} in the binlog at {self.position}")
             if self.until is not None and not self.dump.inside and self.dump.reaches(self.until):
@@ -214,7 +206,7 @@ class _LogReader:
         number = events.table_number(body)
         database, name, _ = events.map_names(body)
         self.parents.pop(number, None)
-        if SourceName(database, name) in self.watch.parents:
+        if SourceName(database, name) in self.wanted.watch.parents:
             self.parents[number] = (SourceName(database, name), body)
         if (database, name) not in self.tables:
             self.maps[number] = None
@@ -231,7 +223,7 @@ class _LogReader:
         parent, wire = self.parents.get(events.table_number(body), (None, b""))
         if parent is None:
             return
-        for child in self.watch.changed(parent, code, body, wire):
+        for child in self.wanted.watch.changed(parent, code, body, wire):
             raise Unsupported(
                 f"rows of {child} that a foreign key changes with those of {parent}, at {self.position}",
                 "the binlog does not have them: start with a new snapshot, or capture the database "
@@ -284,7 +276,7 @@ class _LogReader:
             return
         if role == "begin":
             self.dump.standalone = False
-        if role == "rows" and not self.scanned and self._changes(query.text):
+        if role == "rows" and not self.wanted.scanned and self._changes(query.text):
             raise Unsupported(
                 f"a change of rows as a statement in the binlog at {self.position}",
                 "SET GLOBAL binlog_format = 'ROW', for all sessions, and start with a new snapshot",
@@ -297,7 +289,7 @@ class _LogReader:
             yield from self._flush()
 
     def _changes(self, text: str) -> bool:
-        parents = [(name.database, name.table) for name in self.watch.parents]
+        parents = [(name.database, name.table) for name in self.wanted.watch.parents]
         return bool(TextChanges(self.dump.address).tables(text, [*self.tables, *parents], self.position))
 
     def _end(self, seconds: int) -> Iterator[LogChange]:
@@ -345,7 +337,7 @@ class _LogReader:
         self, table: SourceTable, each: _Pending, slices: Slices, kinds: Ints, of_event: Ints
     ) -> Iterator[RowImages]:
         seconds = np.array(each.seconds, np.int64)[of_event]
-        number, parts = self.parts.get((table.database, table.name), (0, 1))
+        number, parts = self.wanted.parts.get((table.database, table.name), (0, 1))
         if parts > 1:
             columns = [column for column in table.columns if column.in_key]
             key = self._columns(table, columns, each.wire, slices)
@@ -353,7 +345,7 @@ class _LogReader:
             slices, kinds, seconds = slices.taken(mine), keyed(key, kinds)[mine], seconds[mine]
         if len(kinds):
             arrays = self._columns(table, table.columns, each.wire, slices)
-            batch = checked(arrays, table.columns, table.schema, any_key=self.any_key)
+            batch = checked(arrays, table.columns, table.schema, any_key=self.wanted.scanned)
             yield RowImages(table, batch, pa.array(kinds, pa.int8()), pa.array(seconds, pa.int64()))
 
     def _columns(

@@ -17,18 +17,19 @@ followed one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from tablestore.cdc.capture.names import REFUSE, Patterns, SourceName, is_literal
+from tablestore.cdc.capture.names import Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.databases.chunks import chunk_ranges
 from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.databases.table_states import FOLLOWED, HELD, READING, SETTLING
 from tablestore.cdc.mysql import ddl
+from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import NULL, SourceTable
 from tablestore.cdc.mysql.database_offset import DatabaseProgress
@@ -37,7 +38,7 @@ from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import DumpRecording
 from tablestore.cdc.mysql.foreign_keys import ForeignKeys
 from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, with_creation
-from tablestore.cdc.mysql.log_scan import BinlogScan, scan
+from tablestore.cdc.mysql.log_scan import BinlogScan, ScanRequest, scan
 from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, log_pieces, next_chunks
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
@@ -88,24 +89,19 @@ class MysqlDatabase:
     def open(
         cls,
         address: Address,
-        patterns: Patterns,
+        choice: TableChoice,
         *,
         checkpoint: str,
-        primary_keys: Mapping[str, Sequence[str]] | None = None,
-        left_out: Mapping[str, Sequence[str]] | None = None,
-        keyless: str = REFUSE,
-        refusal: Callable[[SourceName], str] | None = None,
         env: Env = SYSTEM,
         **how: Any,
     ) -> MysqlDatabase:
         """The tables as the server has them. Raises InvalidRequest with all that it must be set to, NotFound
         for a table that is asked for by its full name and is not there, and Unsupported where such a table
         cannot be captured."""
-        keys = tuple((name, tuple(columns)) for name, columns in (primary_keys or {}).items())
-        out = tuple((name, tuple(columns)) for name, columns in (left_out or {}).items())
+        patterns = choice.patterns
         with Connection.open(address) as connection:
             lowercase = connection.variables().get("lower_case_table_names", "0") == "1"
-            choice = TableChoice(patterns, keys, out, keyless, refusal, lowercase)
+            choice = replace(choice, lowercase=lowercase)
             source = cls(address, choice, Definitions(checkpoint), run=env.uuid(), **how)
             tables = choice.all(connection)
             source = replace(source, there=tuple(tables))
@@ -283,17 +279,12 @@ class MysqlDatabase:
         capped = here.settled and not plan and trouble is None
         if self.bounded and capped and here.target is not None and not other:
             end = here.position.end_before(here.target, end)
-        passed = scan(
-            self.address,
-            start=here.position,
-            until=end,
-            captured=frozenset(here.captured),
-            relevant=lambda statement: events.concerns(self.choice.effects(statement)),
-            watch=events.cascades.watch(here.captured),
+        request = replace(
+            self._scan_request(here.position, end, events, here.captured),
             most_bytes=self.log_bytes if capped else None,
             by_gtid=other,
-            recording=self.recording,
         )
+        passed = scan(self.address, request, self.recording)
         facts = dict(here.facts)
         facts |= {"commits": [list(pair) for pair in passed.commits], "log_bytes": passed.log_bytes}
         there = replace(here, position=passed.end, server=server, changed=passed.changed, facts=facts)
@@ -326,6 +317,25 @@ class MysqlDatabase:
         near = passed.end.file == here.position.file and passed.log_bytes < _IDLE_BYTES
         return None if quiet and present and near else there
 
+    def _scan_request(
+        self, start: LogPosition, end: LogPosition, events: TableEvents, captured: Iterable[SourceName]
+    ) -> ScanRequest:
+        tables = frozenset(captured)
+        return ScanRequest(
+            start,
+            end,
+            relevant=lambda statement: events.concerns(self.choice.effects(statement)),
+            captured=tables,
+            watch=events.cascades.watch(tables),
+        )
+
+    def _may_concern(self, statement: LogStatement) -> bool:
+        """Whether a statement is about a table that may be captured."""
+        effects = self.choice.effects(statement)
+        names = [name for effect in effects for name in (effect.table, effect.new_name) if name is not None]
+        drops = any(effect.kind == ddl.DROP_DATABASE for effect in effects)
+        return drops or any(map(self.choice.choose, names))
+
     def _begun(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress:
         """The first batch: all tables that are there, at a position at which they are what was found."""
         dialect = dialect_of(connection)
@@ -335,21 +345,7 @@ class MysqlDatabase:
             tables = self.choice.all(connection)
             events = self._table_events(connection, here)
             end = dialect.position(connection)
-            passed = scan(
-                self.address,
-                start=position,
-                until=end,
-                captured=(),
-                relevant=lambda statement: (
-                    any(
-                        self.choice.choose(name)
-                        for effect in self.choice.effects(statement)
-                        for name in (effect.table, effect.new_name)
-                        if name is not None
-                    )
-                    or any(effect.kind == ddl.DROP_DATABASE for effect in self.choice.effects(statement))
-                ),
-            )
+            passed = scan(self.address, ScanRequest(position, end, relevant=self._may_concern))
             if passed.statement is None:
                 break
         else:
@@ -436,15 +432,8 @@ class MysqlDatabase:
             if statements == _MOST_STATEMENTS or not end.reaches(behind):
                 break
             captured = frozenset(name for name, progress in events.tables.items() if progress.captured)
-            scanned = scan(
-                self.address,
-                start=behind,
-                until=end,
-                captured=captured,
-                relevant=lambda statement: events.concerns(self.choice.effects(statement)),
-                watch=events.cascades.watch(captured),
-                one_change=True,
-            )
+            request = self._scan_request(behind, end, events, captured)
+            scanned = scan(self.address, replace(request, one_change=True))
         facts = {**here.facts, "log_bytes": log_bytes}
         facts["bytes_behind"] = bytes_between(connection, behind, end)
         return events.applied(replace(here, position=behind, facts=facts))

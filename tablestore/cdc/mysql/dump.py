@@ -24,7 +24,7 @@ from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, DamagedBinlog, own_errors
-from tablestore.core.env import SYSTEM, Env
+from tablestore.core.env import SYSTEM
 from tablestore.core.errors import Corrupt, NotFound
 
 _DUMP, _AT_END_STOP = 0x12, 1
@@ -149,21 +149,18 @@ class Dump:
         self,
         *,
         until: LogPosition | None = None,
-        follow: bool = False,
-        heartbeat_seconds: float = 0.5,
-        env: Env = SYSTEM,
     ) -> Iterator[tuple[int, int, int, bytes]]:
-        """(type, seconds after 1970, server, body) of each event up to `until` or the end of the log;
-        `follow`: on and on, with heartbeats. A rotation also comes at the start."""
+        """(type, seconds after 1970, server, body) of each event up to `until` or the end of the log. A
+        rotation also comes at the start."""
         if self.stretch is not None:
             yield from self._read(self.stretch.packets)
             return
-        end = env.monotonic() + _LAG_SECONDS
+        end = SYSTEM.monotonic() + _LAG_SECONDS
         while True:
-            yield from self._read(self._asked(follow, heartbeat_seconds, env))
-            if until is None or self.inside or self.reaches(until) or env.monotonic() > end:
+            yield from self._read(self._asked())
+            if until is None or self.inside or self.reaches(until) or SYSTEM.monotonic() > end:
                 return
-            env.sleep(0.01)
+            SYSTEM.sleep(0.01)
             if self.connection is not None:
                 self.connection.close()
             self.connection = Connection.open(self.address)
@@ -183,7 +180,7 @@ class Dump:
             "server is another one, or lost what it had; start with a new snapshot"
         )
 
-    def _asked(self, follow: bool, heartbeat_seconds: float, env: Env) -> Iterator[bytes]:
+    def _asked(self) -> Iterator[bytes]:
         """The packets of the server from the present position on; behind a file that ends within an event,
         those of the next one."""
         gtid = self.position.gtid if self.by_gtid else None
@@ -191,10 +188,9 @@ class Dump:
         while True:
             assert self.connection is not None, "a stretch is not asked for"
             dialect_of(self.connection).start_dump(self.connection, gtid)
-            if follow:
-                self.connection.run(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
-            number = env.rng.randrange(1 << 31, 1 << 32)  # neither a server's of a replication nor a reader's
-            head = struct.pack("<IHI", offset, 0 if follow else _AT_END_STOP, number)
+            # neither the number of a server of a replication nor that of a reader
+            number = SYSTEM.rng.randrange(1 << 31, 1 << 32)
+            head = struct.pack("<IHI", offset, _AT_END_STOP, number)
             try:
                 yield from self._packets(self.connection.raw, head + file.encode())
                 return

@@ -1,7 +1,7 @@
 """What a stretch of the binlog holds, without its rows: which tables change and by how much, when its
 transactions were committed, and the first statement that concerns the tables.
 
-    scan(address, start=A, until=P, …)     as much as makes a batch: up to P, to so many bytes, or in front of
+    scan(address, ScanRequest(A, P, …))    as much as makes a batch: up to P, to so many bytes, or in front of
                                            the statement; always at the end of a transaction
     first_rows(address, start=A, until=P)  how the next rows of a table lie in the log, and the statements
                                            before them: what a table looks like behind a statement
@@ -248,46 +248,42 @@ class _Passed:
         return replace(statement, changes=tuple(dict.fromkeys((*statement.changes, *others))))
 
 
-def scan(
-    address: Address,
-    *,
-    start: LogPosition,
-    until: LogPosition,
-    captured: Collection[SourceName],
-    relevant: Callable[[LogStatement], bool],
-    watch: CascadeWatch = UNWATCHED,
-    most_bytes: int | None = None,
-    one_change: bool = False,
-    by_gtid: bool = False,
-    recording: DumpRecording | None = None,
-) -> BinlogScan:
-    """What lies between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
-    the first transaction that changed one of them (`one_change`), in front of a statement that is `relevant`,
-    and of a transaction of them that cannot be followed. A transaction that was never ended is a stretch of
-    its own, without changes. `watch`: the parents of their foreign keys.
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """The stretch between `start` and `until` of the `captured` tables; less of it after `most_bytes`, after
+    the first transaction that changed one of them (`one_change`), and in front of a statement that is
+    `relevant`. `watch`: the parents of their foreign keys. `by_gtid` as in `read_log`."""
+
+    start: LogPosition
+    until: LogPosition
+    relevant: Callable[[LogStatement], bool]
+    captured: Collection[SourceName] = ()
+    watch: CascadeWatch = UNWATCHED
+    most_bytes: int | None = None
+    one_change: bool = False
+    by_gtid: bool = False
+
+
+def scan(address: Address, request: ScanRequest, recording: DumpRecording | None = None) -> BinlogScan:
+    """What lies there; less of it in front of a transaction of the captured tables that cannot be followed.
+    A transaction that was never ended is a stretch of its own, without changes.
     `recording` has afterwards what the scan has read. Raises as `LogWalk.steps`."""
-    if not by_gtid and start.reaches(until):
+    start = request.start
+    if not request.by_gtid and start.reaches(request.until):
         return BinlogScan(with_creation(address, start), {}, (), 0)
-    with Dump.open(address, start, by_gtid=by_gtid, recording=recording) as dump:
-        scanned = _scanned(dump, until, captured, relevant, watch, most_bytes, one_change)
+    with Dump.open(address, start, by_gtid=request.by_gtid, recording=recording) as dump:
+        scanned = _scanned(dump, request)
         if recording is not None:
             recording.end(dump, scanned.end)
         return scanned
 
 
-def _scanned(
-    dump: Dump,
-    until: LogPosition,
-    captured: Collection[SourceName],
-    relevant: Callable[[LogStatement], bool],
-    watch: CascadeWatch,
-    most_bytes: int | None,
-    one_change: bool,
-) -> BinlogScan:
+def _scanned(dump: Dump, request: ScanRequest) -> BinlogScan:
+    until, captured = request.until, request.captured
     passed = _Passed(dump.start)
     statement: LogStatement | None = None
     refused: RefusedTransaction | None = None
-    for step in LogWalk(dump, captured.__contains__, captured, watch).steps(until):
+    for step in LogWalk(dump, captured.__contains__, captured, request.watch).steps(until):
         if isinstance(step, RowsStep):
             passed.rows[step.table] = passed.rows.get(step.table, 0) + step.log_bytes
         elif isinstance(step, Cascaded):
@@ -303,7 +299,7 @@ def _scanned(
         elif isinstance(step, LogStatement):
             if statement is not None:
                 statement = replace(statement, changes=(*statement.changes, *step.changes))
-            elif relevant(step):
+            elif request.relevant(step):
                 if passed.rows and not step.changes:
                     raise Unsupported(f"{step.text[:200]!r} in a transaction with rows, at {passed.begin}")
                 statement = step
@@ -311,8 +307,8 @@ def _scanned(
             return passed.scanned(statement=passed.whole(statement), behind=dump.position)
         else:
             passed.end(step.seconds, dump.position, dump.log_bytes)
-            full = most_bytes is not None and dump.log_bytes >= most_bytes
-            if full or (one_change and passed.changed):
+            full = request.most_bytes is not None and dump.log_bytes >= request.most_bytes
+            if full or (request.one_change and passed.changed):
                 return passed.scanned()
     end = dump.position if dump.by_gtid else replace(until, created=dump.created)
     return passed.scanned(end=end, log_bytes=dump.log_bytes)

@@ -25,7 +25,7 @@ from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.table_states import READING
 from tablestore.cdc.databases.undo import UndoCounts, UndoImages
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
+from tablestore.cdc.mysql.binlog import LogStatement, RowImages, WantedImages, read_log
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.database_offset import DatabaseProgress, TableProgress
@@ -34,7 +34,7 @@ from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import RecordedLog
 from tablestore.cdc.mysql.foreign_keys import Ancestry
 from tablestore.cdc.mysql.log_identity import require_in_log
-from tablestore.cdc.mysql.log_scan import scan
+from tablestore.cdc.mysql.log_scan import ScanRequest, scan
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import server_id
@@ -109,15 +109,17 @@ class BinlogPiece:
         other = False
         if self.stretch is None:
             other = patiently(self._is_other, what=str(self.definitions[0]))
+        wanted = WantedImages(
+            scanned=self.once is None,
+            parts={(database, table): (i, n) for database, table, i, n in self.parts},
+            watch=UNWATCHED if self.once is None else self.once.watch,
+        )
         changes = read_log(
             *(self.address, self.definitions),
             start=self.start,
             until=self.end,
             by_gtid=other,
-            any_key=self.once is None,
-            scanned=self.once is None,
-            parts={(database, table): (i, n) for database, table, i, n in self.parts},
-            watch=UNWATCHED if self.once is None else self.once.watch,
+            wanted=wanted,
             stretch=self.stretch,
         )
         with contextlib.closing(changes):
@@ -228,9 +230,8 @@ class MysqlChunkPiece:
 
         with Connection.open(self.address) as connection:
             end = dialect_of(connection).position(connection)
-        passed = scan(
-            self.address, start=self.position, until=end, captured=(), relevant=alters, by_gtid=other
-        )
+        request = ScanRequest(self.position, end, relevant=alters, by_gtid=other)
+        passed = scan(self.address, request)
         return passed.statement is not None
 
 

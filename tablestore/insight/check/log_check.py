@@ -35,7 +35,7 @@ from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read import log_continuity
 from tablestore.read.changes.changed_keys import with_level_0
-from tablestore.read.scan.plan import plan
+from tablestore.read.scan.plan import FileChoice, plan
 from tablestore.read.table_log import furthest, offsets_at
 
 _INVARIANT = "I14"
@@ -225,7 +225,7 @@ class LogCheck:
 
     def _state(self, snapshot: Snapshot, bucket: int) -> Iterator[pa.RecordBatch]:
         store, names = with_level_0(self._store), self._store.schema.shown.names
-        for split in plan(store, snapshot, bucket=bucket).splits:
+        for split in plan(store, snapshot, files=FileChoice(bucket=bucket)).splits:
             yield from split.read(store, names, None)
 
     def _keys(self, rows: pa.RecordBatch) -> list[bytes]:

@@ -35,7 +35,7 @@ from tablestore.meta.store import Store
 from tablestore.read.changes.incremental import ChangeRange
 from tablestore.read.scan import scan_mode
 from tablestore.read.scan.data_split import ROWKIND
-from tablestore.read.scan.plan import plan
+from tablestore.read.scan.plan import FileChoice, plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.read.scan.time_travel import expiring
 from tablestore.write.buckets import bucket_of
@@ -121,7 +121,7 @@ def read_optimized(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the oldest level only, which need no merge; all files of tables without a primary key."""
     oldest = store.options.num_levels - 1 if store.schema.primary_keys else 0
-    splits = plan(store, snapshot, where, min_level=oldest)
+    splits = plan(store, snapshot, where, files=FileChoice(min_level=oldest))
     for split in splits.splits:
         yield from split.read(store, store.schema.shown.names, splits.where)
 

@@ -219,10 +219,9 @@ class RollingWriter:
     ) -> None:
         self._files, self._name, self._level, self._source = files, name, level, source
         options = files.bucket.options
-        self._keyed = keyed = append is None
-        self._tracking = () if append is None else append.tracking
+        keyed, tracking = append is None, () if append is None else append.tracking
         self._next_sequence = 0 if append is None else append.first_sequence
-        self._spec = FileSpec.of(options, level=level, changelog=changelog, keyed=keyed)
+        self._spec = FileSpec.of(options, level=level, changelog=changelog, keyed=keyed, extra=tracking)
         self._target = options.target_bytes(keyed=keyed)
         fresh = source == APPEND_SOURCE  # compaction rolls by size alone
         self._most_rows = max(options.target_file_rows, 1) if fresh else sys.maxsize
@@ -284,8 +283,6 @@ class RollingWriter:
             bucket.schema,
             bucket.options,
             spec=self._spec,
-            keyed=self._keyed,
-            extra=self._tracking,
             share=self._share,
             checksums_dir=files.checksums_dir,
         )
@@ -300,9 +297,9 @@ class RollingWriter:
 
     def _meta(self, written: WrittenFile) -> DataFileMeta:
         low, high = written.min_sequence, written.max_sequence
-        if not self._keyed:
+        if not self._spec.keyed:
             first, self._next_sequence = self._next_sequence, self._next_sequence + written.rows
-            if not self._tracking:
+            if not self._spec.extra:
                 low, high = first, self._next_sequence - 1
         return DataFileMeta(
             file_name=self._path_name,

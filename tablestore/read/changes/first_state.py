@@ -14,7 +14,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan import time_travel
-from tablestore.read.scan.plan import Plan, plan
+from tablestore.read.scan.plan import FileChoice, Plan, plan
 
 
 def first_state(
@@ -28,14 +28,10 @@ def first_state(
 ) -> Plan:
     """The plan of the first state; `made_since_ms` (epoch) leaves out files made before. With `look_up` all
     rows: changes are then looked up in snapshots, not taken from changelogs."""
-    return plan(
-        with_level_0(store) if look_up else first_store(store),
-        snapshot,
-        where,
-        columns=columns,
-        min_level=0 if look_up else first_level(store),
-        made_since=None if made_since_ms is None else time_travel.local_ms(made_since_ms),
-    )
+    since = None if made_since_ms is None else time_travel.local_ms(made_since_ms)
+    files = FileChoice(made_since=since, min_level=0 if look_up else first_level(store))
+    whole = with_level_0(store) if look_up else first_store(store)
+    return plan(whole, snapshot, where, columns=columns, files=files)
 
 
 def first_store(store: Store) -> Store:

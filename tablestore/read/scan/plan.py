@@ -123,25 +123,45 @@ class PlanCounts:
         return f"skipped {self.skipped.total():,} of {files}: {by}"
 
 
+@dataclass(frozen=True, slots=True)
+class FileChoice:
+    """The live files that a plan looks at: those of one `bucket`, of the partitions of a filter, made at
+    `made_since` (local wall clock, ms) or later; None: of all. Those below `min_level` are invisible."""
+
+    bucket: int | None = None
+    partition: PartitionFilter | None = None
+    made_since: int | None = None
+    min_level: int = 0
+
+    def of(self, entries: Entries) -> Entries:
+        """The entries of such files, those of invisible ones included."""
+        if self.bucket is not None:
+            entries = entries.of_buckets(lambda number, total: number == self.bucket)
+        if self.partition is not None:
+            entries = entries.of_partitions(self.partition)
+        if self.made_since is not None:
+            entries = entries.filter(entries.numbers("creation_time_ms") >= self.made_since)
+        return entries
+
+
+ALL_FILES = FileChoice()
+
+
 def plan(
     store: Store,
     snapshot: Snapshot | None,
     where: Predicate | None = None,
     *,
     columns: Sequence[str] | None = None,
-    min_level: int = 0,
-    made_since: int | None = None,
+    files: FileChoice = ALL_FILES,
     complete: bool = False,
-    partition: PartitionFilter | None = None,
     behind: Sequence[ManifestEntry] | None = None,
-    bucket: int | None = None,
 ) -> Plan:
     """The plan of a batch read of `snapshot` under the schema of `store`; `where` may be unbound.
 
     Raises Unsupported, naming the feature, before a byte of data is read. `columns` are those that will be
-    asked for (None: all); `made_since` (local wall clock, ms) leaves out files made before, `partition` those
-    of other partitions, `bucket` those of others. `behind`: level-0 files with rows newer than the snapshot,
-    merged with all of its files, level 0 included.
+    asked for (None: all). `behind`: level-0 files with rows newer than the snapshot, merged with all of its
+    files, level 0 included.
     """
     where = readable_condition(store, where, columns)
     if snapshot is None and not behind:
@@ -159,7 +179,7 @@ def plan(
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
     if behind:
         entries = concatenated([entries.table, Entries.of(behind).table])
-    entries = _narrowed(entries, bucket=bucket, partition=partition, made_since=made_since)
+    entries = files.of(entries)
     pruner = _pruner(store, filters, all_levels=behind is not None)
     planned = Plan(
         store,
@@ -168,7 +188,7 @@ def plan(
         (),
         entries,
         pruner,
-        min_level,
+        files.min_level,
         len(manifests),
         len(manifests) - len(chosen),
         partitions=None if points is None else len(points),
@@ -182,8 +202,7 @@ def plan_parts(
     where: Predicate | None = None,
     *,
     columns: Sequence[str] | None = None,
-    made_since: int | None = None,
-    partition: PartitionFilter | None = None,
+    files: FileChoice = ALL_FILES,
 ) -> Iterator[Plan]:
     """The plan of a batch read in parts, none of which holds all files of a large table. No partition is in
     two parts, and they come in the order of partitions; a table of few files, or a filter that names few
@@ -199,13 +218,15 @@ def plan_parts(
         manifests = store.manifests.manifests(snapshot) if snapshot else []
         chosen = _matching(store, filters, manifests)
         if named or sum(m.num_added + m.num_deleted for m in chosen) <= partition_sweep.PART_ENTRIES:
-            yield plan(store, snapshot, where, columns=columns, made_since=made_since, partition=partition)
+            yield plan(store, snapshot, where, columns=columns, files=files)
             return
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
         pruner, skipped = _pruner(store, filters), len(manifests) - len(chosen)
         for part in partition_sweep.live_parts(store.manifests, chosen, store.partition_types):
-            entries = _narrowed(part, bucket=None, partition=partition, made_since=made_since)
-            planned = Plan(store, snapshot, bound, (), entries, pruner, 0, len(manifests), skipped)
+            entries = files.of(part)
+            planned = Plan(
+                store, snapshot, bound, (), entries, pruner, files.min_level, len(manifests), skipped
+            )
             yield _with_splits(planned, entries, deletions)
 
 
@@ -244,19 +265,6 @@ def _with_splits(
     if log.isEnabledFor(logging.DEBUG):
         log.debug("plan of snapshot %d: %s", snapshot_id, planned.summary)
     return planned
-
-
-def _narrowed(
-    entries: Entries, *, bucket: int | None, partition: PartitionFilter | None, made_since: int | None
-) -> Entries:
-    """The entries of a bucket, of partitions and of files made since a moment (local wall clock, ms)."""
-    if bucket is not None:
-        entries = entries.of_buckets(lambda number, total: number == bucket)
-    if partition is not None:
-        entries = entries.of_partitions(partition)
-    if made_since is not None:
-        entries = entries.filter(entries.numbers("creation_time_ms") >= made_since)
-    return entries
 
 
 def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[bytes]:

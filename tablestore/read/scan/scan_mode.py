@@ -22,7 +22,7 @@ from tablestore.read.changes.diff import StateDiff
 from tablestore.read.changes.incremental import AUTO, MODES, ChangeRange
 from tablestore.read.scan import plan as planning
 from tablestore.read.scan import time_travel
-from tablestore.read.scan.plan import Plan
+from tablestore.read.scan.plan import FileChoice, Plan
 
 _WATERMARK = "watermark-"
 _PLACES = {
@@ -71,16 +71,8 @@ class SnapshotState:
     ) -> Plan:
         """Splits of the live files, of one `partition` filter if there is one; with `complete` a verdict on
         each of them."""
-        since = None if self.since_ms is None else time_travel.local_ms(self.since_ms)
-        return planning.plan(
-            store,
-            self.snapshot,
-            where,
-            made_since=since,
-            columns=columns,
-            complete=complete,
-            partition=partition,
-        )
+        files = self._files(partition)
+        return planning.plan(store, self.snapshot, where, columns=columns, files=files, complete=complete)
 
     def plan_parts(
         self,
@@ -91,10 +83,12 @@ class SnapshotState:
         partition: PartitionFilter | None = None,
     ) -> Iterator[Plan]:
         """The plan in parts, none of which holds all files of a large table."""
+        files = self._files(partition)
+        return planning.plan_parts(store, self.snapshot, where, columns=columns, files=files)
+
+    def _files(self, partition: PartitionFilter | None) -> FileChoice:
         since = None if self.since_ms is None else time_travel.local_ms(self.since_ms)
-        return planning.plan_parts(
-            store, self.snapshot, where, made_since=since, columns=columns, partition=partition
-        )
+        return FileChoice(partition=partition, made_since=since)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tablestore.sql.problems import placed, start_of
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import TableOccurrence
 from tablestore.sql.query.translation import duck_sql
-from tablestore.table.lookup_join.join import LookupJoin
+from tablestore.table.lookup_join.join import JoinSettings, LookupJoin
 from tablestore.table.lookup_join.source import identity_of, joinable, mode_of, pairs_of, source_of
 from tablestore.table.table import Table
 
@@ -87,15 +87,10 @@ class LookupRows:
         if snapshot == 0:
             self.close()
         elif self._join is None:
-            self._join = LookupJoin(
-                lookup.store,
-                lookup.name,
-                on={name: _KEY.format(i) for i, name in enumerate(lookup.on)},
-                columns=lookup.columns,
-                where=lookup.where,
-                follow=False,
-                at=lookup.store.snapshots.get(snapshot),
-            )
+            on = {name: _KEY.format(i) for i, name in enumerate(lookup.on)}
+            at = lookup.store.snapshots.get(snapshot)
+            settings = JoinSettings(on, lookup.columns, lookup.where, at=at)
+            self._join = LookupJoin(lookup.store, lookup.name, settings)
         else:
             self._join.refresh(snapshot)
         self._snapshot = snapshot

@@ -12,7 +12,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,30 +55,29 @@ class LookupState:
     loads: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class JoinSettings:
+    """What is looked up, and when: the arguments of `Table.lookup`; `at`: the snapshot at which it stays."""
+
+    on: On | None = None
+    columns: Columns | None = None
+    where: Predicate | str | None = None
+    fill: Mapping[str, Any] | None = None
+    cache: str | None = None
+    follow: bool = True
+    at: Snapshot | None = None
+
+
 class LookupJoin:
     """A table that facts are joined with. `refresh()` brings it to the newest snapshot; `join` does so by
     itself when `lookup.continuous.discovery-interval` has passed, unless `follow` is False."""
 
-    def __init__(
-        self,
-        store: Store,
-        name: str,
-        *,
-        on: On | None = None,
-        columns: Columns | None = None,
-        where: Predicate | str | None = None,
-        fill: Mapping[str, Any] | None = None,
-        cache: str | None = None,
-        follow: bool = True,
-        at: Snapshot | None = None,
-    ) -> None:
-        self._pairs = pairs_of(store, name, on)
-        self._source, self._names = source_of(store, name, self._pairs, columns, where)
-        given = {"on": on, "columns": columns, "where": where, "fill": fill, "cache": cache}
-        self._given = given | {"follow": follow, "at": at}
-        self._fill = self._fillers(fill)
-        self._mode = mode_of(self._source, cache)
-        self._follow, self._counts, self._at = follow and at is None, Counter[str](), at
+    def __init__(self, store: Store, name: str, settings: JoinSettings) -> None:
+        self._settings, self._counts = settings, Counter[str]()
+        self._pairs = pairs_of(store, name, settings.on)
+        self._source, self._names = source_of(store, name, self._pairs, settings.columns, settings.where)
+        self._fill = self._fillers(settings.fill)
+        self._mode = mode_of(self._source, settings.cache)
         self._bounds, self._keys = _row_bounds(store, self._mode), KeyBounds.of(store.options)
         self._lookups = Lookups()
         self._state_lock, self._refresh_lock = threading.Lock(), threading.Lock()
@@ -164,8 +163,7 @@ class LookupJoin:
         """
         with self._refresh_lock:
             if snapshot is not None:
-                self._at, self._follow = self._source.store.snapshots.get(snapshot), False
-                self._given |= {"at": self._at}
+                self._settings = replace(self._settings, at=self._source.store.snapshots.get(snapshot))
             newest, cache = self._newest(), self._cache
             if newest is None or newest == cache.snapshot:
                 return Refreshed(newest.id if newest else None, 0, cache.count)
@@ -182,14 +180,15 @@ class LookupJoin:
             return refreshed
 
     def _newest(self) -> Snapshot | None:
-        return self._source.store.snapshots.latest() if self._at is None else self._at
+        at = self._settings.at
+        return self._source.store.snapshots.latest() if at is None else at
 
     def _look(self) -> None:
         """Load what was closed; refresh, if it is time to."""
         if self._closed:
             with self._refresh_lock:
                 self._cache, self._closed = self._load(), False
-        if not self._follow:
+        if not self._settings.follow or self._settings.at is not None:
             return
         store = self._source.store
         pause = store.options.lookup_discovery_ms
@@ -243,7 +242,7 @@ class LookupJoin:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Workers load what they look up themselves."""
-        return _made, (self._source.store, self._source.name, self._given)
+        return LookupJoin, (self._source.store, self._source.name, self._settings)
 
     def __enter__(self) -> LookupJoin:
         return self
@@ -389,7 +388,3 @@ def _with_the_rest(asked: np.ndarray, places: np.ndarray, count: int) -> tuple[n
     all_places = np.full(len(facts), -1, dtype=np.int64)
     all_places[matches[facts] > 0] = places
     return facts, all_places
-
-
-def _made(store: Store, name: str, given: Mapping[str, Any]) -> LookupJoin:
-    return LookupJoin(store, name, **given)

@@ -25,6 +25,7 @@ from tablestore.tiering.factory import COMMIT_USER
 from tablestore.tiering.paimon.definition import has_log_columns
 from tablestore.tiering.splits import TieringSplit
 from tablestore.write.routing import row_buckets
+from tablestore.write.table_write import WriteSettings
 
 _WRITTEN_ROWS = 131_072  # batches are put together up to so many rows
 _SAMPLE = 16
@@ -46,9 +47,8 @@ class PaimonLakeWriter:
         fixed = store.options.bucket > 0
         self._bucket, self._split = split.bucket if fixed else row_buckets.UNAWARE_BUCKET, split
         compact = not store.options.write_only and not replaces and fixed
-        self._target = table_write(
-            store, bucket=self._bucket, user=COMMIT_USER, ignore_live=replaces, compact=compact
-        )
+        settings = WriteSettings(compact, ignore_live=replaces, bucket=self._bucket)
+        self._target = table_write(store, settings, user=COMMIT_USER)
         self._writer = EngineWriter(self._target, store)
         self._schema, self._options = store.schema, store.options
         self._columns = arrow_schema(source.fields)

@@ -10,6 +10,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from tablestore.cdc.capture.names import Patterns, SourceName
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.stream import MysqlTable
+from tablestore.cdc.mysql.table_choice import TableChoice
 from tablestore.cdc.postgres.database import PostgresDatabase
 from tablestore.cdc.postgres.server import parse_address
 from tablestore.cdc.postgres.slot import Slot
@@ -177,9 +179,10 @@ class MariaDbSource(Source):
         cursor.execute(f"REPLACE INTO {table} (k, v, s) VALUES (%s, %s, %s)", row)
 
     def opened(self, include: str = "*", **how: Any) -> MysqlDatabase:
-        patterns = Patterns.of(include, database=self.name)
+        of_choice = {field.name: how.pop(field.name) for field in fields(TableChoice) if field.name in how}
+        choice = TableChoice(Patterns.of(include, database=self.name), **of_choice)
         how = {"chunk_rows": 100, "chunks": 3, "checkpoint": str(self.checkpoint), **how}
-        return MysqlDatabase.open(self.address, patterns, **how)
+        return MysqlDatabase.open(self.address, choice, **how)
 
     def stream(self, table: str, **how: Any) -> MysqlTable:
         return MysqlTable.open(self.address, table, **how)

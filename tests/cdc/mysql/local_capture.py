@@ -20,6 +20,7 @@ from tablestore.cdc.capture.sink import POOL_BYTES, CapturePlan, CaptureSink, Si
 from tablestore.cdc.capture.source import TableEvent
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.database import MysqlDatabase
+from tablestore.cdc.mysql.table_choice import TableChoice
 from tablestore.core.errors import Unavailable
 from tablestore.flow.source import Offset
 
@@ -95,7 +96,8 @@ class LocalCapture:
     def _open(self) -> None:
         patterns = Patterns.of("*", self.excluded, database=self.database)
         checkpoint = str(self.checkpoint)
-        source = MysqlDatabase.open(Address.parse(self.url), patterns, checkpoint=checkpoint, **self.how)
+        choice = TableChoice(patterns)
+        source = MysqlDatabase.open(Address.parse(self.url), choice, checkpoint=checkpoint, **self.how)
         options = {"bucket": 1, **self.options}
         rules = CaptureRules.of(
             "*", exclude=self.excluded, database=self.database, into="ods", options=options

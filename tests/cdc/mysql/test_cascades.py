@@ -146,7 +146,7 @@ def beside(source: MariaDbSource) -> Iterator[MariaDbSource]:
 def test_what_a_foreign_key_changes_is_read_again(beside: MariaDbSource, way: str) -> None:
     before, changes = WAYS[way]
     beside.run(*before, "CREATE TABLE z (k INT PRIMARY KEY)")
-    primary_keys = {f"{beside.name}.a": ["k"]} if way == "without a key" else {}
+    primary_keys = ((f"{beside.name}.a", ("k",)),) if way == "without a key" else ()
     lake = beside.lake(primary_keys=primary_keys)
     lake.catch_up()
     lake.equals(beside)

@@ -44,7 +44,7 @@ def test_they_are_named_by_a_plan_and_skipped_while_others_go_on(source: MariaDb
     source.run("INSERT INTO z_versioned VALUES (1, 1)", "UPDATE z_versioned SET v = 2")
     lake.catch_up()
     assert (901,) in lake.rows["a"]
-    out = {f"{source.name}.z_[bnpd]*": ["v", "_SEQUENCE_NUMBER"]}
+    out = ((f"{source.name}.z_[bnpd]*", ("v", "_SEQUENCE_NUMBER")),)
     lake.source = source.opened(left_out=out)
     source.run("INSERT INTO z_point VALUES (1, NULL)")
     lake.catch_up()
