@@ -146,18 +146,20 @@ def connectors_of_sql() -> Mapping[str, Connector]:
     return CONNECTORS
 
 
-def ingest(lake: Lake, url: str | os.PathLike[str], **how: Any) -> CaptureJob:
-    """The job of `Lake.ingest`, started; `how` are arguments of `cdc.opening.ingest`."""
+def ingest(lake: Lake, url: str | os.PathLike[str], how: Mapping[str, Any], **what: Any) -> CaptureJob:
+    """The job of `Lake.ingest`, started; `how` are those of `CaptureOptions`, `what` the other arguments."""
     with _needs("Lake.ingest"):
+        from tablestore.cdc.opening import CaptureOptions
         from tablestore.cdc.opening import ingest as start
-    return start(lake, url, **how)
+    return start(lake, url, CaptureOptions(**how), **what)
 
 
 def tier(lake: Lake, source: str, **how: Any) -> TieringService:
     """The service of `Lake.tier`, started; `how` are its arguments."""
     with _needs("Lake.tier"):
+        from tablestore.tiering.opening import TieringOptions
         from tablestore.tiering.opening import tier as start
-    return start(lake, source, **how)
+    return start(lake, source, TieringOptions(**how))
 
 
 def coordinator(lake: Lake, io: FileIO, *, host: str, port: int, env: Env) -> Coordinator:

@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,7 +27,7 @@ from tablestore.cdc.capture.source import CaptureSource
 from tablestore.cdc.capture.targets import name_refusal
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.directory_stream import DirectoryStream
-from tablestore.cdc.kafka.open_capture import open_topics, parsed
+from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics, parsed
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.table_choice import TableChoice
@@ -38,7 +38,7 @@ from tablestore.cdc.source import ChangeDirectory
 from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options import environment
-from tablestore.flow.runner import SPARK, require_engine, runner_of
+from tablestore.flow.runner import require_engine, runner_of
 from tablestore.io.paths import OBJECT_SCHEMES, checked_name, is_object_location, location
 from tablestore.io.routed import file_io_for
 from tablestore.table.identifier import DEFAULT_DATABASE
@@ -212,18 +212,18 @@ class TopicsAddress:
 
     url: str
     tables: Tables
-    settings: Mapping[str, Any]
+    settings: TopicSettings
     database: str = ""
     one_table: bool = False
 
     @classmethod
     def of(cls, url: str, tables: Tables, settings: Mapping[str, Any]) -> TopicsAddress:
-        names = ("format", "format_options", "properties", "columns", "start", "messages")
-        _require_known(settings, names, ())
+        _require_known(settings, [field.name for field in fields(TopicSettings)], ())
         if not settings.get("format"):
             raise InvalidRequest("topics need format=, such as 'debezium-json'")
         parsed(url)
-        return cls(url, tables or "*.*", {k: v for k, v in settings.items() if v is not None})
+        given = {k: v for k, v in settings.items() if v is not None}
+        return cls(url, tables or "*.*", TopicSettings(**given))
 
     @property
     def title(self) -> str:
@@ -238,7 +238,7 @@ class TopicsAddress:
             raise Unsupported(
                 "keyless='append' of topics", "name the columns that tell rows apart in primary_keys"
             )
-        return open_topics(self.url, rules=rules, checkpoint=checkpoint, follow=follow, **self.settings)
+        return open_topics(self.url, self.settings, rules, checkpoint=checkpoint, follow=follow)
 
 
 @dataclass(frozen=True)
@@ -347,40 +347,47 @@ if TYPE_CHECKING:
 _ODD = re.compile(r"[^\w-]+")
 
 
+@dataclass(frozen=True)
+class CaptureOptions:
+    """How a capture runs: those arguments of `Lake.ingest`."""
+
+    follow: bool
+    interval: Duration | float
+    compact_every: int
+    checkpoint: str | os.PathLike[str] | None
+    name: str | None
+    engine: str
+    processes: int | None
+    spark: SparkSession | None
+    on_batch: Listener | None
+
+
 def ingest(
     lake: Lake,
     url: str | os.PathLike[str],
+    how: CaptureOptions,
     *,
     tables: Tables,
     rules: Mapping[str, Any],
     source: Mapping[str, Any],
-    follow: bool = True,
-    interval: Duration | float = "1s",
-    compact_every: int = 5,
-    checkpoint: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-    engine: str = SPARK,
-    processes: int | None = None,
-    spark: SparkSession | None = None,
-    on_batch: Listener | None = None,
 ) -> CaptureJob:
     """Start a capture; `rules` are arguments of `CaptureRules.of`, `source` those of the kind of source."""
-    seconds = _seconds(interval)
-    if compact_every < 0:
-        raise InvalidRequest(f"compact_every {compact_every} must be a number of commits, or 0 for never")
-    require_engine(engine, spark=spark, processes=processes)
-    if spark is not None:
-        require_session(spark)
+    seconds, every = _seconds(how.interval), how.compact_every
+    if every < 0:
+        raise InvalidRequest(f"compact_every {every} must be a number of commits, or 0 for never")
+    require_engine(how.engine, spark=how.spark, processes=how.processes)
+    if how.spark is not None:
+        require_session(how.spark)
     address = source_address(url, tables, source)
     capture_rules = rules_of(address, rules)
-    name = checked_name(name or _default_name(capture_rules.into, address), "capture")
-    place = default_checkpoint(lake, name) if checkpoint is None else location(checkpoint)
-    opened = address.open(capture_rules, checkpoint=place, follow=follow)
-    runner = runner_of(engine, spark=spark, processes=processes)
+    name = checked_name(how.name or _default_name(capture_rules.into, address), "capture")
+    place = default_checkpoint(lake, name) if how.checkpoint is None else location(how.checkpoint)
+    opened = address.open(capture_rules, checkpoint=place, follow=how.follow)
+    runner = runner_of(how.engine, spark=how.spark, processes=how.processes)
     variables = tuple(address.variables)
-    between = seconds if follow else 0  # nobody waits for what is there
-    settings = CaptureSettings(name, place, address.title, between, compact_every, variables)
-    return CaptureJob(lake, opened, capture_rules, settings, runner, on_batch=on_batch).start()
+    between = seconds if how.follow else 0  # nobody waits for what is there
+    settings = CaptureSettings(name, place, address.title, between, every, variables)
+    return CaptureJob(lake, opened, capture_rules, settings, runner, on_batch=how.on_batch).start()
 
 
 def _seconds(interval: Duration | float) -> float:

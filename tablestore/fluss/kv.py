@@ -27,7 +27,7 @@ from tablestore.fluss.apis import LOOKUP
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.compacted_rows import decode_rows, encode_rows, fixed_array, joined, varints
 from tablestore.fluss.errors import FlussError
-from tablestore.fluss.log_records import NO_WRITER
+from tablestore.fluss.log_records import NO_NUMBER, BatchNumber
 from tablestore.fluss.messages import pb
 from tablestore.fluss.remote_files import KEYS, bucket_files
 from tablestore.fluss.routing import buckets_of, by_partition, key_bytes, types_of
@@ -174,8 +174,7 @@ def encode_changes(
     rows: pa.Array | None,
     *,
     schema_id: int,
-    writer_id: int = NO_WRITER,
-    sequence: int = -1,
+    number: BatchNumber = NO_NUMBER,
 ) -> bytes:
     """A batch of upserts of compacted rows (binary), or without `rows` of deletes, of these keys (binary)."""
     lengths = pc.binary_length(keys).to_numpy(zero_copy_only=False)
@@ -186,7 +185,7 @@ def encode_changes(
     body = memoryview(records.buffers()[2])[
         : int(np.frombuffer(records.buffers()[1], np.int32)[len(records)])
     ]
-    tail = struct.pack("<hbqii", schema_id, 0, writer_id, sequence, len(records)) + bytes(body)
+    tail = struct.pack("<hbqii", schema_id, 0, *number, len(records)) + bytes(body)
     crc = required("google_crc32c", by=_USER).value(tail)
     return struct.pack("<ibI", 5 + len(tail), 0, crc) + tail
 

@@ -34,6 +34,16 @@ _USER = "a log of Fluss"
 NO_WRITER = -1
 
 
+class BatchNumber(NamedTuple):
+    """The writer of a batch, and the batch's place among those that it writes to the bucket."""
+
+    writer_id: int = NO_WRITER
+    sequence: int = -1
+
+
+NO_NUMBER = BatchNumber()
+
+
 class BatchMark(NamedTuple):
     """What tells a batch from any other that a log may have at its place: its first offset, when it was
     appended, the CRC of its rows."""
@@ -183,8 +193,7 @@ def encode(
     compression: str = "ZSTD",
     base: int = 0,
     timestamp_ms: int = 0,
-    writer_id: int = NO_WRITER,
-    sequence: int = -1,
+    number: BatchNumber = NO_NUMBER,
 ) -> bytes:
     """A batch of rows, in format V0. `kinds`: int8 row kinds; None: appended rows.
 
@@ -199,8 +208,7 @@ def encode(
         schema_id,
         _APPEND_ONLY if kinds is None else 0,
         max(rows.num_rows, 1) - 1,
-        writer_id,
-        sequence,
+        *number,
         rows.num_rows,
     )
     tail = b"".join((head, changes, message))
@@ -220,7 +228,7 @@ def _message(rows: pa.RecordBatch, compression: str) -> pa.Buffer:
 
 def empty(base: int, end: int, timestamp_ms: int, *, schema_id: int) -> bytes:
     """A batch without rows that takes the offsets from `base` to `end`."""
-    tail = struct.pack("<hbiqii", schema_id, 0, end - base - 1, NO_WRITER, -1, 0)
+    tail = struct.pack("<hbiqii", schema_id, 0, end - base - 1, *NO_NUMBER, 0)
     return _framed(tail, base, timestamp_ms)
 
 

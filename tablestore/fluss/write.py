@@ -21,7 +21,7 @@ from tablestore.fluss.apis import INIT_WRITER, PRODUCE_LOG, PUT_KV, Api
 from tablestore.fluss.cluster import Cluster, message_of
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.kv import compacted, encode_changes, require_compacted
-from tablestore.fluss.log_records import encode
+from tablestore.fluss.log_records import BatchNumber, encode
 from tablestore.fluss.messages import pb
 from tablestore.fluss.routing import buckets_of, by_partition, key_bytes
 from tablestore.fluss.tables import FlussTable, TableBucket
@@ -71,8 +71,7 @@ class TableWriter:
                 some,
                 schema_id=self._table.schema_id,
                 compression=self._compression,
-                writer_id=self._id(),
-                sequence=self._sequence(target),
+                number=self._number(target),
             )
 
         self._write(PRODUCE_LOG, rows, made, bucket)
@@ -95,8 +94,7 @@ class TableWriter:
                 key_bytes(self._table, some),
                 None if deletes else compacted(self._table, some),
                 schema_id=self._table.schema_id,
-                writer_id=self._id(),
-                sequence=self._sequence(target),
+                number=self._number(target),
             )
 
         self._write(PUT_KV, rows, made, None, names=self._table.primary_key if deletes else None)
@@ -178,10 +176,10 @@ class TableWriter:
             self._writer_id = self._cluster.connection(server).call(INIT_WRITER, request).writer_id
         return self._writer_id
 
-    def _sequence(self, bucket: TableBucket) -> int:
-        sequence = self._sequences.get(bucket, -1) + 1
+    def _number(self, bucket: TableBucket) -> BatchNumber:
+        writer, sequence = self._id(), self._sequences.get(bucket, -1) + 1
         self._sequences[bucket] = sequence
-        return sequence
+        return BatchNumber(writer, sequence)
 
     def _send(self, api: Api, batches: list[_Batch]) -> None:
         """Send batches of different buckets until every one is there. Raises FlussError for what a server

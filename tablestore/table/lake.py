@@ -154,7 +154,7 @@ class Lake(LakeCatalog):
         how: dict[str, Any] = {"follow": follow, "interval": interval, "compact_every": compact_every}
         how |= {"checkpoint": checkpoint, "name": name, "spark": spark, "on_batch": on_batch}
         how |= {"engine": engine, "processes": processes}
-        return doors.ingest(self, url, tables=tables, rules=rules, source=source, **how)
+        return doors.ingest(self, url, how, tables=tables, rules=rules, source=source)
 
     def tier(
         self,

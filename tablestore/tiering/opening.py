@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tablestore.core.env import SYSTEM, Env
@@ -15,7 +16,7 @@ from tablestore.core.quantities import duration
 from tablestore.flow.runner import SPARK, runner_of
 from tablestore.io.paths import checked_name, join, location
 from tablestore.table.lake import Lake
-from tablestore.tiering.dropped import DROP, DROPPED, KEEP
+from tablestore.tiering.dropped import DROP, DROPPED
 from tablestore.tiering.factory import LakeTieringFactory
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
 from tablestore.tiering.hold import RoundHold
@@ -37,91 +38,89 @@ _PAUSE_SECONDS, _THREADS = 0.5, 2
 log = logging.getLogger(__name__)
 
 
-def tier(
-    lake: Lake,
-    source: str,
-    *,
-    tables: str | Sequence[str] = (),
-    follow: bool = True,
-    name: str | None = None,
-    log_columns: bool = False,
-    options: Mapping[str, Any] | None = None,
-    iceberg: Mapping[str, str] | None = None,
-    lost_rows: str = "fail",
-    dropped: str = KEEP,
-    rounds: int = 2,
-    threads: int | None = None,
-    poll: Any = "500ms",
-    wait: Any = "1min",
-    hold: str | os.PathLike[str] | None = None,
-    engine: str | None = None,
-    processes: int | None = None,
-    spark: SparkSession | None = None,
-) -> TieringService:
+@dataclass(frozen=True)
+class TieringOptions:
+    """The arguments of `Lake.tier`."""
+
+    tables: str | Sequence[str]
+    follow: bool
+    name: str | None
+    log_columns: bool
+    options: Mapping[str, Any] | None
+    iceberg: Mapping[str, str] | None
+    lost_rows: str
+    dropped: str
+    rounds: int
+    threads: int | None
+    poll: Any
+    wait: Any
+    hold: str | os.PathLike[str] | None
+    engine: str | None
+    processes: int | None
+    spark: SparkSession | None
+
+    def settings(self) -> ServiceSettings:
+        """Those of the service. Raises InvalidRequest for what is not one of its values."""
+        if self.lost_rows not in LOST_ROWS:
+            raise InvalidRequest(f"lost_rows {self.lost_rows!r} must be one of {', '.join(LOST_ROWS)}")
+        if self.dropped not in DROPPED:
+            raise InvalidRequest(f"dropped {self.dropped!r} must be one of {', '.join(DROPPED)}")
+        if self.rounds < 1:
+            raise InvalidRequest(f"rounds {self.rounds!r} must be at least 1")
+        patterns = self.tables.split(",") if isinstance(self.tables, str) else self.tables
+        return ServiceSettings(
+            tuple(pattern.strip() for pattern in patterns if pattern.strip()),
+            room=self.rounds,
+            poll_seconds=_seconds("poll", self.poll),
+            once=not self.follow,
+        )
+
+    def runner(self) -> TaskRunner:
+        """What reads splits: the workers of an engine, without one threads of this process."""
+        if self.engine is None and self.spark is None:
+            if self.processes is not None:
+                raise InvalidRequest('processes= is of engine="local"; without an engine it is threads=')
+            if self.threads is not None and self.threads < 1:
+                raise InvalidRequest(f"threads {self.threads!r} must be at least 1")
+            return ThreadRunner(_THREADS if self.threads is None else self.threads)
+        if self.threads is not None:
+            text = "threads= read splits without an engine; leave it out with engine= and spark="
+            raise InvalidRequest(text)
+        runner = runner_of(self.engine or SPARK, spark=self.spark, processes=self.processes)
+        return PoolRunner(runner.pool())
+
+    def factory(self, lake: Lake, servers: str) -> LakeTieringFactory:
+        """What rounds write to: tables of the lake, or those of an Iceberg catalog."""
+        columns, options = self.log_columns, self.options
+        if self.iceberg is None:
+            return PaimonTieringFactory(lake, log_columns=columns, options=options, read_from=servers)
+        if options:
+            text = "options= are of tables of this lake: an Iceberg catalog has its own properties"
+            raise InvalidRequest(text)
+        return IcebergTieringFactory(self.iceberg, log_columns=columns)
+
+
+def tier(lake: Lake, source: str, how: TieringOptions) -> TieringService:
     """The service of `Lake.tier`, started."""
     if not source.startswith(SCHEME):
         raise InvalidRequest(f"{source!r} is no address of a cluster: fluss://host:port")
-    if lost_rows not in LOST_ROWS:
-        raise InvalidRequest(f"lost_rows {lost_rows!r} must be one of {', '.join(LOST_ROWS)}")
-    if dropped not in DROPPED:
-        raise InvalidRequest(f"dropped {dropped!r} must be one of {', '.join(DROPPED)}")
-    if rounds < 1:
-        raise InvalidRequest(f"rounds {rounds!r} must be at least 1")
-    patterns = tables.split(",") if isinstance(tables, str) else tables
-    settings = ServiceSettings(
-        tuple(pattern.strip() for pattern in patterns if pattern.strip()),
-        room=rounds,
-        poll_seconds=_seconds("poll", poll),
-        once=not follow,
-    )
-    wait_seconds = _seconds("wait", wait)
-    round_hold = RoundHold(None if hold is None else os.fspath(hold))
-    runner = _runner(engine, threads=threads, processes=processes, spark=spark)
+    settings, wait_seconds = how.settings(), _seconds("wait", how.wait)
+    hold = RoundHold(None if how.hold is None else os.fspath(how.hold))
+    runner = how.runner()
     cluster = FlussTieringCluster(source)
     trust(*cluster.servers)  # so tables that it fills are read with their logs in this process
-    reached(cluster, coordinated=follow, seconds=wait_seconds)
+    reached(cluster, coordinated=how.follow, seconds=wait_seconds)
     parts = RoundParts(
         cluster,
-        _factory(lake, source, log_columns, options, iceberg),
+        how.factory(lake, source.removeprefix(SCHEME)),
         runner,
-        TieringJournal(journal_directory(lake.warehouse, name)),
+        TieringJournal(journal_directory(lake.warehouse, how.name)),
         SYSTEM,
-        skips_lost_rows=lost_rows == "skip",
-        drops=dropped == DROP,
-        hold=round_hold,
+        skips_lost_rows=how.lost_rows == "skip",
+        drops=how.dropped == DROP,
+        hold=hold,
     )
     return TieringService(parts, settings).start()
-
-
-def _runner(
-    engine: str | None, *, threads: int | None, processes: int | None, spark: SparkSession | None
-) -> TaskRunner:
-    """What reads splits: the workers of an engine, without one threads of this process."""
-    if engine is None and spark is None:
-        if processes is not None:
-            raise InvalidRequest('processes= is of engine="local"; without an engine it is threads=')
-        if threads is not None and threads < 1:
-            raise InvalidRequest(f"threads {threads!r} must be at least 1")
-        return ThreadRunner(_THREADS if threads is None else threads)
-    if threads is not None:
-        raise InvalidRequest("threads= read splits without an engine; leave it out with engine= and spark=")
-    return PoolRunner(runner_of(engine or SPARK, spark=spark, processes=processes).pool())
-
-
-def _factory(
-    lake: Lake,
-    source: str,
-    log_columns: bool,
-    options: Mapping[str, Any] | None,
-    iceberg: Mapping[str, str] | None,
-) -> LakeTieringFactory:
-    """What rounds write to: tables of the lake, or those of an Iceberg catalog."""
-    if iceberg is None:
-        servers = source.removeprefix(SCHEME)
-        return PaimonTieringFactory(lake, log_columns=log_columns, options=options, read_from=servers)
-    if options:
-        raise InvalidRequest("options= are of tables of this lake: an Iceberg catalog has its own properties")
-    return IcebergTieringFactory(iceberg, log_columns=log_columns)
 
 
 def reached(cluster: FlussTieringCluster, *, coordinated: bool, seconds: float, env: Env = SYSTEM) -> None:

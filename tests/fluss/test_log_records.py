@@ -13,7 +13,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.fluss.compacted_rows import encode_rows
-from tablestore.fluss.log_records import decode, empty, encode, heads
+from tablestore.fluss.log_records import BatchNumber, decode, empty, encode, heads
 from tablestore.fluss.types import arrow_type
 from tests.fluss.all_types import random_rows
 from tests.fluss.stored_batches import decoded, in_format_1
@@ -33,8 +33,7 @@ def test_rows_come_back(compression: str, leader_epoch: int | None) -> None:
         compression=compression,
         base=1000,
         timestamp_ms=77,
-        writer_id=5,
-        sequence=6,
+        number=BatchNumber(5, 6),
     )
     if leader_epoch is not None:
         data = in_format_1(data, leader_epoch)

@@ -14,7 +14,7 @@ from tablestore.cdc.capture.report import BatchReport, EventReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.cdc.kafka.capture import TopicsCapture
-from tablestore.cdc.kafka.open_capture import open_topics
+from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics
 from tablestore.flow.source import Offset
 from tests.cdc.capture.fakes import FakeBatch
 from tests.servers.kafka import Broker
@@ -30,13 +30,16 @@ class KafkaJob:
     how: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, Any] = field(default_factory=dict)
     batches: list[tuple[Offset, Offset]] = field(default_factory=list)
+    endless: bool = True
 
     @property
     def source(self) -> TopicsCapture:
         rules = CaptureRules.of(**{"tables": "*.*", **self.rules})
         url = f"kafka://{self.kafka.address}/{self.topics}"
-        how = {"format": "debezium-json", **self.how}
-        return open_topics(url, rules=rules, checkpoint=str(self.folder / "checkpoint"), **how)
+        settings = TopicSettings(**{"format": "debezium-json", **self.how})
+        return open_topics(
+            url, settings, rules, checkpoint=str(self.folder / "checkpoint"), follow=self.endless
+        )
 
     @property
     def lake(self) -> ts.Lake:

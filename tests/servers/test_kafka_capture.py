@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED
-from tablestore.cdc.kafka.open_capture import open_topics, parsed
+from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics, parsed
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected
 from tests.servers.kafka import Broker
 from tests.servers.kafka_job import KafkaJob, change, events, kinds, send
@@ -270,7 +270,7 @@ def test_what_is_lost_beside_the_checkpoint_is_found_again(kafka: Broker, tmp_pa
 def test_a_bounded_capture_ends_where_the_topic_did(kafka: Broker, tmp_path: Path):
     topic = kafka.topic()
     send(kafka, topic, [({"id": n}, change("c", None, {"id": n})) for n in range(5)])
-    job = KafkaJob(kafka, tmp_path, topic, {"follow": False, "messages": 2})
+    job = KafkaJob(kafka, tmp_path, topic, {"messages": 2}, endless=False)
     reports = job.follow()
     assert job.source.ended(job.batches[-1][1])
     assert [report.bytes_behind > 0 for report in reports] == [False, True, True, False]
@@ -328,8 +328,8 @@ def test_what_cannot_be_used_is_named(
     tmp_path: Path, url: str, how: dict[str, Any], error: type[Exception], says: str
 ):
     def begin() -> None:
-        given = {"format": "debezium-json", **how}
-        source = open_topics(url, rules=CaptureRules.of("*.*"), checkpoint=str(tmp_path), **given)
+        settings = TopicSettings(**{"format": "debezium-json", **how})
+        source = open_topics(url, settings, CaptureRules.of("*.*"), checkpoint=str(tmp_path))
         source.next(source.initial())
 
     with pytest.raises(error, match=says) as raised:

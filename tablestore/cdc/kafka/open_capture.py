@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,43 +30,46 @@ _FORM = "kafka://host:9092/topic"
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-def open_topics(
-    url: str,
-    *,
-    rules: CaptureRules,
-    checkpoint: str,
-    format: str,
-    format_options: Mapping[str, str] | None = None,
-    properties: Mapping[str, str] | None = None,
-    columns: Mapping[str, Mapping[str, Any]] | None = None,
-    start: str | int = EARLIEST,
-    follow: bool = True,
-    messages: int = 500_000,
-) -> TopicsCapture:
-    """The capture of the topics of an address.
+@dataclass(frozen=True)
+class TopicSettings:
+    """How topics are read, as a user writes it.
 
     `format` is one of those of `EVENTS`, and `format_options` are its options without its name before them:
     `{"decimal.handling.mode": "precise"}`, `{"url": "http://registry:8081"}`. `properties` are librdkafka's;
-    a secret is `${env:NAME}`. `rules` choose tables by the names that the messages say; `columns` gives types
-    that they do not say, `{"shop.orders": {"price": "DECIMAL(15, 2)"}}`, by patterns of tables. `start`:
-    earliest-offset, latest-offset, group-offsets or
-    milliseconds since 1970. Without `follow` it ends at what there is when it begins. `messages` of a
-    partition at most make a batch. Raises InvalidRequest, InvalidOption, NotFound, Unsupported.
+    a secret is `${env:NAME}`. `columns` gives types that messages do not say, `{"shop.orders": {"price":
+    "DECIMAL(15, 2)"}}`, by patterns of tables. `start`: earliest-offset, latest-offset, group-offsets or
+    milliseconds since 1970. `messages` of a partition at most make a batch.
+    """
+
+    format: str
+    format_options: Mapping[str, str] | None = None
+    properties: Mapping[str, str] | None = None
+    columns: Mapping[str, Mapping[str, Any]] | None = None
+    start: str | int = EARLIEST
+    messages: int = 500_000
+
+
+def open_topics(
+    url: str, settings: TopicSettings, rules: CaptureRules, *, checkpoint: str, follow: bool = True
+) -> TopicsCapture:
+    """The capture of the topics of an address. `rules` choose tables by the names that the messages say.
+    Without `follow` it ends at what there is when it begins. Raises InvalidRequest, InvalidOption, NotFound,
+    Unsupported.
     """
     brokers, topics, pattern = parsed(url)
-    events = events_of(format, _texts("format_options", format_options))
-    given = _texts("properties", properties)
+    events = events_of(settings.format, _texts("format_options", settings.format_options))
+    given, messages = _texts("properties", settings.properties), settings.messages
     if isinstance(messages, bool) or not isinstance(messages, int) or messages < 1:
         raise InvalidRequest(f"messages is a whole number above 0, not {messages!r}")
     ranges = TopicRanges(
         _properties(brokers, given),
         topics,
-        _start(start, given.get("group.id", "")),
+        _start(settings.start, given.get("group.id", "")),
         ScanPoint(UNBOUNDED if follow else LATEST),
         limit=messages,
         pattern=pattern,
     )
-    declared = {str(table): _types(types) for table, types in _mapping(_COLUMNS, columns).items()}
+    declared = {str(table): _types(types) for table, types in _mapping(_COLUMNS, settings.columns).items()}
     return TopicsCapture(ranges, events, CaptureTables(rules, declared), ShapeFiles(checkpoint))
 
 

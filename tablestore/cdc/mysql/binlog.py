@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -84,7 +83,7 @@ class WantedImages:
     """
 
     scanned: bool = False
-    parts: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType({})
+    parts: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     watch: CascadeWatch = UNWATCHED
 
 

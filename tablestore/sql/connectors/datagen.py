@@ -12,7 +12,7 @@ resumed in another process goes on with its own rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
@@ -173,29 +173,24 @@ def _stream(options: ConnectorOptions) -> NumberedRows:
     """Rows that come as fast as the options say."""
     per_second, chunk_rows = options.values["rows-per-second"], _batch_rows(options)
     end = _end(options)
-    chunk = partial(_chunk, options.columns, options.of_columns, per_second, chunk_rows, end)
+    seed, began = _seed(options), SYSTEM.now_ms()
+    columns = _Columns(options.columns, options.of_columns, seed, began, per_second)
+    chunk = partial(_chunk, columns, chunk_rows, end)
     return NumberedRows(
         options.schema,
         chunk,
         chunk_rows,
         end,
         RowSchedule(per_second),
-        _seed(options),
-        SYSTEM.now_ms(),
+        seed,
+        began,
     )
 
 
 def _chunk(
-    fields: tuple[DataField, ...],
-    chosen: Mapping[str, Mapping[str, Any]],
-    per_second: int,
-    rows: int,
-    end: int | None,
-    offset: Offset,
-    first: int,
-    names: Sequence[str],
+    columns: _Columns, rows: int, end: int | None, offset: Offset, first: int, names: Sequence[str]
 ) -> pa.RecordBatch:
-    columns = _Columns(fields, chosen, offset["seed"], offset["beganMs"], per_second)
+    columns = replace(columns, seed=offset["seed"], now_ms=offset["beganMs"])
     return columns.batch(names, first, rows if end is None else min(rows, end - first))
 
 

@@ -18,7 +18,7 @@ from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster, message_of
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.kv import compacted, encode_changes
-from tablestore.fluss.log_records import encode
+from tablestore.fluss.log_records import BatchNumber, encode
 from tablestore.fluss.messages import pb
 from tablestore.fluss.routing import key_bytes
 from tablestore.fluss.tables import FlussTable, TablePath
@@ -115,7 +115,7 @@ def test_a_batch_that_is_sent_again_is_there_once_and_a_gap_is_none(lake: Lake, 
 
     def batch(sequence: int, of_writer: int = one, text: str = "a") -> bytes:
         rows = pairs((sequence, text)).to_batches()[0]
-        return encode(rows, schema_id=0, compression="NONE", writer_id=of_writer, sequence=sequence)
+        return encode(rows, schema_id=0, compression="NONE", number=BatchNumber(of_writer, sequence))
 
     assert sent(cluster, known, batch(0)) == 0
     assert sent(cluster, known, batch(0)) == ErrorCode.DUPLICATE_SEQUENCE
@@ -136,7 +136,7 @@ def test_the_next_coordinator_knows_no_writer_of_an_earlier_one(lake: Lake):
     with lake.coordinator() as second, Cluster(second.address, timeout=240) as cluster:
         known = of(table, cluster)
         rows = pairs((1, "a")).to_batches()[0]
-        batch = encode(rows, schema_id=0, compression="NONE", writer_id=earlier, sequence=0)
+        batch = encode(rows, schema_id=0, compression="NONE", number=BatchNumber(earlier, 0))
         assert sent(cluster, known, batch) == ErrorCode.UNKNOWN_WRITER_ID
         assert writer(cluster, known) != earlier
     assert rows_of(table) == []
