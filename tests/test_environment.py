@@ -50,13 +50,15 @@ def declared(*extras: str) -> list[Requirement]:
     lines = [*PROJECT["dependencies"]]
     lines += [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
     actual = [Requirement(line) for line in lines]
-    inner = {extra for one in actual if one.name == PROJECT["name"] for extra in one.extras}
-    outer = [one for one in actual if one.name != PROJECT["name"]]
+    inner = {
+        extra for requirement in actual if requirement.name == PROJECT["name"] for extra in requirement.extras
+    }
+    outer = [requirement for requirement in actual if requirement.name != PROJECT["name"]]
     return [*outer, *(declared(*sorted(inner)) if inner else ())]
 
 
 def ranges(*extras: str) -> dict[str, SpecifierSet]:
-    return {canonicalize_name(one.name): one.specifier for one in declared(*extras)}
+    return {canonicalize_name(requirement.name): requirement.specifier for requirement in declared(*extras)}
 
 
 def pins(path: Path) -> dict[str, str]:
@@ -82,14 +84,18 @@ def test_lock_is_what_the_project_needs_and_nothing_else():
     """The closure of the declared packages over their requirements, for this Python and system."""
     seen: set[tuple[str, str]] = set()
     pending = [
-        (canonicalize_name(one.name), extra) for one in declared("test") for extra in ("", *one.extras)
+        (canonicalize_name(requirement.name), extra)
+        for requirement in declared("test")
+        for extra in ("", *requirement.extras)
     ]
     while pending:
         name, extra = pending.pop()
         seen.add((name, extra))
-        for one in map(Requirement, importlib.metadata.requires(name) or ()):
-            if one.marker is None or one.marker.evaluate({"extra": extra}):
-                actual = {(canonicalize_name(one.name), wanted) for wanted in ("", *one.extras)}
+        for requirement in map(Requirement, importlib.metadata.requires(name) or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                actual = {
+                    (canonicalize_name(requirement.name), wanted) for wanted in ("", *requirement.extras)
+                }
                 pending += actual - seen
     needed = {name for name, _ in seen} - {"setuptools", "pip"}
     assert needed == pins(ROOT / "requirements.lock").keys()
@@ -108,24 +114,26 @@ def test_every_locked_package_takes_every_supported_python():
 
 
 def test_extras_of_users_are_in_the_environment_of_the_tests():
-    tested = {str(one) for one in declared("test")}
+    tested = {str(requirement) for requirement in declared("test")}
     for extra in PROJECT["optional-dependencies"]:
-        assert {str(one) for one in declared(extra)} <= tested, extra
+        assert {str(requirement) for requirement in declared(extra)} <= tested, extra
 
 
 def test_extras_of_users_share_nothing_with_what_all_have():
     for extra in PROJECT["optional-dependencies"]:
         own = [Requirement(line) for line in PROJECT["optional-dependencies"][extra]]
         assert own, extra
-        assert not {one.name for one in own} & {one.name for one in declared()}, extra
+        assert not {requirement.name for requirement in own} & {
+            requirement.name for requirement in declared()
+        }, extra
 
 
 def test_conda_file_states_the_same_ranges():
     conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     plain = [line for line in conda["dependencies"] if isinstance(line, str)]
     stated = {
-        one.name: one.specifier
-        for one in map(Requirement, (line for line in plain if "=" in line and "openjdk" not in line))
+        requirement.name: requirement.specifier
+        for requirement in map(Requirement, (line for line in plain if "=" in line and "openjdk" not in line))
     }
     python = stated.pop("python")
     assert python == SpecifierSet(PROJECT["requires-python"])
@@ -148,10 +156,10 @@ def test_script_doctor_and_project_support_the_same_versions():
 @pytest.mark.large
 def test_every_import_of_the_project_is_declared():
     declared = {MODULE_OF.get(name, name.replace("-", "_").lower()) for name in ranges("test")}
-    known = (
+    modules = (
         declared | set(sys.stdlib_module_names) | {"tablestore", "widgets", "datasets", "notebooks", "tests"}
     )
-    known |= {
+    modules |= {
         "absent",  # of widgets/playground/columns, in a page
         "compression",  # of Python 3.14
         "pyspark_tablestore",
@@ -172,7 +180,7 @@ def test_every_import_of_the_project_is_declared():
     for package in ("tablestore", "widgets", "datasets", "notebooks", "tests"):
         for path in (ROOT / package).rglob("*.py"):
             if path.relative_to(ROOT).as_posix() not in ELSEWHERE:
-                strangers |= {name: str(path) for name in top_imports(path) if name not in known}
+                strangers |= {name: str(path) for name in top_imports(path) if name not in modules}
     assert not strangers
 
 

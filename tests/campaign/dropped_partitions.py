@@ -79,13 +79,13 @@ class Life:
 
     def appended(self, number: int) -> None:
         """Some rows more."""
-        count, one = self.rng.randint(1, 4), self.partitions[number]
+        count, partition = self.rng.randint(1, 4), self.partitions[number]
         self.cluster.append(number, count)
-        one.rows, one.looked = one.rows + count, False
+        partition.rows, partition.looked = partition.rows + count, False
 
     def living(self) -> list[int]:
         """The numbers of those that are there."""
-        return [number for number, one in self.partitions.items() if one.there]
+        return [number for number, partition in self.partitions.items() if partition.there]
 
     def append(self) -> None:
         if self.living():
@@ -115,8 +115,8 @@ class Life:
         self.rounds = Rounds(self.cluster, self.folder, drops=self.drops)
         self.rounds.journal.resume(before)
         self.rounds.count = count
-        for one in self.partitions.values():
-            one.looked = False
+        for partition in self.partitions.values():
+            partition.looked = False
 
     def run(self) -> None:
         """A round, which ends."""
@@ -148,59 +148,65 @@ class Life:
         if len(self.living()) < 2 or not waiting:
             return
         number = self.rng.choice(waiting)
-        one, due = self.partitions[number], self.due()
-        self.cluster.drops_while_read = one.day
+        partition, due = self.partitions[number], self.due()
+        self.cluster.drops_while_read = partition.day
         report = self.rounds.run()
-        self.cluster.drops_while_read, one.there = None, False
+        self.cluster.drops_while_read, partition.there = None, False
         assert report.outcome == "incomplete", report
-        assert self.events_of(one.day) > self.events[one.day], f"nothing told of {one.day}"
-        last = [offsets for _, day, offsets in self.rounds.events() if day == one.day][-1]
-        assert last == one.rows - one.tiered, f"{last} rows of {one}"
+        assert self.events_of(partition.day) > self.events[partition.day], f"nothing told of {partition.day}"
+        last = [offsets for _, day, offsets in self.rounds.events() if day == partition.day][-1]
+        assert last == partition.rows - partition.tiered, f"{last} rows of {partition}"
         for other in self.living():
             self.partitions[other].tiered = self.partitions[other].rows
-        self.settled(due, report.outcome, beside=[one])
+        self.settled(due, report.outcome, beside=[partition])
 
     # what must be
 
     def due(self) -> list[Partition]:
         """Partitions that are gone and of which the next round must tell."""
-        told = [one for one in self.partitions.values() if not one.there and one.named]
-        return [one for one in told if one.tiered or one.looked]
+        named = [
+            partition for partition in self.partitions.values() if not partition.there and partition.named
+        ]
+        return [partition for partition in named if partition.tiered or partition.looked]
 
     def settled(self, due: list[Partition], outcome: str | None, beside: Sequence[Partition] = ()) -> None:
         """After a round: what was dropped was told, with the right number, and the lake has the rest; so it
         tells of those `beside`."""
         actual = self.rounds.events()
         new = actual[sum(self.events.values()) :]
-        for one in due:
-            told = [offsets for name, day, offsets in new if (name, day) == ("partition dropped", one.day)]
-            assert told, f"nobody told of {one}: {new}"
-            missing = one.rows - one.tiered
-            assert all(n is None or n <= missing for n in told) or one.day in self.twice([*due, *beside]), (
-                one,
-                told,
+        for partition in due:
+            noted = [
+                offsets for name, day, offsets in new if (name, day) == ("partition dropped", partition.day)
+            ]
+            assert noted, f"nobody told of {partition}: {new}"
+            missing = partition.rows - partition.tiered
+            assert all(n is None or n <= missing for n in noted) or partition.day in self.twice(
+                [*due, *beside]
+            ), (
+                partition,
+                noted,
             )
-            assert not one.looked or missing in told, (one, told)
-            assert outcome in ("incomplete", None), f"{one} is gone, and the round is {outcome}"
-            one.named, one.in_lake = False, not self.drops
-        for one in self.partitions.values():
-            one.looked = False  # what was seen before a round counts no more
+            assert not partition.looked or missing in noted, (partition, noted)
+            assert outcome in ("incomplete", None), f"{partition} is gone, and the round is {outcome}"
+            partition.named, partition.in_lake = False, not self.drops
+        for partition in self.partitions.values():
+            partition.looked = False  # what was seen before a round counts no more
         self.events = Counter(day or "" for _, day, _ in actual)
         self.counts["events"] = len(actual)
         rows = self.rounds.rows() if self.rounds.lake.tables() else {}
         expected: dict[str, list[int]] = {}
-        for one in self.partitions.values():
-            if one.in_lake and one.tiered:
-                expected[one.day] = sorted([*expected.get(one.day, []), *range(one.tiered)])
+        for partition in self.partitions.values():
+            if partition.in_lake and partition.tiered:
+                expected[partition.day] = sorted([*expected.get(partition.day, []), *range(partition.tiered)])
         assert rows == expected, f"the lake has {rows}, not {expected}"
 
     def events_of(self, day: str) -> int:
         """How many events name the day."""
-        return sum(1 for _, one, _ in self.rounds.events() if one == day)
+        return sum(1 for _, event_day, _ in self.rounds.events() if event_day == day)
 
     def twice(self, gone: list[Partition]) -> set[str]:
         """Days of which several partitions are gone: events name days."""
-        return {day for day, count in Counter(one.day for one in gone).items() if count > 1}
+        return {day for day, count in Counter(partition.day for partition in gone).items() if count > 1}
 
 
 def run(seed: int, folder: Path) -> Outcome:

@@ -134,8 +134,8 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 
 def _waits(journal: str, phase: str, since: float) -> bool:
     """Whether a round that began since then waits at the phase, as the journal says."""
-    rounds = [one for one in read_report(journal).rounds if one.started >= since]
-    return any((one.phase, one.ended) == (phase, None) for one in rounds)
+    rounds = [round_report for round_report in read_report(journal).rounds if round_report.started >= since]
+    return any((round_report.phase, round_report.ended) == (phase, None) for round_report in rounds)
 
 
 def run(seed: int, folder: Path) -> Outcome:

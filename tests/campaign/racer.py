@@ -122,11 +122,11 @@ def write(racer: Racer) -> None:
     if table.log is not None:
         table.log.finish()  # what it appended before it was killed
     position = table.position(user)
-    known = -1 if position is None else position[0]
-    for step in range(max(0, known), racer.steps):
+    newest = -1 if position is None else position[0]
+    for step in range(max(0, newest), racer.steps):
         rows = life.step(racer.seed, racer.number, step)
         done = _until_done(lambda rows=rows, step=step: _commit(table, rows, user, step))
-        assert done.replayed == (step <= known), f"step {step} after {known}: {done}"
+        assert done.replayed == (step <= newest), f"step {step} after {newest}: {done}"
         gone = life.delete(racer.seed, racer.number, step)
         if gone is not None:
             _until_done(lambda gone=gone: table.delete(ts.col("k").between(*gone)))

@@ -66,8 +66,8 @@ class Words:
     def condition(self, depth: int = 2) -> str:
         """A condition on the table."""
         if depth and self.draw.random() < 0.5:
-            one, other = self.condition(depth - 1), self.condition(depth - 1)
-            actual = f"({one} {self.draw.choice(('AND', 'OR'))} {other})"
+            left, right = self.condition(depth - 1), self.condition(depth - 1)
+            actual = f"({left} {self.draw.choice(('AND', 'OR'))} {right})"
             return f"NOT {actual}" if self.draw.random() < 0.2 else actual
         column = self.draw.choice(_NAMES)
         first, second = (self._compared(column) for _ in range(2))

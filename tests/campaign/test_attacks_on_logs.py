@@ -52,10 +52,10 @@ def test_the_truth_knows_what_may_be_seen() -> None:
     truth = Acknowledged(TableTruth("keyed").after([("+I", 1, 1)]), tail=[[("+I", 2, 2)]])
     truth.unsure = [("+I", 1, 3), ("-D", 2, 0)]
     both = Counter({(1, 1): 1, (2, 2): 1})
-    assert [one.rows for one in truth.possible()] == [both, Counter({(1, 3): 1})]
+    assert [state.rows for state in truth.possible()] == [both, Counter({(1, 3): 1})]
     truth.whole = False
     assert len(truth.possible()) == 4
-    assert Counter({(1, 3): 1, (2, 2): 1}) in [one.rows for one in truth.possible()]
+    assert Counter({(1, 3): 1, (2, 2): 1}) in [state.rows for state in truth.possible()]
     assert truth.lacking(TableTruth("keyed", both)) == []
     assert truth.lacking(TableTruth("keyed", Counter({(1, 7): 1}))) == [
         "key 1 is 7, in files 1, in the log {3}"

@@ -17,8 +17,8 @@ from tests.campaign.kinds import named
 @pytest.mark.sample(1)
 def test_nothing_breaks(kind: str, seeds: tuple[int, ...]) -> None:
     actual = [turn(named(kind), seed) for seed in seeds]
-    assert [(one.repeat, one.outcome.wrong) for one in actual if one.outcome.wrong] == []
-    assert all(one.outcome.cases > 0 for one in actual)
+    assert [(attempt.repeat, attempt.outcome.wrong) for attempt in actual if attempt.outcome.wrong] == []
+    assert all(attempt.outcome.cases > 0 for attempt in actual)
 
 
 @pytest.mark.large
@@ -26,7 +26,7 @@ def test_nothing_breaks(kind: str, seeds: tuple[int, ...]) -> None:
 @pytest.mark.sample(1, all=2)
 def test_nothing_breaks_in_more_turns(kind: str, turns: int, seeds: tuple[int, ...]) -> None:
     actual = [turn(named(kind), seeds[0] + n) for n in range(turns * len(seeds))]
-    assert [(one.repeat, one.outcome.wrong) for one in actual if one.outcome.wrong] == []
+    assert [(attempt.repeat, attempt.outcome.wrong) for attempt in actual if attempt.outcome.wrong] == []
 
 
 def test_a_drop_that_nobody_tells_of_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,9 +197,9 @@ class TestSqlRegistry:
             return connection.execute(select).fetchall()
 
     def test_lakes_with_other_keys_do_not_see_each_other(self, options: dict[str, object]) -> None:
-        one, two = (ts.connect(**options, catalog_key=key) for key in ("one", "two"))
-        create(one, "shop.orders")
-        assert (two.databases(), one.tables()) == ([], ["shop.orders"])
+        first, second = (ts.connect(**options, catalog_key=key) for key in ("one", "two"))
+        create(first, "shop.orders")
+        assert (second.databases(), first.tables()) == ([], ["shop.orders"])
 
     def test_without_a_uri_the_warehouse_holds_the_database(self, tmp_path: Path) -> None:
         lake = ts.connect(tmp_path / "lake", metastore="jdbc")

@@ -36,7 +36,9 @@ def ingested(lake: ts.Lake, source: Path, **settings: Any) -> list[ts.BatchRepor
     """The reports of the batches of `ingest` with a commit, once it has ended."""
     done: list[ts.BatchReport] = []
     assert ingest(lake, source, on_batch=done.append, **settings).wait(300)
-    return [report for report in done if any(one.snapshot is not None for one in report.tables)]
+    return [
+        report for report in done if any(table_report.snapshot is not None for table_report in report.tables)
+    ]
 
 
 def shop(

@@ -48,7 +48,7 @@ def decoded(
     decoder = PostgresLog(start, end, frozenset([TABLE]))
     rows = [bytes(6) + m for m in messages]
     blocks = (CopiedRows.of(rows[at : at + block]) for at in range(0, len(rows), block))
-    return [one for images in decoder.images(blocks) for one in _rows(images)]
+    return [row for images in decoder.images(blocks) for row in _rows(images)]
 
 
 def _rows(images: Images) -> Iterator[tuple[Any, ...]]:

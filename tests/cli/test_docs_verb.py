@@ -28,22 +28,24 @@ def test_notebooks_become_pages_and_a_failing_one_is_named_with_its_cell(
     notebook(
         tmp_path / "01_one.ipynb", "rows = 3\nassert rows == 4, 'rows <b>'", "never = 1", title="One <i>"
     )
-    two = f"from IPython.display import HTML\nprint('solved', solve, scale)\nHTML({LEVELS!r})"
-    notebook(tmp_path / "02_two.ipynb", two)
+    second = f"from IPython.display import HTML\nprint('solved', solve, scale)\nHTML({LEVELS!r})"
+    notebook(tmp_path / "02_two.ipynb", second)
     monkeypatch.setattr(docs, "NOTEBOOKS", tmp_path)
     code = docs.main(["--to", str(tmp_path / "out"), "--scale", "0.5"])
     said = capsys.readouterr()
     assert code == 1
     assert said.out.strip() == str(tmp_path / "out" / "index.html")
     assert "1 of 2 notebooks failed" in said.err
-    index, one, two = ((tmp_path / "out" / f"{n}.html").read_text() for n in ("index", "01_one", "02_two"))
+    index, first, second = (
+        (tmp_path / "out" / f"{n}.html").read_text() for n in ("index", "01_one", "02_two")
+    )
     assert "cell 2 of 3, &quot;rows = 3&quot;: AssertionError: rows &lt;b&gt;" in index
     assert "One &lt;i&gt;" in index
-    assert "AssertionError" in one
-    assert "solved True 0.5" in two
-    assert "data:image/svg+xml;base64" in two
-    assert 'href="02_two.html"' in one
-    assert [pages.references(page) for page in (index, one, two)] == [[], [], []]
+    assert "AssertionError" in first
+    assert "solved True 0.5" in second
+    assert "data:image/svg+xml;base64" in second
+    assert 'href="02_two.html"' in first
+    assert [pages.references(page) for page in (index, first, second)] == [[], [], []]
 
 
 def test_the_live_part_of_a_view_is_left_out_and_its_picture_stays():

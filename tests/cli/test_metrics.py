@@ -68,10 +68,10 @@ class Fixed:
 
 def test_tables_are_as_inspect_says_and_work_is_as_reported(tmp_path: Path):
     table = filled(tmp_path)
-    one = service(tmp_path)
-    with serving("127.0.0.1:0", MaintenanceMetrics(one)) as url:
+    maintainer = service(tmp_path)
+    with serving("127.0.0.1:0", MaintenanceMetrics(maintainer)) as url:
         assert url is not None
-        worked(one)
+        worked(maintainer)
         seen = parsed(read(url))
         assert read(url.replace("/metrics", "/healthz")).startswith("running: 1 table")
         health = table.refresh().inspect.health()
@@ -85,7 +85,7 @@ def test_tables_are_as_inspect_says_and_work_is_as_reported(tmp_path: Path):
             "opened_runs": health.opened,
         }.items():
             assert seen[f"tablestore_table_{name}", "d.t"] == number
-        compacted = [work for work in one.done if work.kind == "compact"]
+        compacted = [work for work in maintainer.done if work.kind == "compact"]
         assert seen["tablestore_maintenance_work_total", "compact", "done", "d.t"] == len(compacted) == 2
         assert seen["tablestore_maintenance_read_bytes_total", "d.t"] == sum(w.read for w in compacted)
         assert seen["tablestore_maintenance_written_bytes_total", "d.t"] == sum(w.written for w in compacted)
@@ -93,7 +93,7 @@ def test_tables_are_as_inspect_says_and_work_is_as_reported(tmp_path: Path):
         (Path(table.location) / "snapshot" / "LATEST").unlink()
         for path in (Path(table.location) / "schema").iterdir():
             path.write_text("{")
-        worked(one)
+        worked(maintainer)
         with pytest.raises(urllib.error.HTTPError, match="503") as ill:
             read(url.replace("/metrics", "/healthz"))
         assert "d.t: " in ill.value.read().decode()

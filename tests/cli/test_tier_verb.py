@@ -87,7 +87,7 @@ def test_the_picture_has_states_lags_splits_and_reasons() -> None:
 
 def test_a_round_is_a_line_once() -> None:
     seen: set[int] = set()
-    assert [one.number for one in fresh_rounds(REPORT, seen)] == [1]
+    assert [round_report.number for round_report in fresh_rounds(REPORT, seen)] == [1]
     assert list(fresh_rounds(REPORT, seen)) == []
     assert round_line(DONE) == "shop.clicks committed 70 rows in snapshot 5, 1.0 s, 70 rows/s"
 
@@ -144,7 +144,8 @@ def test_a_coordinator_shows_which_table_is_due() -> None:
 
 def test_changes_of_states_are_lines() -> None:
     before = {
-        one.table.table_id: one for one in (status(1, TieringState.PENDING), status(2, TieringState.TIERING))
+        table_status.table.table_id: table_status
+        for table_status in (status(1, TieringState.PENDING), status(2, TieringState.TIERING))
     }
     now = [status(1, TieringState.TIERING, failures=1), status(3, TieringState.SCHEDULED)]
     assert list(serve.changes(before, now)) == [

@@ -175,7 +175,7 @@ def test_the_files_of_the_lab_are_notebooks_and_texts_without_code():
     app = ServerApp()
     app.parse_command_line([part for part in command if part.startswith("--ContentsManager")])
     contents = LargeFileManager(config=app.config, root_dir=str(places.NOTEBOOKS))
-    listed = {one["name"] for one in contents.get("")["content"]}
+    listed = {entry["name"] for entry in contents.get("")["content"]}
     assert {path.name for path in places.NOTEBOOKS.glob("*.ipynb")} <= listed
     assert {"guide", "pictures"} <= listed
     assert not {name for name in listed if name.endswith((".py", ".toml"))}
@@ -234,9 +234,9 @@ def test_an_unknown_bench_is_refused():
 def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr(clean, "ROOT", tmp_path)
     monkeypatch.setenv("TABLESTORE_CACHE", str(tmp_path / "cache"))
-    for made in (".venv/lib", ".pytest_cache", "tests/x/__pycache__", "lake/shop.db", "cache/tpch"):
-        (tmp_path / made).mkdir(parents=True)
-        (tmp_path / made / "file").write_text("12345")
+    for leftover in (".venv/lib", ".pytest_cache", "tests/x/__pycache__", "lake/shop.db", "cache/tpch"):
+        (tmp_path / leftover).mkdir(parents=True)
+        (tmp_path / leftover / "file").write_text("12345")
     assert clean.main([]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "lake", "tests"]
     said = capsys.readouterr().out

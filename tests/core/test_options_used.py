@@ -136,7 +136,7 @@ def table(lake: ts.Lake) -> ts.Table:
     return created
 
 
-FAMILIES = {prefix + "some": found for prefix, found in REFUSED_FAMILIES.items()}
+FAMILIES = {prefix + "some": option for prefix, option in REFUSED_FAMILIES.items()}
 ALL_REFUSED = sorted({**REFUSED, **FAMILIES}.items())
 
 
@@ -159,7 +159,7 @@ def test_refused_options_are_refused_by_name_wherever_they_are_given(lake: ts.La
 
 
 def test_values_that_ask_for_nothing_are_taken(lake: ts.Lake) -> None:
-    nothing = {key: found.unless[0] for key, found in REFUSED.items() if found.unless}
+    nothing = {key: option.unless[0] for key, option in REFUSED.items() if option.unless}
     t = lake.create_table("d.nothing", schema={"k": ts.INT}, primary_key=["k"], options=nothing)
     t.write([{"k": 1}])
     assert t.scan().to_arrow().to_pylist() == [{"k": 1}]
@@ -202,8 +202,8 @@ def test_harmless_options_are_taken_and_kept(lake: ts.Lake) -> None:
         duration_ms: "7 min",
         float: "0.7",
     }
-    families = {prefix + "some": found for prefix, found in IGNORED_FAMILIES.items()}
-    given = {key: values.get(found.parse, "7") for key, found in {**IGNORED, **families}.items()}
+    families = {prefix + "some": option for prefix, option in IGNORED_FAMILIES.items()}
+    given = {key: values.get(option.parse, "7") for key, option in {**IGNORED, **families}.items()}
     given |= {"sort-engine": "min-heap", "snapshot.expire.execution-mode": "async"}
     given |= {"consumer.mode": "at-least-once"}
     t = lake.create_table("d.ignored", schema={"k": ts.INT}, primary_key=["k"], options=given)

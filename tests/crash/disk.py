@@ -102,8 +102,8 @@ class DiskIO:
         while folder and folder not in self.names.folders:
             missing.append(folder)
             folder = parent(folder)
-        for one in reversed(missing):
-            self._do("mkdir", one)
+        for missed in reversed(missing):
+            self._do("mkdir", missed)
 
     def _make(self, path: str, data: bytes) -> File:
         self._folders(parent(path))
@@ -174,12 +174,12 @@ class DiskIO:
             self._do("unlink", path)
 
     def delete_tree(self, path: str) -> None:
-        for one in [p for p in self.names.files if p.startswith(path + "/")]:
-            self._do("unlink", one)
-        for one in sorted(
+        for file in [p for p in self.names.files if p.startswith(path + "/")]:
+            self._do("unlink", file)
+        for file in sorted(
             (f for f in self.names.folders if f == path or f.startswith(path + "/")), reverse=True
         ):
-            self._do("rmdir", one)
+            self._do("rmdir", file)
 
     def delete_empty(self, path: str) -> bool:
         if path not in self.names.folders or self.list(path, hidden=True):

@@ -229,7 +229,7 @@ def _problem(life: Life, at: int, left: dict[str, bytes], mode: str, *, whole: b
         under_way = len(before) if len(before) < len(life.answered) else -1
         following = life.answered[under_way][1]
         if life.steps[under_way] == "branch":  # it comes and goes
-            following = following | {what: found for what, found in _facts(t).items() if what != "consumers"}
+            following = following | {what: fact for what, fact in _facts(t).items() if what != "consumers"}
         actual = _facts(t)
         for what, value in actual.items():
             if value not in (before[-1][what], following[what]):

@@ -41,8 +41,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SparkCluster]:
-    with SparkCluster(workers=2) as found:
-        yield found
+    with SparkCluster(workers=2) as running:
+        yield running
 
 
 def environment(store: S3Server, home: Path) -> dict[str, str]:

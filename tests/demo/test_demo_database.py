@@ -160,7 +160,7 @@ def test_a_private_server_is_captured_while_it_changes_and_both_sides_agree(
     assert table.primary_key == ("l_orderkey", "l_linenumber", *partitions)
     assert {"l_year", "l_month"} <= {*table.schema.names}
     assert ts.open(str(lake / "tpch.db" / "ads_pricing_summary")).scan().to_arrow().num_rows == 4
-    assert document["rows_final"] == sum(one["rows"] for one in document["tables"])
+    assert document["rows_final"] == sum(table["rows"] for table in document["tables"])
     assert "<title>tpch.dwd_lineitem</title>" in page.read_text()
     for place in lake.rglob("*"):
         assert "password" not in place.name

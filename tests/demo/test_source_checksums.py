@@ -42,8 +42,8 @@ def captured(address: Address, name: str, folder: Path) -> ts.Table:
         table = SourceTable.read(connection, address.database, name)
         lake = ts.connect(str(folder))
         target = lake.create_table(f"d.{name}", schema=table.schema, primary_key=table.primary_key)
-        for one in ranges(connection, table, 1000):
-            for batch in read_range(connection, table, one):
+        for key_range in ranges(connection, table, 1000):
+            for batch in read_range(connection, table, key_range):
                 target.write(batch)
     return target
 

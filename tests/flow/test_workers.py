@@ -65,9 +65,9 @@ def workers():
 
 
 def test_results_are_in_order_and_told_as_they_come(workers: TaskWorkers):
-    told: dict[int, int] = {}
-    assert workers.run(doubled, range(9), done=told.__setitem__) == [2 * n for n in range(9)]
-    assert told == {n: 2 * n for n in range(9)}
+    announced: dict[int, int] = {}
+    assert workers.run(doubled, range(9), done=announced.__setitem__) == [2 * n for n in range(9)]
+    assert announced == {n: 2 * n for n in range(9)}
     assert workers.run(doubled, []) == []
 
 

@@ -40,7 +40,7 @@ def _table(number: int, name: str, **more: Any) -> FlussTable:
 LOG = _table(7, "log")
 KEYED = _table(8, "keyed", primary_key=("id",), bucket_keys=("id",))
 PARTS = _table(9, "parts", partition_keys=("text",))
-TABLES = {one.path.table: one for one in (LOG, KEYED, PARTS)}
+TABLES = {table.path.table: table for table in (LOG, KEYED, PARTS)}
 PARTITIONS = {31: "a", 32: "b"}
 ROWS = pa.RecordBatch.from_arrays(
     [pa.array(range(10), pa.int64()), pa.array([None, *"abcdefghi"])], schema=LOG.arrow_schema
@@ -64,8 +64,10 @@ def key_files(remote: Path) -> list[pb.SnapshotFile]:
         for i, value in enumerate(VALUES):
             store[bytes([i])] = value
         store.close()
-    names = [one.name for one in folder.iterdir() if one.name.startswith(("CURRENT", "MANIFEST", "OPTIONS"))]
-    names += [one.name for one in folder.iterdir() if one.suffix in (".sst", ".log")]
+    names = [
+        file.name for file in folder.iterdir() if file.name.startswith(("CURRENT", "MANIFEST", "OPTIONS"))
+    ]
+    names += [file.name for file in folder.iterdir() if file.suffix in (".sst", ".log")]
     return [
         pb.SnapshotFile(remote_path=str(folder / name), local_file_name=name) for name in sorted(set(names))
     ]
@@ -77,10 +79,10 @@ def segment(remote: Path) -> pb.RemoteLog:
     (folder / "seg").mkdir(parents=True, exist_ok=True)
     data = encode(ROWS, schema_id=3, compression="NONE")
     (folder / "seg" / f"{0:020d}.log").write_bytes(data)
-    one = pb.RemoteLogSegment(
+    remote_segment = pb.RemoteLogSegment(
         segment_id="seg", start_offset=0, end_offset=SEGMENT_END, size_in_bytes=len(data)
     )
-    return pb.RemoteLog(tablet_dir=str(folder), segments=[one], first_start_pos=0)
+    return pb.RemoteLog(tablet_dir=str(folder), segments=[remote_segment], first_start_pos=0)
 
 
 class Stranger(ScriptedServer):
@@ -110,8 +112,8 @@ class Stranger(ScriptedServer):
         return self._sent(1000, pb.ApiVersionsResponse.FromString(versions(self.keys)))
 
     def _sent(self, key: int, answer: Any) -> bytes:
-        known = self.answered.get(key)
-        if known is None or known.ByteSize() < answer.ByteSize():
+        earlier = self.answered.get(key)
+        if earlier is None or earlier.ByteSize() < answer.ByteSize():
             self.answered[key] = answer
         if self.wrong is not None and self.wrong[0] == key:
             return self.wrong[1](answer)
@@ -127,9 +129,9 @@ class Stranger(ScriptedServer):
         return pb.TableExistsResponse(exists=True)
 
     def _GetTableInfo(self, asked: Any) -> Any:
-        one = TABLES[asked.table_path.table_name]
+        table = TABLES[asked.table_path.table_name]
         return pb.GetTableInfoResponse(
-            **{"table_id": one.table_id, "schema_id": 3, "table_json": one.descriptor.to_json()},
+            **{"table_id": table.table_id, "schema_id": 3, "table_json": table.descriptor.to_json()},
             **{"created_ms": 1, "modified_ms": 1},
         )
 
@@ -155,9 +157,9 @@ class Stranger(ScriptedServer):
             pb.BucketMetadata(bucket_id=i, leader_id=0, replica_ids=[0], leader_epoch=4) for i in (0, 1)
         ]
         for path in asked.table_paths:
-            one = TABLES[path.table_name]
+            table = TABLES[path.table_name]
             actual.tables.add(
-                **{"table_path": path, "table_id": one.table_id, "schema_id": 3, "table_json": b"{}"},
+                **{"table_path": path, "table_id": table.table_id, "schema_id": 3, "table_json": b"{}"},
                 **{"created_ms": 1, "modified_ms": 1, "buckets": buckets},
             )
         for id in PARTITIONS.keys() & set(asked.partition_ids):
@@ -180,21 +182,21 @@ class Stranger(ScriptedServer):
     def _FetchLog(self, asked: Any) -> Any:
         (table,) = asked.tables
         buckets = []
-        for one in table.buckets:
-            fetched = pb.FetchedBucket(bucket_id=one.bucket_id, high_watermark=END, log_start_offset=0)
-            if one.HasField("partition_id"):
-                fetched.partition_id = one.partition_id
-            if one.bucket_id == 1 and table.table_id == 7 and one.fetch_offset < SEGMENT_END:
+        for bucket in table.buckets:
+            fetched = pb.FetchedBucket(bucket_id=bucket.bucket_id, high_watermark=END, log_start_offset=0)
+            if bucket.HasField("partition_id"):
+                fetched.partition_id = bucket.partition_id
+            if bucket.bucket_id == 1 and table.table_id == 7 and bucket.fetch_offset < SEGMENT_END:
                 fetched.remote_log.CopyFrom(self.segment)
             else:
-                fetched.records = batches(one.fetch_offset, list(table.projected_fields))
+                fetched.records = batches(bucket.fetch_offset, list(table.projected_fields))
             buckets.append(fetched)
         return pb.FetchLogResponse(tables=[pb.FetchedTable(table_id=table.table_id, buckets=buckets)])
 
     def _Lookup(self, asked: Any) -> Any:
-        (one,) = asked.buckets
-        values = [pb.OptionalValue(value=VALUES[i] if i else None) for i in range(len(one.keys))]
-        return pb.LookupResponse(buckets=[pb.LookedUpBucket(bucket_id=one.bucket_id, values=values)])
+        (bucket,) = asked.buckets
+        values = [pb.OptionalValue(value=VALUES[i] if i else None) for i in range(len(bucket.keys))]
+        return pb.LookupResponse(buckets=[pb.LookedUpBucket(bucket_id=bucket.bucket_id, values=values)])
 
     def _LimitScan(self, _: Any) -> Any:
         rows = b"".join(struct.pack("<i", len(value)) + value for value in VALUES)
@@ -205,11 +207,15 @@ class Stranger(ScriptedServer):
 
     def _ProduceLog(self, asked: Any) -> Any:
         return pb.ProduceLogResponse(
-            buckets=[pb.ProducedBucket(bucket_id=one.bucket_id, base_offset=END) for one in asked.buckets]
+            buckets=[
+                pb.ProducedBucket(bucket_id=bucket.bucket_id, base_offset=END) for bucket in asked.buckets
+            ]
         )
 
     def _PutKv(self, asked: Any) -> Any:
-        return pb.PutKvResponse(buckets=[pb.PutBucket(bucket_id=one.bucket_id) for one in asked.buckets])
+        return pb.PutKvResponse(
+            buckets=[pb.PutBucket(bucket_id=bucket.bucket_id) for bucket in asked.buckets]
+        )
 
     def _CreateDatabase(self, _: Any) -> Any:
         return pb.CreateDatabaseResponse()
@@ -222,16 +228,18 @@ class Stranger(ScriptedServer):
         return pb.GetLakeSnapshotResponse(table_id=7, snapshot_id=2, buckets=buckets)
 
     def _PrepareLakeTableSnapshot(self, asked: Any) -> Any:
-        tables = [pb.PreparedLakeTable(table_id=one.table_id, offsets_path="/o/1") for one in asked.tables]
+        tables = [
+            pb.PreparedLakeTable(table_id=table.table_id, offsets_path="/o/1") for table in asked.tables
+        ]
         return pb.PrepareLakeTableSnapshotResponse(tables=tables)
 
     def _CommitLakeTableSnapshot(self, asked: Any) -> Any:
-        tables = [pb.CommittedLakeTableV9(table_id=one.table_id) for one in asked.tables]
+        tables = [pb.CommittedLakeTableV9(table_id=table.table_id) for table in asked.tables]
         return pb.CommitLakeTableSnapshotResponseV9(tables=tables)
 
     def _LakeTieringHeartbeat(self, asked: Any) -> Any:
         path = pb.TablePath(database_name="shop", table_name="log")
-        results = [pb.TieringTableResult(table_id=one.table_id) for one in asked.tiering_tables]
+        results = [pb.TieringTableResult(table_id=table.table_id) for table in asked.tiering_tables]
         refused = pb.ErrorResponse(error_code=50, error_message="fenced")
         return pb.LakeTieringHeartbeatResponse(
             coordinator_epoch=2,

@@ -57,7 +57,7 @@ class Recorded(ScriptedServer):
 
     def asked(self, key: int) -> bytes:
         """The last request of a key."""
-        return bytes(next(one.body for one in reversed(self.requests) if one.api_key == key))
+        return bytes(next(request.body for request in reversed(self.requests) if request.api_key == key))
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def recorded() -> Iterator[object]:
         return server, Admin(cluster)
 
     yield make
-    for one in opened:
-        one.close()
+    for peer in opened:
+        peer.close()
 
 
 @pytest.mark.parametrize("minor", [6, 7, 8, 9])
@@ -181,7 +181,7 @@ def test_a_heartbeat_and_its_answer(recorded) -> None:
     table = bytes.fromhex("08 09 12 06 0a 01 64 12 01 75 18 03")
     fenced, fine = bytes.fromhex("08 07 12 05 08 32 12 01 78"), bytes.fromhex("08 08")
     answer = b"\x08\x02" + b"".join(
-        bytes([tag, len(one)]) + one for tag, one in ((0x12, table), (0x1A, fenced), (0x22, fine))
+        bytes([tag, len(field)]) + field for tag, field in ((0x12, table), (0x1A, fenced), (0x22, fine))
     )
     server, admin = recorded(9, {1042: answer})
     actual = admin.heartbeat(

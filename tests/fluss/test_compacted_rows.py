@@ -36,7 +36,7 @@ def test_bytes_of_a_row() -> None:
         pa.array([300, None, -(1 << 63)], pa.int64()),
     ]
     rows = encode_rows(columns, [INT, STRING, BIGINT]).to_pylist()
-    assert [one.hex(" ") for one in rows] == [
+    assert [row.hex(" ") for row in rows] == [
         "00 01 02 c3 a9 ac 02",
         "06 ff ff ff ff 0f",
         "01 00 80 80 80 80 80 80 80 80 80 01",

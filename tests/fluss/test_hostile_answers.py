@@ -79,8 +79,8 @@ class TriedClient:
                 assert self.admin.table_exists(path) in (True, False)
 
     def tables(self) -> None:
-        for one in (LOG, KEYED, PARTS):
-            table = self.admin.table(one.path)
+        for defined in (LOG, KEYED, PARTS):
+            table = self.admin.table(defined.path)
             assert len(table.arrow_schema) == len(table.columns)
             assert 0 < len(self.admin.buckets(table, [PartitionInfo(31, {})])) <= 1 << 18
             assert {table.lake_enabled, table.keeps_batches} <= {True, False}
@@ -93,7 +93,7 @@ class TriedClient:
 
     def partitions(self) -> None:
         actual = self.admin.partitions(PARTS.path)
-        assert all(isinstance(one.name, str) for one in actual)
+        assert all(isinstance(partition.name, str) for partition in actual)
         buckets = self.admin.buckets(PARTS, actual)
         self.offsets_of(PARTS, buckets)
 
@@ -175,8 +175,8 @@ class TriedClient:
             epoch = TableEpoch(given.table.table_id, given.coordinator_epoch, given.table.tiering_epoch)
             assigned = AssignedTable(given.table, epoch, 0.0)
             parts = RoundParts(cluster, lake, ThreadRunner(1), TieringJournal(None), SYSTEM)
-            one = TieringRound(parts, assigned, 1, ours=lambda: True, stopping=lambda: False)
-            one._run(RoundProgress(1, assigned, SYSTEM))  # `run` makes a report of what it raises
+            tiering_round = TieringRound(parts, assigned, 1, ours=lambda: True, stopping=lambda: False)
+            tiering_round._run(RoundProgress(1, assigned, SYSTEM))  # `run` makes a report of what it raises
         assert len(set(lake.rows)) == len(lake.rows)
 
     def making(self) -> None:
@@ -186,8 +186,8 @@ class TriedClient:
 
 VERBS = [
     name
-    for name, one in vars(TriedClient).items()
-    if callable(one) and not name.startswith(("_", "scan", "offsets_"))
+    for name, verb in vars(TriedClient).items()
+    if callable(verb) and not name.startswith(("_", "scan", "offsets_"))
 ]
 
 
@@ -217,7 +217,9 @@ def stranger(tmp_path: Path) -> Iterator[Stranger]:
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
     return {
-        str(one): (one.stat().st_size, one.stat().st_mtime_ns) for one in folder.rglob("*") if one.is_file()
+        str(path): (path.stat().st_size, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
     }
 
 
@@ -263,7 +265,7 @@ def walked(
     of which some cost a time-out."""
     assert ended(stranger, verb) == ("", None), "with right answers"
     before, faults = tree(tmp_path), list[str]()
-    actual = [(key, *one) for key, answer in stranger.answered.items() for one in mutations(answer)]
+    actual = [(key, *mutation) for key, answer in stranger.answered.items() for mutation in mutations(answer)]
     keys = [key for key in stranger.answered if frames and key != apis.API_VERSIONS.key]
     actual += [(key, f"{FRAME}{what}", change) for key in keys for what, change in FRAMES.items()]
     for key, place, change in (some := chosen(actual)):

@@ -49,12 +49,16 @@ def test_snapshots_are_leased_for_a_day_and_no_longer_than_they_are_read() -> No
         assert coordinator.keys == [ACQUIRE, DROP]
         asked = pb.AcquireKvSnapshotLeaseRequest.FromString(coordinator.server.asked(ACQUIRE))
         listed = [
-            (table.table_id, one.partition_id if one.HasField("partition_id") else None, one.bucket_id)
+            (
+                table.table_id,
+                bucket.partition_id if bucket.HasField("partition_id") else None,
+                bucket.bucket_id,
+            )
             for table in asked.tables
-            for one in table.buckets
+            for bucket in table.buckets
         ]
         assert listed == [(7, None, 0), (7, None, 1), (8, 11, 0)]
-        assert [one.snapshot_id for table in asked.tables for one in table.buckets] == [3, 4, 5]
+        assert [bucket.snapshot_id for table in asked.tables for bucket in table.buckets] == [3, 4, 5]
         dropped = pb.DropKvSnapshotLeaseRequest.FromString(coordinator.server.asked(DROP))
         assert (asked.lease_id, asked.lease_duration_ms) == (dropped.lease_id, LEASE_MS)
         assert len(asked.lease_id) == 36

@@ -82,7 +82,7 @@ def test_a_batch_without_rows_takes_its_offsets() -> None:
         encode(ROWS, schema_id=1, base=0) + empty(10, 15, 3, schema_id=1) + encode(ROWS, schema_id=1, base=15)
     )
     actual = list(decoded(data, ROWS.schema))
-    assert [(one.base, one.end, one.rows.num_rows) for one in actual] == [
+    assert [(records.base, records.end, records.rows.num_rows) for records in actual] == [
         (0, 10, 10),
         (10, 15, 0),
         (15, 25, 10),
@@ -92,9 +92,9 @@ def test_a_batch_without_rows_takes_its_offsets() -> None:
 
 
 def test_a_cut_batch_is_left_out_wherever_it_is_cut() -> None:
-    one = encode(ROWS, schema_id=1)
-    for size in range(len(one), 2 * len(one)):
-        assert len(list(heads(pa.py_buffer((one + one)[:size]), ""))) == 1
+    whole = encode(ROWS, schema_id=1)
+    for size in range(len(whole), 2 * len(whole)):
+        assert len(list(heads(pa.py_buffer((whole + whole)[:size]), ""))) == 1
 
 
 def test_every_damaged_byte_behind_the_crc_is_found() -> None:

@@ -29,7 +29,7 @@ def remote(
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
     server = Stranger(tmp_path / "remote")
-    files = tuple((one.remote_path, one.local_file_name) for one in server.files)
+    files = tuple((file.remote_path, file.local_file_name) for file in server.files)
     with Cluster(f"127.0.0.1:{server.port}", timeout=240) as cluster:
         yield tmp_path, cluster, KvSnapshotFiles(KvSnapshot(BUCKET, SNAPSHOT, 10), files)
     server.close()

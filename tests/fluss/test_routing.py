@@ -37,9 +37,9 @@ def table(lake: str | None, **keys: tuple[str, ...]) -> FlussTable:
 
 @pytest.mark.parametrize(("column", "buckets"), [(1, 1), (2, 3), (3, 7), (4, 64), (5, 1000)])
 def test_buckets_of_a_cluster_without_a_lake(column: int, buckets: int) -> None:
-    keys = pa.array([bytes.fromhex(one[0]) for one in OF_FLUSS])
-    assert _fluss_buckets(keys, buckets).tolist() == [one[column] for one in OF_FLUSS]
-    assert _fluss_buckets(keys.slice(3, 4), buckets).tolist() == [one[column] for one in OF_FLUSS[3:7]]
+    keys = pa.array([bytes.fromhex(case[0]) for case in OF_FLUSS])
+    assert _fluss_buckets(keys, buckets).tolist() == [case[column] for case in OF_FLUSS]
+    assert _fluss_buckets(keys.slice(3, 4), buckets).tolist() == [case[column] for case in OF_FLUSS[3:7]]
 
 
 def test_keys_and_buckets_are_those_of_paimon_where_the_lake_is() -> None:

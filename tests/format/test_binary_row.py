@@ -121,9 +121,9 @@ def test_whole_columns_encode_as_single_rows_do(data: st.DataObject) -> None:
     columns = [_column(list(c), t) for c, t in zip(zip(*rows, strict=True), types, strict=True)]
     flat, offsets = binary_row.bodies(columns, types)
     for i, row in enumerate(rows):
-        one = binary_row.encode(row, types)
-        assert bytes(flat[offsets[i] : offsets[i + 1]]) == one[4:]
-        assert binary_row.decode(one, types) == row
+        encoded = binary_row.encode(row, types)
+        assert bytes(flat[offsets[i] : offsets[i + 1]]) == encoded[4:]
+        assert binary_row.decode(encoded, types) == row
 
 
 def _column(values: list, t) -> pa.Array:

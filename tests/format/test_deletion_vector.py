@@ -128,9 +128,9 @@ def test_bitmaps_with_a_right_checksum_but_wrong_inside_are_refused(seeds: tuple
 )
 def test_ranges_that_do_not_fit_are_refused(tmp_path: Path, changed: dict[str, int], complaint: str) -> None:
     (tmp_path / "index").write_bytes(TWO_VECTORS)
-    known = {"offset": 1, "length": 22, "cardinality": 1} | changed
+    written = {"offset": 1, "length": 22, "cardinality": 1} | changed
     with pytest.raises(Corrupt, match=complaint):
-        deletion_vector.read(LocalFileIO(), DeletionFile(str(tmp_path / "index"), **known))
+        deletion_vector.read(LocalFileIO(), DeletionFile(str(tmp_path / "index"), **written))
 
 
 def test_a_position_beyond_the_file_is_refused(tmp_path: Path) -> None:

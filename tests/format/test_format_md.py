@@ -61,12 +61,12 @@ def test_the_examples_are_what_the_code_gives() -> None:
 
 def test_the_cases_of_merge_engines_are_among_those_that_are_run() -> None:
     path = ROOT / "tests" / "lsm" / "merge" / "cases" / "merge_engines.txt"
-    known = [
+    run = [
         "\n".join([*text_cases.lines_of(case), "----", answer]) for case, answer in text_cases.blocks(path)
     ]
     shown = re.findall(r"^```cases\n(.*?)\n```$", TEXT, flags=re.M | re.S)
     assert len(shown) > 1
-    assert [case for case in shown if case not in known] == []
+    assert [case for case in shown if case not in run] == []
 
 
 def test_sections_are_numbered_in_order_and_the_contents_lead_to_them() -> None:
@@ -86,8 +86,8 @@ def test_sections_are_numbered_in_order_and_the_contents_lead_to_them() -> None:
 
 
 def test_every_citation_names_a_section() -> None:
-    known = {*sections()}
-    assert {n: where for n, where in citations().items() if n not in known} == {}
+    present = {*sections()}
+    assert {n: where for n, where in citations().items() if n not in present} == {}
 
 
 def test_every_section_is_cited_where_it_is_implemented() -> None:
@@ -98,13 +98,13 @@ def test_every_section_is_cited_where_it_is_implemented() -> None:
 
 
 def test_references_within_the_page_lead_to_sections() -> None:
-    known = {*sections()}
+    present = {*sections()}
     named = re.findall(
         r"[( ]((?:[1-9]|1\d|2\d)\.[1-9]\d?)(?= ?[a-g]?[,;:)])",
         re.sub(r"```.*?```|`[^`]*`", "", TEXT, flags=re.S),
     )
     assert len(named) > 50
-    assert [n for n in named if n not in known] == []
+    assert [n for n in named if n not in present] == []
 
 
 def test_every_field_and_function_is_on_the_page() -> None:

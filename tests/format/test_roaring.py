@@ -43,7 +43,7 @@ def test_a_union_is_that_of_the_positions(seeds: tuple[int, ...]) -> None:
     for seed in (s * 10 + n for s in seeds for n in range(10)):
         rng = np.random.default_rng(seed)
         sets = [random_set(rng) for _ in range(rng.integers(1, 4))]
-        united = roaring.union32([roaring.encode32(one) for one in sets])
+        united = roaring.union32([roaring.encode32(positions) for positions in sets])
         assert united == roaring.encode32(np.unique(np.concatenate(sets))), seed
 
 

@@ -203,8 +203,8 @@ def hostile_index(rng: random.Random, data: bytes) -> tuple[str, bytes]:
         name = rng.choice(["partition", "bucket"])
         entries[i] = replace(e, **{name: _value(rng, name, getattr(e, name))})
     else:
-        known = [f.name for f in fields(IndexFileMeta) if f.name not in ("dv_ranges", "global_index")]
-        name = rng.choice(known)
+        names = [f.name for f in fields(IndexFileMeta) if f.name not in ("dv_ranges", "global_index")]
+        name = rng.choice(names)
         entries[i] = replace(e, file=replace(e.file, **{name: _value(rng, name, getattr(e.file, name))}))
     return f"entry {i}: {name}", index_manifest.encode(entries, "none")
 

@@ -83,7 +83,7 @@ def test_a_linked_bucket_is_not_followed(lake: ts.Lake, victim: Path, verb: str)
     with pytest.raises(Corrupt, match="symbolic link below the table's directory"):
         READS[verb](ts.open(t.location))
     assert sorted(victim.parent.parent.rglob("*")) == before
-    assert any("symbolic link" in found.text for found in ts.open(t.location).check())
+    assert any("symbolic link" in violation.text for violation in ts.open(t.location).check())
 
 
 @pytest.mark.parametrize("folder", ["snapshot", "schema", "manifest", "index", "tag", "consumer"])

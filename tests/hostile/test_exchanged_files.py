@@ -27,10 +27,10 @@ def made(lake: ts.Lake, name: str, **options: Any) -> ts.Table:
     )
 
 
-def exchange(one: Path, other: Path) -> None:
-    shutil.move(one, one.with_name("aside"))
-    shutil.move(other, one)
-    shutil.move(one.with_name("aside"), other)
+def exchange(left: Path, right: Path) -> None:
+    shutil.move(left, left.with_name("aside"))
+    shutil.move(right, left)
+    shutil.move(left.with_name("aside"), right)
 
 
 @pytest.fixture(autouse=True)

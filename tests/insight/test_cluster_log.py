@@ -33,7 +33,7 @@ class Logs:
         self.moments: list[int] = []
 
     def offsets(self, *moments: str | int) -> list[dict[int, int]]:
-        self.moments += [one for one in moments if isinstance(one, int)]
+        self.moments += [moment for moment in moments if isinstance(moment, int)]
         return [{EARLIEST: self.start, LATEST: self.end}.get(at, self.young) for at in moments]
 
 
@@ -55,19 +55,23 @@ def table(
 
 
 def findings(actual: ts.Table) -> list[str]:
-    return [f"{one.severity} {one.kind}: {one.what}" for one in actual.inspect.doctor() if one.where == "log"]
+    return [
+        f"{finding.severity} {finding.kind}: {finding.what}"
+        for finding in actual.inspect.doctor()
+        if finding.where == "log"
+    ]
 
 
 def test_rows_that_retention_took_before_a_round_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     step = 2**20
     logs = Logs({0: 5, step: 0, 2 * step: 7}, {0: 5, step: 3, 2 * step: 9})
     actual = table(tmp_path, monkeypatch, logs, at={0: 2, step: 3, 9 * step: 4})  # the last is dropped since
-    texts = [str(one) for one in actual.check()]
+    texts = [str(violation) for violation in actual.check()]
     assert len(texts) == 2
     assert "offsets [2, 5) of bucket 0 of partition 0, up to 3 rows, are gone" in texts[0]
     assert "offsets [0, 7) of bucket 0 of partition 2, up to 7 rows, are gone" in texts[1]
     assert all('lake.tier(…, lost_rows="skip")' in text for text in texts)
-    assert [one.startswith("risk lost rows: offsets [") for one in findings(actual)] == [True, True]
+    assert [text.startswith("risk lost rows: offsets [") for text in findings(actual)] == [True, True]
 
 
 def test_a_keyed_bucket_that_no_round_has_seen_may_begin_anywhere(
@@ -96,7 +100,7 @@ def test_rows_that_wait_for_half_of_the_retention_are_a_warning(
 
 def test_a_log_that_ends_before_the_lake_was_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     actual = table(tmp_path, monkeypatch, Logs({0: 0}, {0: 3}), at={0: 5})
-    (text,) = [str(one) for one in actual.check()]
+    (text,) = [str(violation) for violation in actual.check()]
     assert "the lake is at offset 5 of bucket 0 of partition 0, whose log ends at 3: it was cut" in text
     assert len(findings(actual)) == 1
 
@@ -110,5 +114,5 @@ def test_a_cluster_that_does_not_answer_is_no_violation(tmp_path: Path, monkeypa
     monkeypatch.setattr(FlussLog, "_offsets", unavailable)
     assert actual.check() == []
     assert findings(actual) == []
-    (tried,) = [one for one in actual.inspect.doctor().tried if one.rule == "tiering"]
+    (tried,) = [check for check in actual.inspect.doctor().tried if check.rule == "tiering"]
     assert tried.text == "the cluster was not asked: nobody is there"

@@ -113,8 +113,8 @@ class LabServer:
     def _start(self, folder: Path) -> subprocess.Popen[bytes]:
         settings = folder / "app-settings"
         install_kernel(folder / "share", python=sys.executable, name="python3")
-        for made in (self.root, settings, folder / "home"):
-            made.mkdir(parents=True)
+        for folder_made in (self.root, settings, folder / "home"):
+            folder_made.mkdir(parents=True)
         (settings / "overrides.json").write_text(json.dumps(QUIET))
         command = [
             os.environ.get("WORKBENCH_JUPYTER", sys.executable),

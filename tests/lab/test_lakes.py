@@ -85,8 +85,8 @@ def sidebar(lab: Lab) -> Iterator[Sidebar]:
     yield created
     for button in ("Forget", "shut down"):
         created.show()
-        for found in created.node.get_by_role("button", name=button).all():
-            found.click()
+        for entry in created.node.get_by_role("button", name=button).all():
+            entry.click()
     lab.js("() => jupyterapp.shell.collapseLeft()")
     lab.js(CLOSE)
 

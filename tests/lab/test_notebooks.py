@@ -49,9 +49,9 @@ CONTROLS = "interactive("
 
 def parameterized(path: Path, folder: Path) -> Path:
     """A copy of a notebook with its checks, and with those of the small parameters that it has."""
-    known = inspect_notebook(str(path))
-    given = {name: value for name, value in SMALL.items() if name in known}
-    assert "solve" in known, "the engine can answer the tasks of every notebook"
+    parameters = inspect_notebook(str(path))
+    given = {name: value for name, value in SMALL.items() if name in parameters}
+    assert "solve" in parameters, "the engine can answer the tasks of every notebook"
     given["solve"] = path.stem == GAME
     created = with_checks(parameterize_notebook(load_notebook_node(str(path)), given), path.stem)
     for cell in created.cells:

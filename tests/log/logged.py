@@ -61,6 +61,6 @@ def to_files(table: Table, rows: Sequence[tuple[Any, ...]], end: Offsets) -> Non
     with table_write(store) as target:
         target.write(values, kinds)
         messages = target.prepare()
-    known = offsets_at(store, store.snapshots.latest())
-    at = LogRange({bucket: known.get(bucket, 0) for bucket in end}, end)
+    offsets = offsets_at(store, store.snapshots.latest())
+    at = LogRange({bucket: offsets.get(bucket, 0) for bucket in end}, end)
     Committer(store).commit(messages, CommitRequest(store.fresh_user(), log=at))

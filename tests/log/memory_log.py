@@ -99,16 +99,16 @@ class MemoryLog:
                 )
 
     def transactions(self, start: Offsets) -> Iterator[Appended]:
-        for one in self._appended:
-            if any(offset > start.get(bucket, 0) for bucket, offset in one.end.items()):
-                yield one
+        for transaction in self._appended:
+            if any(offset > start.get(bucket, 0) for bucket, offset in transaction.end.items()):
+                yield transaction
 
     def at(self, timestamp_ms: int) -> dict[int, int]:
         actual = dict(self.bounds().end)
         for bucket in self._numbers:
-            for one in self._rows.get(bucket, ()):
-                if one.timestamp_ms >= timestamp_ms and one.end > self._starts.get(bucket, 0):
-                    actual[bucket] = max(one.start, self._starts.get(bucket, 0))
+            for batch in self._rows.get(bucket, ()):
+                if batch.timestamp_ms >= timestamp_ms and batch.end > self._starts.get(bucket, 0):
+                    actual[bucket] = max(batch.start, self._starts.get(bucket, 0))
                     break
         return actual
 

@@ -169,11 +169,11 @@ class Life:
                 io.fail_at = io.count + (io.fail_at or 0)
             self.commit(table, batches, name)
         except (Killed, TablestoreError, OSError) as e:
-            known = isinstance(e, TablestoreError) and not isinstance(e, CommitUnknown)
+            refused = isinstance(e, TablestoreError) and not isinstance(e, CommitUnknown)
             self.counts[type(e).__name__] += 1
             prefixes = [joined(batches[:n]) for n in range(len(batches) + 1)]
             if self.kind != "eventual":
-                prefixes = prefixes[:1] if known else [prefixes[0], prefixes[-1]]
+                prefixes = prefixes[:1] if refused else [prefixes[0], prefixes[-1]]
             self.maybe = [before + more for before in self.maybe for more in prefixes]
             return False
         return True
@@ -248,9 +248,9 @@ class Life:
                 io.fail_at = io.count + (io.fail_at or 0)
             table.overwrite(as_table(rows).drop_columns("kind"))
         except (Killed, TablestoreError, OSError) as e:
-            known = isinstance(e, TablestoreError) and not isinstance(e, CommitUnknown)
+            refused = isinstance(e, TablestoreError) and not isinstance(e, CommitUnknown)
             self.counts[type(e).__name__] += 1
-            if known or self.visible() == self.state:
+            if refused or self.visible() == self.state:
                 return
         assert self.visible() == after
         self.state = after

@@ -43,8 +43,8 @@ def altered(*steps: Change) -> list[TableSchema]:
     ids=str,
 )
 def test_messages_read_alike_under_columns_that_are_added_dropped_or_widened(steps: list[Change]) -> None:
-    *earlier, made = altered(*steps)
-    require_readable(earlier, made)
+    *earlier, newest = altered(*steps)
+    require_readable(earlier, newest)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_messages_read_alike_under_columns_that_are_added_dropped_or_widened(ste
     ids=str,
 )
 def test_columns_that_messages_do_not_name_rightly_are_refused(steps: list[Change], words: str) -> None:
-    *earlier, made = altered(*steps)
+    *earlier, newest = altered(*steps)
     with pytest.raises(Unsupported, match=words):
-        require_readable(earlier, made)
+        require_readable(earlier, newest)
 
 
 def rows_of(table: ts.Table, number: int) -> pa.RecordBatch:

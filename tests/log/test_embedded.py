@@ -71,10 +71,10 @@ def test_kinds_and_chosen_columns_come_back(tmp_path: Path) -> None:
 
 
 def test_appenders_of_two_logs_take_turns(tmp_path: Path) -> None:
-    one, other = open_log(tmp_path), open_log(tmp_path, env=SimEnv(1))
+    first, second = open_log(tmp_path), open_log(tmp_path, env=SimEnv(1))
     for i in range(6):
-        append((one, other)[i % 2], {0: [i]})
-    assert ids(one) == ids(other) == {0: list(range(6))}
+        append((first, second)[i % 2], {0: [i]})
+    assert ids(first) == ids(second) == {0: list(range(6))}
 
 
 def test_staged_rows_of_several_appenders_become_one_transaction(tmp_path: Path) -> None:

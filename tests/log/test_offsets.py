@@ -19,9 +19,9 @@ def test_a_number_stands_for_a_bucket_of_a_partition() -> None:
     assert [offsets.bucket_of(number) for number in (3, 1048575, 1048576, 2097155)] == [3, 1048575, 0, 3]
 
 
-@pytest.mark.parametrize("known", [{}, {0: 0}, {1: 5, 0: 20, 2097155: 1 << 40}])
-def test_a_text_is_parsed_as_what_it_was(known: dict[int, int]) -> None:
-    assert offsets.parse(offsets.text(known), "snapshot-1") == known
+@pytest.mark.parametrize("by_bucket", [{}, {0: 0}, {1: 5, 0: 20, 2097155: 1 << 40}])
+def test_a_text_is_parsed_as_what_it_was(by_bucket: dict[int, int]) -> None:
+    assert offsets.parse(offsets.text(by_bucket), "snapshot-1") == by_bucket
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,9 @@ def test_only_selected_rows_of_an_embedded_log_are_decoded(tmp_path: Path, where
     log.decoded = {}
     for begin in range(0, 30, 10):
         append(log, {0: range(begin, begin + 10, 2), 1: range(begin + 1, begin + 10, 2)})
-    rows = [(b, offset, f"row {i}") for b, found in content(log).items() for offset, i in found if i in ids]
+    rows = [
+        (b, offset, f"row {i}") for b, numbered in content(log).items() for offset, i in numbered if i in ids
+    ]
     log.decoded = {}
     assert sorted(selected(log, where)) == sorted(rows)
     assert log.decoded[("id",)] == 30

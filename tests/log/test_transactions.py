@@ -14,8 +14,8 @@ Script = dict[int, list[str]]  # by partition, of which transaction each message
 
 def read(script: Script, orders: dict[str, int] | None = None) -> list[Appended]:
     """The transactions of a topic with these messages, the first of each in a partition with its mark."""
-    names = sorted({name for found in script.values() for name in found if name})
-    counts = {n: {p: found.count(n) for p, found in script.items() if n in found} for n in names}
+    names = sorted({name for messages in script.values() for name in messages if name})
+    counts = {n: {p: messages.count(n) for p, messages in script.items() if n in messages} for n in names}
     transactions = Transactions("t")
     for partition, actual in script.items():
         for offset, name in enumerate(actual):
@@ -25,30 +25,32 @@ def read(script: Script, orders: dict[str, int] | None = None) -> list[Appended]
                 mark = TransactionMark(name, order, 7, counts[name], CommitMark(name, 1))
                 header = mark.encode()
             transactions.take(partition, SentMessage(offset, header))
-    return list(transactions.appended({p: len(found) for p, found in script.items()}))
+    return list(transactions.appended({p: len(messages) for p, messages in script.items()}))
 
 
 def names(actual: list[Appended]) -> list[str]:
-    return ["" if one.mark is None else one.mark.user for one in actual]
+    return ["" if transaction.mark is None else transaction.mark.user for transaction in actual]
 
 
 def test_transactions_come_in_the_order_of_their_messages_whatever_their_marks_say() -> None:
     content = read({0: ["a", "b", "b"], 1: ["c", "b"]}, {"a": 9, "b": 1, "c": 5})
     assert names(content) == ["c", "a", "b"]
-    assert [(one.start, one.end) for one in content[2:]] == [({0: 1, 1: 1}, {0: 3, 1: 2})]
-    assert not any(one.mixed for one in content)
+    assert [(transaction.start, transaction.end) for transaction in content[2:]] == [
+        ({0: 1, 1: 1}, {0: 3, 1: 2})
+    ]
+    assert not any(transaction.mixed for transaction in content)
 
 
 def test_of_two_that_are_first_in_a_partition_each_one_is_mixed() -> None:
     content = read({0: ["a", "b"], 1: ["b", "a"], 2: ["b", "c"]})
     assert names(content) == ["a", "b", "c"]
-    assert [one.mixed for one in content] == [True, False, False]
+    assert [transaction.mixed for transaction in content] == [True, False, False]
 
 
 def test_messages_without_a_mark_stay_where_they_are() -> None:
     content = read({0: ["", "a", "a", "", "", "b"], 1: ["", "b"]})
     assert names(content) == ["", "a", "", "b"]
-    assert [(one.start, one.end) for one in content] == [
+    assert [(transaction.start, transaction.end) for transaction in content] == [
         ({0: 0, 1: 0}, {0: 1, 1: 1}),
         ({0: 1}, {0: 3}),
         ({0: 3}, {0: 5}),
@@ -58,12 +60,12 @@ def test_messages_without_a_mark_stay_where_they_are() -> None:
 
 def test_messages_without_a_mark_inside_another_transaction_are_certain_of_neither() -> None:
     content = read({0: ["a", "b", "b", "a", "c"]})
-    assert [(one.start, one.end, one.mixed) for one in content] == [
+    assert [(transaction.start, transaction.end, transaction.mixed) for transaction in content] == [
         ({0: 0}, {0: 4}, True),
         ({0: 1}, {0: 3}, True),
         ({0: 4}, {0: 5}, False),
     ]
-    assert [one.between for one in content] == [{0: (range(1, 4),)}, {0: (range(2, 3),)}, {}]
+    assert [transaction.between for transaction in content] == [{0: (range(1, 4),)}, {0: (range(2, 3),)}, {}]
 
 
 def test_every_message_is_of_a_transaction_that_comes_after_those_before_it() -> None:
@@ -73,8 +75,10 @@ def test_every_message_is_of_a_transaction_that_comes_after_those_before_it() ->
         content = read(script, {name: rng.randrange(4) for name in "abcdef"})
         for partition, messages in script.items():
             spans = [
-                range(one.start[partition], one.end[partition]) for one in content if partition in one.start
+                range(transaction.start[partition], transaction.end[partition])
+                for transaction in content
+                if partition in transaction.start
             ]
             assert {offset for span in spans for offset in span} == set(range(len(messages)))
-            if not any(one.mixed for one in content):
+            if not any(transaction.mixed for transaction in content):
                 assert spans == sorted(spans, key=lambda span: span.start)

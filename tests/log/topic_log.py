@@ -103,7 +103,7 @@ class _Sent:
             actual = pa.Table.from_batches([some]).append_column("kind of row", kinds)
             rows[bucket] = pa.concat_tables([rows[bucket], actual]) if bucket in rows else actual
         self._rows = rows
-        self._counts = {bucket: found.num_rows for bucket, found in rows.items()}
+        self._counts = {bucket: messages.num_rows for bucket, messages in rows.items()}
         self._header = None
         if mark is not None:
             self._header = TransactionMark(f"{mark.user} {order}", order, 7, self._counts, mark).encode()

@@ -89,12 +89,12 @@ class LiveBucket:
         return self.older.get(schema_id, self.schema)
 
     def writer(self, pool: MemoryPool | None = None, **options: Any) -> MergeTreeWriter:
-        known = {"compact": False, "changelog": False} | options
+        settings = {"compact": False, "changelog": False} | options
         return MergeTreeWriter(
             self.value,
             pool=pool or MemoryPool(1 << 30),
             next_sequence=max((f.max_sequence for f in self.live), default=-1) + 1,
-            **known,
+            **settings,
         )
 
     def commit(self, message: CommitMessage) -> None:

@@ -21,21 +21,21 @@ def key_bytes(value: int) -> bytes:
 
 def data_file(name: str, low: int, high: int, **fields: Any) -> DataFileMeta:
     """Metadata of a file with keys low..high; everything else may be given."""
-    known = {
+    facts = {
         "file_size": 1 << 20,
         "row_count": 1000,
         "min_sequence": 0,
         "max_sequence": 999,
         "level": 0,
     } | fields
-    known = {"schema_id": 0, "delete_count": 0, "creation_time_ms": 0} | known
+    facts = {"schema_id": 0, "delete_count": 0, "creation_time_ms": 0} | facts
     return DataFileMeta(
         file_name=name,
         min_key=key_bytes(low),
         max_key=key_bytes(high),
         key_stats=EMPTY_STATS,
         value_stats=EMPTY_STATS,
-        **known,
+        **facts,
     )
 
 

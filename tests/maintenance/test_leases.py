@@ -45,10 +45,10 @@ def test_a_lease_is_kept_passed_on_and_taken_when_it_ends(book: Callable[[str, E
 
 def test_only_the_newest_two_files_stay(book: Callable[[str, Env], LeaseBook], tmp_path: Path):
     env = SimEnv()
-    one = book("first", env)
+    book_a = book("first", env)
     for _ in range(20):
         env.move(LEASE_MS)
-        one.renew() if one.tables else one.claim(TABLE)
+        book_a.renew() if book_a.tables else book_a.claim(TABLE)
     names = {path.name for path in (tmp_path / "leases" / "shop" / "orders").iterdir()}
     assert names == {"lease-19", "lease-20"}
 
@@ -62,11 +62,11 @@ def test_two_never_have_a_table_at_once(book: Callable[[str, Env], LeaseBook], s
         numbers = list[int]()
         for _ in range(400):
             env.move(draw.randrange(LEASE_MS // 2))
-            one = draw.choice(books)
+            chosen = draw.choice(books)
             if draw.random() < 0.2:
-                one.release(TABLE)
+                chosen.release(TABLE)
                 continue
-            lease = one.claim(TABLE)
+            lease = chosen.claim(TABLE)
             assert env.now_ms() <= lease.until_ms
             numbers.append(lease.number)
             others = [other.claim(TABLE).holder for other in books]
@@ -79,14 +79,14 @@ def test_of_many_that_claim_at_once_one_has_it(book: Callable[[str, Env], LeaseB
     for turn in range(10):
         books = [book(f"{turn}-{number}", env) for number in range(8)]
         with ThreadPoolExecutor(8) as pool:
-            holders = list(pool.map(lambda one: one.claim(TABLE).holder, books))
+            holders = list(pool.map(lambda each_book: each_book.claim(TABLE).holder, books))
         assert len(set(holders)) == 1
         env.move(LEASE_MS + 1)
 
 
 def test_a_file_that_is_no_lease_is_named(book: Callable[[str, Env], LeaseBook], tmp_path: Path):
-    one = book("first", SimEnv())
-    one.claim(TABLE)
+    book_a = book("first", SimEnv())
+    book_a.claim(TABLE)
     (tmp_path / "leases" / "shop" / "orders" / "lease-9").write_text("nonsense")
     with pytest.raises(ts.Corrupt, match=r"lease-9.*no lease"):
         book("second", SimEnv()).claim(TABLE)

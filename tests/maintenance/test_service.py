@@ -65,12 +65,12 @@ def runs(table: ts.Table) -> list[int]:
 
 def test_history_does_not_add_up_while_buckets_are_always_due(tmp_path: Path):
     few = {"snapshot.num-retained.min": 1, "snapshot.num-retained.max": 4}
-    table, one = filled(tmp_path, 3, **few), service(tmp_path, policy=ts.MaintenancePolicy(runs=2))
+    table, maintainer = filled(tmp_path, 3, **few), service(tmp_path, policy=ts.MaintenancePolicy(runs=2))
     for number in range(3):  # compactions come before findings, so the finding has no turn
         for write in range(4):
             table.write(rows(number + write))
-        assert one.turn()
-    assert {done.kind for done in one.done} == {"compact"}
+        assert maintainer.turn()
+    assert {done.kind for done in maintainer.done} == {"compact"}
     assert table.refresh().inspect.snapshots().num_rows <= 4
     assert table.check() == []
 
@@ -152,9 +152,11 @@ def test_the_worst_bucket_comes_first_and_the_rest_waits_for_the_hour(tmp_path: 
     for _ in range(3):
         table.write([{"k": key, "v": "new"} for key in keys_of(table, bucket=1)[:5]])
     size = int(table.inspect.health().bytes * 0.6)
-    one = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None), bytes_per_hour=f"{size} b")
-    assert [work.where for work in worked(one)] == ["bucket-1"]
-    (waiting,) = one.report().waiting
+    maintainer = service(
+        tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None), bytes_per_hour=f"{size} b"
+    )
+    assert [work.where for work in worked(maintainer)] == ["bucket-1"]
+    (waiting,) = maintainer.report().waiting
     assert waiting.where == "bucket-0"
     assert "an hour, in 1:00:00" in waiting.waits_for
     again = service(
@@ -185,9 +187,9 @@ def test_outside_its_hours_only_what_writers_wait_for_is_done(tmp_path: Path):
         },
     )
     policy = ts.MaintenancePolicy(runs=2, orphans_every=None)
-    one = service(tmp_path, env, policy=policy, windows="06:00-22:00")
-    assert worked(one) == []
-    assert one.report().waiting[0].waits_for == "its hours, 06:00-22:00"
+    maintainer = service(tmp_path, env, policy=policy, windows="06:00-22:00")
+    assert worked(maintainer) == []
+    assert maintainer.report().waiting[0].waits_for == "its hours, 06:00-22:00"
     assert worked(service(tmp_path, env, policy=policy, windows="06:00-22:00,22:00-23:00"))
 
 
@@ -213,20 +215,20 @@ def test_work_that_fails_rests_for_longer_each_time(tmp_path: Path, monkeypatch:
     )
     path = Path(broken["file_path"])
     rest = path.rename(tmp_path / "aside")
-    one = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None))
-    done = worked(one)
+    maintainer = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None))
+    done = worked(maintainer)
     assert [bool(work.error) for work in done if work.where == "bucket-0"] == [True]
     assert path.name in done[0].error
     assert runs(table)[0] == 1  # the other bucket did not wait for it
     env.move(59_000)
-    assert worked(one) == done
+    assert worked(maintainer) == done
     env.move(1_000)
-    assert worked(one)[-1].error
+    assert worked(maintainer)[-1].error
     rest.rename(path)
     env.move(60_000)
-    assert worked(one)[-1].error  # it rests for twice as long now
+    assert worked(maintainer)[-1].error  # it rests for twice as long now
     env.move(60_000)
-    assert [work.error for work in worked(one)[len(done) + 1 :]] == [""]
+    assert [work.error for work in worked(maintainer)[len(done) + 1 :]] == [""]
 
 
 @pytest.mark.parametrize("times", [1, TRIES])
@@ -248,15 +250,15 @@ def test_work_before_which_a_writer_comes_first_is_looked_for_again(
         return commit(*request)
 
     monkeypatch.setattr(compaction, "commit_or_discard", commit_second)
-    one = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None))
-    first = worked(one)[0]
+    maintainer = service(tmp_path, env, policy=ts.MaintenancePolicy(orphans_every=None))
+    first = worked(maintainer)[0]
     if times < TRIES:
         assert first.error == ""
     else:
         assert first.error.startswith(f"others were first {TRIES} times: ")
         assert "not live any more" in first.error
     env.move(HOUR_MS)
-    assert worked(one)[-1].error == ""
+    assert worked(maintainer)[-1].error == ""
     assert table.refresh().check() == []
     assert sorted(table.scan().to_arrow()["k"].to_pylist()) == list(range(550))
 
@@ -266,17 +268,17 @@ def test_a_table_that_cannot_be_opened_is_in_trouble_and_others_go_on(tmp_path: 
     table = filled(tmp_path, env=env)
     broken = ts.connect(tmp_path).create_table("d.broken", schema={"k": ts.INT})
     (Path(broken.location) / "schema" / "schema-0").write_text("{")
-    one = service(tmp_path, env)
-    worked(one)
+    maintainer = service(tmp_path, env)
+    worked(maintainer)
     assert runs(table) == [1, 1]
-    assert [name for name, _ in one.report().troubles] == ["d.broken"]
+    assert [name for name, _ in maintainer.report().troubles] == ["d.broken"]
 
 
 def test_reports_are_read_by_others_as_they_are(tmp_path: Path):
     filled(tmp_path)
-    one = service(tmp_path)
-    worked(one)
-    report = one.report()
+    maintainer = service(tmp_path)
+    worked(maintainer)
+    report = maintainer.report()
     assert MaintenanceReport.from_json(json.loads(json.dumps(report.as_json()))) == report
     assert report.to_arrow().num_rows == len(report.done)
     with pytest.raises(ts.NotFound, match="no maintenance service"):
@@ -346,10 +348,10 @@ def test_two_services_beside_a_writer_lose_and_double_nothing(tmp_path: Path, se
             batch = {draw.randrange(300): f"{number}" for _ in range(20)}
             table.write([{"k": key, "v": value} for key, value in batch.items()])
             expected |= batch
-        for one in services:
-            assert one.stop(120)
-            assert one.error is None
-        done = [work for one in services for work in one.done]
+        for maintainer in services:
+            assert maintainer.stop(120)
+            assert maintainer.error is None
+        done = [work for maintainer in services for work in maintainer.done]
         assert any(work.kind == "compact" and not work.error for work in done)
         seen = table.refresh().scan().to_arrow().to_pylist()
         assert {row["k"]: row["v"] for row in seen} == expected

@@ -102,7 +102,7 @@ def test_a_file_with_a_wrong_count_spoils_no_other(change: int, seeds: tuple[int
                 with pytest.raises(Corrupt, match=some[at][0]):
                     decode(some)
             else:
-                assert [found for i, found in enumerate(decode(some)) if i != at] == good, (seed, at)
+                assert [entry for i, entry in enumerate(decode(some)) if i != at] == good, (seed, at)
 
 
 def test_an_empty_file_beside_a_damaged_one_is_not_the_damage(seeds: tuple[int, ...]) -> None:

@@ -38,12 +38,12 @@ def bound_by(cell: NotebookNode) -> set[str]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_each_check_stands_behind_one_cell_and_asks_for_names_that_are_there(path: Path) -> None:
-    checks, known, placed = functions(path.stem), set(), []
+    checks, bound, placed = functions(path.stem), set(), []
     for cell in read(path).cells:
-        known |= bound_by(cell) if cell.cell_type == "code" else set()
+        bound |= bound_by(cell) if cell.cell_type == "code" else set()
         for name in check_names(cell):
             placed.append(name)
-            absent = set(checks[name].parameters) - known
+            absent = set(checks[name].parameters) - bound
             assert not absent, f"{name} asks for what no cell has made: {absent}"
     assert sorted(placed) == sorted(checks), "each check is called, and only once"
 

@@ -63,10 +63,10 @@ def test_a_tolerance_is_absolute_or_a_share() -> None:
 
 
 def test_a_choice_takes_its_key_or_its_words() -> None:
-    one = ask("b", options={"a": "it is refused", "b": "it tries again"}).answer
-    assert [one.problem(given) for given in ("b", " B ", "It tries again")] == [None] * 3
-    assert one.problem("a") == 'It is not "a".'
-    assert "one of" in (one.problem("c") or "")
+    answer = ask("b", options={"a": "it is refused", "b": "it tries again"}).answer
+    assert [answer.problem(given) for given in ("b", " B ", "It tries again")] == [None] * 3
+    assert answer.problem("a") == 'It is not "a".'
+    assert "one of" in (answer.problem("c") or "")
 
 
 def test_yes_and_no_are_true_and_false() -> None:
@@ -247,11 +247,11 @@ def test_files_have_the_names_of_their_picture_and_not_those_on_the_disk() -> No
 
 def test_a_wrong_choice_gets_the_reason_of_that_choice() -> None:
     wrong = {"a": "nobody refuses it.", "b": "unused", "c": "it has no time."}
-    one = ask("b", options=["a", "b", "c"], wrong=wrong, hint="think")
-    one.view.commit("c")
-    assert one.view.verdict.remark == 'It is not "c": it has no time. think'
-    one.view.commit("a")
-    assert one.view.verdict.remark == 'It is not "a": nobody refuses it. think'
+    answer = ask("b", options=["a", "b", "c"], wrong=wrong, hint="think")
+    answer.view.commit("c")
+    assert answer.view.verdict.remark == 'It is not "c": it has no time. think'
+    answer.view.commit("a")
+    assert answer.view.verdict.remark == 'It is not "a": nobody refuses it. think'
     number = ask(4375, options=[4000, 4375], wrong={4000: "one write is missing."}, hint="count")
     number.view.commit("4,000")
     assert number.view.verdict.remark == "4,000 is too low: one write is missing. count"

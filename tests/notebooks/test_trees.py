@@ -11,10 +11,10 @@ WORKLOAD = Workload("uniform", rows=500, keys=500_000)
 
 
 def test_a_story_gives_its_tree_again_and_again() -> None:
-    one, two = (course.tree(5, "compact", 4, workload=WORKLOAD) for _ in range(2))
-    assert one.inspect.levels() == two.inspect.levels()
-    assert one.inspect.levels()["level"].to_pylist() == [0, 0, 0, 0, 5]
-    assert one.inspect.commits().num_rows == 10
+    first, second = (course.tree(5, "compact", 4, workload=WORKLOAD) for _ in range(2))
+    assert first.inspect.levels() == second.inspect.levels()
+    assert first.inspect.levels()["level"].to_pylist() == [0, 0, 0, 0, 5]
+    assert first.inspect.commits().num_rows == 10
 
 
 def test_options_change_in_the_story() -> None:

@@ -51,7 +51,7 @@ def are_compiled(folder: Path, classes: Path) -> bool:
     sources = sorted(folder.glob("*.java"))
     created = [classes / f"{source.stem}.class" for source in sources]
     newest = max(source.stat().st_mtime for source in sources)
-    return all(one.exists() and one.stat().st_mtime >= newest for one in created)
+    return all(path.exists() and path.stat().st_mtime >= newest for path in created)
 
 
 def compiled(folder: Path, *, path: str, classes: Path) -> Path:

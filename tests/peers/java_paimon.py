@@ -265,7 +265,7 @@ class JavaPaimon(JavaProcess):
     def bitmaps(self, lists: Sequence[Sequence[int]]) -> tuple[list[bytes], list[bytes]]:
         """Bytes of 64-bit bitmaps: of each list's values, added in their order, and of each joined to the
         union of all before it."""
-        actual = self.ask("bitmaps", "", lists=[[str(v) for v in one] for one in lists])
+        actual = self.ask("bitmaps", "", lists=[[str(v) for v in values] for values in lists])
         return tuple([bytes.fromhex(text) for text in actual[key]] for key in ("alone", "united"))
 
     # compaction without tables

@@ -59,7 +59,7 @@ def statements(name: str) -> list[ScriptStatement]:
 def recorded(name: str) -> list[ScriptAnswer]:
     """The recorded answers, one a statement."""
     document = json.loads((FOLDER / f"{name}.answers.json").read_text(encoding="utf-8"))
-    return [_answer(one) for one in document["answers"]]
+    return [_answer(recorded_answer) for recorded_answer in document["answers"]]
 
 
 def split(text: str) -> list[ScriptStatement]:
@@ -102,10 +102,12 @@ def answers(
 ) -> list[ScriptAnswer]:
     """A script's answers: `run` gives (columns, rows, row kinds) of a statement or raises AssertionError."""
     actual, streaming = list[ScriptAnswer](), False
-    for one in statements(name):
-        filled = ScriptStatement(one.line, one.text.replace(WAREHOUSE, warehouse), one.limit)
-        if "execution.runtime-mode" in one.text:
-            streaming = "streaming" in one.text
+    for statement in statements(name):
+        filled = ScriptStatement(
+            statement.line, statement.text.replace(WAREHOUSE, warehouse), statement.limit
+        )
+        if "execution.runtime-mode" in statement.text:
+            streaming = "streaming" in statement.text
         try:
             columns, rows, kinds = run(filled)
         except AssertionError as e:
@@ -115,7 +117,7 @@ def answers(
             actual.append(ScriptAnswer())
             continue
         pairs = [(_without(row, warehouse), kind) for row, kind in zip(rows, kinds, strict=True)]
-        if not ordered(one.text):
+        if not ordered(statement.text):
             pairs.sort(key=lambda pair: (sort_key(pair[0]), pair[1]))
         shown = tuple(kind for _, kind in pairs) if streaming else ()
         actual.append(ScriptAnswer(tuple(map(tuple, columns)), tuple(row for row, _ in pairs), shown))
@@ -124,7 +126,7 @@ def answers(
 
 def write(name: str, actual: list[ScriptAnswer], *, engine: str) -> None:
     """Record the answers: a line a statement and a row, so that a difference can be read."""
-    parts = [_text(one, answer) for one, answer in zip(statements(name), actual, strict=True)]
+    parts = [_text(statement, answer) for statement, answer in zip(statements(name), actual, strict=True)]
     text = f'{{"engine": {_json(engine)}, "answers": [\n' + ",\n".join(parts) + "\n]}\n"
     (FOLDER / f"{name}.answers.json").write_text(text, encoding="utf-8")
 

@@ -42,11 +42,11 @@ def test_bitmaps_and_their_unions_have_the_bytes_of_java(java: JavaPaimon, seeds
         rng = np.random.default_rng(seed)
         for _ in range(6):
             lists = [some_values(rng) for _ in range(rng.integers(2, 6))]
-            alone, united = java.bitmaps([one.tolist() for one in lists])
-            for one, data in zip(lists, alone, strict=True):
-                wanted = np.unique(one)
+            alone, united = java.bitmaps([positions.tolist() for positions in lists])
+            for positions, data in zip(lists, alone, strict=True):
+                wanted = np.unique(positions)
                 assert np.array_equal(roaring_tree.decode(data), wanted), seed
-                if np.array_equal(one, wanted):
+                if np.array_equal(positions, wanted):
                     assert roaring_tree.encode(wanted) == data, seed
             for number in range(len(lists)):
                 assert reduce(roaring_tree.union, alone[: number + 1]) == united[number], (seed, number)

@@ -63,10 +63,10 @@ def test_both_compute_the_columns_of_our_tables(flink: FlinkSql, tmp_path: Path)
 def test_what_flink_shows_makes_the_same_table_here(flink: FlinkSql, tmp_path: Path) -> None:
     flink.start(tmp_path)
     flink.run(MADE)
-    ((told,),) = flink.run("SHOW CREATE TABLE t").rows
-    assert told is not None
+    ((statement,),) = flink.run("SHOW CREATE TABLE t").rows
+    assert statement is not None
     before = ours(ts.connect(tmp_path))
-    told = told.replace(f",\n  'path' = '{tmp_path}/default.db/t'", "")
+    statement = statement.replace(f",\n  'path' = '{tmp_path}/default.db/t'", "")
     session = ts.sql_session(ts.connect(tmp_path / "other"))
-    session.sql("CREATE DATABASE `default`; " + told)
+    session.sql("CREATE DATABASE `default`; " + statement)
     assert ours(session.lake()) == before

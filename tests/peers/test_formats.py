@@ -156,9 +156,9 @@ def test_statistics_are_those_of_java_in_every_mode(
         java.write(theirs, cells(rows))
         (mine,), (other,) = files(ours), files(theirs)
         assert mine.value_stats_cols == other.value_stats_cols, mode
-        for name, known in stats_by_column(theirs, other).items():
+        for name, column_stats in stats_by_column(theirs, other).items():
             if not (form == "orc" and name == "nan"):  # Java forgets numbers beside NaN there
-                assert repr(stats_by_column(ours, mine)[name]) == repr(known), (mode, name)
+                assert repr(stats_by_column(ours, mine)[name]) == repr(column_stats), (mode, name)
         assert (mine.key_stats, mine.value_stats.null_counts) == (
             other.key_stats,
             other.value_stats.null_counts,

@@ -246,8 +246,8 @@ def test_changelogs_outlive_their_snapshots(
     else:
         t.expire_snapshots(keep=2)
     fresh = ts.open(t.location)
-    known = fresh.store.snapshots.ids()
-    assert known[0] > 1
+    ids = fresh.store.snapshots.ids()
+    assert ids[0] > 1
     assert [
         in_order(cells(c.to_arrow())) for c in fresh.stream(start=1, follow=False, normalize=False)
     ] == wanted

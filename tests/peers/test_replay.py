@@ -35,8 +35,8 @@ def test_the_levels_of_a_java_table_come_out_again(
     for seed in seeds[:1]:
         chance = random.Random(seed)
         path = str(tmp_path / f"d{seed}.db" / "t")
-        known = {"bucket": 2, TRIGGER: 3, "snapshot.num-retained.min": 1000, **options}
-        java.create(path, {"k": "BIGINT NOT NULL", "v": "STRING"}, primary_keys=["k"], options=known)
+        options_set = {"bucket": 2, TRIGGER: 3, "snapshot.num-retained.min": 1000, **options}
+        java.create(path, {"k": "BIGINT NOT NULL", "v": "STRING"}, primary_keys=["k"], options=options_set)
         for i in range(15):
             keys = [chance.randrange(500) for _ in range(chance.choice([20, 60, 150]))]
             rows = pa.table({"k": pa.array(keys, pa.int64()), "v": [f"{i} {k}" for k in keys]})

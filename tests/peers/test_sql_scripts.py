@@ -30,10 +30,10 @@ def test_flink_gives_the_recorded_answers(name: str, flink: FlinkSql, tmp_path: 
     actual = sql_scripts.answers(name, run, warehouse=str(tmp_path))
     if rewrite:
         sql_scripts.write(name, actual, engine="Flink 2.0.0, Java Paimon 2.0.0")
-    for one, now, before in zip(
+    for asked, now, before in zip(
         sql_scripts.statements(name), actual, sql_scripts.recorded(name), strict=True
     ):
-        assert now == before, f"{name}.sql, line {one.line}: {one.text}"
+        assert now == before, f"{name}.sql, line {asked.line}: {asked.text}"
     both_read_all_tables(flink, ts.connect(str(tmp_path)))
 
 
@@ -54,7 +54,7 @@ def both_read_all_tables(flink: FlinkSql, lake: ts.Lake) -> None:
 def test_scripts_are_split_outside_of_quotes_comments_and_blocks() -> None:
     block = "EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT 1; END"
     text = f"-- a; b\nSELECT ';' ;\n-- rows: 2\n\n{block};\nVALUES (1) -- ;\n;"
-    actual = [(one.line, one.text, one.limit) for one in sql_scripts.split(text)]
+    actual = [(statement.line, statement.text, statement.limit) for statement in sql_scripts.split(text)]
     assert actual == [(2, "SELECT ';'", None), (5, block, 2), (6, "VALUES (1) -- ;", None)]
 
 

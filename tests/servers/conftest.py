@@ -70,24 +70,24 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Broker]:
-    with kafka_server.broker() as found:
-        yield found
+    with kafka_server.broker() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def java_jdbc() -> Iterator[JavaCatalog]:
     """Java Paimon with drivers of databases; a test opens a catalog of its own in it."""
     counterparts.need("Java Paimon")
-    with JavaCatalog(*java_env.driver_jars()) as found:
-        yield found
+    with JavaCatalog(*java_env.driver_jars()) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def java_hive() -> Iterator[JavaCatalog]:
     """The same with a client of Hive."""
     counterparts.need("Java Paimon")
-    with JavaCatalog(Path(pyspark.__file__).parent / "jars" / "*") as found:
-        yield found
+    with JavaCatalog(Path(pyspark.__file__).parent / "jars" / "*") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,8 @@ def killed_fluss() -> Iterator[Fluss]:
     """A private Fluss whose servers may be killed. With several kills behind it a 0.7.0 may copy neither
     segments nor snapshots of keys any more, so that no other test has it."""
     session = {"zookeeper.client.session-timeout": f"{fluss_server.KILLED_SESSION_SECONDS}s"}
-    with fluss_server.fluss_cluster(session) as found:
-        yield found
+    with fluss_server.fluss_cluster(session) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -116,8 +116,8 @@ def fluss(shared_fluss: fluss_server.SharedFluss) -> Iterator[Fluss]:
 @pytest.fixture(scope="session")
 def newest() -> Iterator[Fluss]:
     """A cluster of the newest version, with the Paimon of its own plugin."""
-    with fluss_server.fluss_cluster(version=NEWEST) as found:
-        yield found
+    with fluss_server.fluss_cluster(version=NEWEST) as running:
+        yield running
 
 
 @pytest.hookimpl(wrapper=True)

@@ -32,8 +32,8 @@ def main(warehouse: str, name: str, user: str, slot: str, commits: str) -> None:
     while time.monotonic() < over:
         try:
             table = table or opened(warehouse, name, slot)
-            known = table.refresh().position(f"writer-{user}")
-            number = known[0] + 1 if known else 1
+            position = table.refresh().position(f"writer-{user}")
+            number = position[0] + 1 if position else 1
             if number > int(commits):
                 return
             table.write(rows(int(user), number), user=f"writer-{user}", identifier=number)

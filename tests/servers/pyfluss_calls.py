@@ -30,7 +30,7 @@ async def metadata(admin, said):
     nowhere = fluss.TablePath("shop", "nowhere")
     said["databases"] = await result(admin.list_databases())
     said["tables"] = await result(admin.list_tables("shop"))
-    said["table exists"] = [await result(admin.table_exists(one)) for one in (LOG, nowhere)]
+    said["table exists"] = [await result(admin.table_exists(path)) for path in (LOG, nowhere)]
     said["database"] = (await result(admin.get_database_info("shop"))).database_name
     said["no database"] = await result(admin.get_database_info("nowhere"))
     info = await result(admin.get_table_info(KEYED))

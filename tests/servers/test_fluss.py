@@ -75,12 +75,12 @@ def test_partitions(fluss: Fluss) -> None:
     for day in ("2026-01-02", "2026-01-01"):
         fluss.admin.create_partition(table.path, {"day": day})
     partitions = fluss.admin.partitions(table.path)
-    assert [one.name for one in partitions] == ["2026-01-02", "2026-01-01"]
+    assert [partition.name for partition in partitions] == ["2026-01-02", "2026-01-01"]
     assert len(fluss.admin.buckets(table)) == 4
     with pytest.raises(FlussError, match="42 PARTITION_ALREADY_EXISTS"):
         fluss.admin.create_partition(table.path, {"day": "2026-01-01"})
     fluss.admin.drop_partition(table.path, {"day": "2026-01-02"})
-    assert [one.name for one in fluss.admin.partitions(table.path)] == ["2026-01-01"]
+    assert [partition.name for partition in fluss.admin.partitions(table.path)] == ["2026-01-01"]
     with pytest.raises(FlussError, match="37 TABLE_NOT_PARTITIONED"):
         fluss.admin.partitions(fluss.table(COLUMNS).path)
 
@@ -138,7 +138,7 @@ def test_a_private_cluster_of_the_command_line_takes_what_the_package_shows() ->
                 assert table.lake_enabled
                 start = dict.fromkeys(Admin(cluster).buckets(table), 0)
                 with LogScan(cluster, table, start, Admin(cluster).offsets(table, start)) as scan:
-                    assert sum(one.rows.num_rows for one in scan) == 2
+                    assert sum(records.rows.num_rows for records in scan) == 2
         finally:
             running.send_signal(signal.SIGINT)
         assert running.wait(240) == 0

@@ -126,29 +126,29 @@ def script(peer: Peer) -> list[object]:
         return peer.admin.heartbeat(HeartbeatRequest(**request))
 
     numbers = {table.table_id: n for n, table in enumerate(peer.tables)}
-    one = granted(peer)
-    first = one.tiering_epoch
-    said.append(("granted", numbers[one.table_id], first))
-    said.append(("renewed", all_codes(beat(tiering=(one,)))))
-    older = replace(one, tiering_epoch=first + 5)
-    elsewhere = replace(one, coordinator_epoch=one.coordinator_epoch + 1)
-    unknown = replace(one, table_id=987654321)
-    for other in (older, elsewhere, unknown, replace(unknown, coordinator_epoch=one.coordinator_epoch + 1)):
+    grant = granted(peer)
+    first = grant.tiering_epoch
+    said.append(("granted", numbers[grant.table_id], first))
+    said.append(("renewed", all_codes(beat(tiering=(grant,)))))
+    older = replace(grant, tiering_epoch=first + 5)
+    elsewhere = replace(grant, coordinator_epoch=grant.coordinator_epoch + 1)
+    unknown = replace(grant, table_id=987654321)
+    for other in (older, elsewhere, unknown, replace(unknown, coordinator_epoch=grant.coordinator_epoch + 1)):
         for verb in ("tiering", "finished", "failed"):
             said.append((verb, all_codes(beat(**{verb: (other,)}))))
-    back = beat(failed=(one,), request_table=True)
+    back = beat(failed=(grant,), request_table=True)
     assert back.table is not None
     said.append(
-        ("back", all_codes(back)[0], back.table.table_id == one.table_id, back.table.tiering_epoch - first)
+        ("back", all_codes(back)[0], back.table.table_id == grant.table_id, back.table.tiering_epoch - first)
     )
-    two = replace(one, tiering_epoch=back.table.tiering_epoch)
-    said.append(("late", all_codes(beat(finished=(one,), tiering=(one,), failed=(one,)))))
+    two = replace(grant, tiering_epoch=back.table.tiering_epoch)
+    said.append(("late", all_codes(beat(finished=(grant,), tiering=(grant,), failed=(grant,)))))
     began = time.monotonic()
     said.append(("both", all_codes(beat(tiering=(two,), finished=(two,)))))
     said.append(("again", all_codes(beat(finished=(two,)))))
     said.append(("renewed when finished", all_codes(beat(tiering=(two,)))))
     three = granted(peer)
-    said.append(("next round", three.table_id == one.table_id, three.tiering_epoch - first))
+    said.append(("next round", three.table_id == grant.table_id, three.tiering_epoch - first))
     said.append(("after its freshness", time.monotonic() - began > FRESHNESS - 1))
     said.append(("all at once", all_codes(beat(failed=(three,), tiering=(three,), finished=(three,)))))
     four = granted(peer)
@@ -186,10 +186,10 @@ def fetched(peer: Peer, bucket: TableBucket, at: int, columns: list[int] | None 
         buckets=[asked],
     )
     request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=1000, tables=[table])
-    known = next(t for t in peer.tables)
-    leader = peer.cluster.leader(known, TableBucket(known.table_id, None, 0))
-    one = leader.call(apis.FETCH_LOG, request).tables[0].buckets[0]
-    return one.error_code, one.high_watermark
+    fetched_table = next(t for t in peer.tables)
+    leader = peer.cluster.leader(fetched_table, TableBucket(fetched_table.table_id, None, 0))
+    bucket_answer = leader.call(apis.FETCH_LOG, request).tables[0].buckets[0]
+    return bucket_answer.error_code, bucket_answer.high_watermark
 
 
 def questions(peer: Peer) -> list[object]:

@@ -96,7 +96,7 @@ def test_a_dropped_partition_ends_no_stream_and_is_reported(
     newest = ours.store.snapshots.latest()
     assert newest is not None
     offsets = json.loads((newest.properties or {})["fluss-offsets"])
-    assert [one["partition_name"] for one in offsets] == ["day=a"]  # those of partitions that are there
+    assert [offset["partition_name"] for offset in offsets] == ["day=a"]  # those of partitions that are there
     fluss.admin.drop_table(table.path)
     with pytest.raises(ts.NotFound, match="no table"):
         round_of(fluss, lake, table)

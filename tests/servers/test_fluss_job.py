@@ -97,7 +97,10 @@ def test_fluss_s_job_tiers_our_tables_in_turns_with_our_service(tmp_path: Path, 
             except AssertionError as e:
                 e.add_note(f"{coordinator.tables()}\n{running.output('job')[-5000:]}")
                 raise
-        states = {one.table.table_path: (one.rounds, one.failures) for one in coordinator.tables()}
+        states = {
+            table_state.table.table_path: (table_state.rounds, table_state.failures)
+            for table_state in coordinator.tables()
+        }
         assert states["shop.own"] == (0, 0)
         assert states["shop.log"][1] == states["shop.keyed"][1] == 0
         place = f"{tables.lake.warehouse}/.tablestore/coordinator/lake/shop/"

@@ -176,7 +176,10 @@ class Turns:
             reached = ("reading", moment) if moment == "reading" else (moment,)
 
             def is_there() -> bool:
-                return any(one.phase in reached or one.ended for one in read_report(directory).rounds)
+                return any(
+                    round_report.phase in reached or round_report.ended
+                    for round_report in read_report(directory).rounds
+                )
 
             until(is_there, what=f"ours is {moment}")
             if moment == "reading":
@@ -247,14 +250,17 @@ def test_a_round_that_fluss_s_job_overtakes_is_not_committed(
     pair.write(np.random.default_rng(seeds[0]))
     hold.write_text("committing")
     with service(newest, lake, pair.tables, follow=False, hold=hold) as ours:
-        until(lambda: [one.phase for one in ours.rounds()] == ["committing"] * 2, what="both rounds of ours")
+        until(
+            lambda: [round_report.phase for round_report in ours.rounds()] == ["committing"] * 2,
+            what="both rounds of ours",
+        )
         newest.servers.start_tiering_job()
         until(pair.are_tiered, what="rounds of Fluss's job")
         newest.servers.kill("job")
         hold.unlink()
         assert ours.wait(240)
-        assert [one.outcome for one in ours.rounds()] == ["failed"] * 2
-        assert all("another service committed" in one.reason for one in ours.rounds())
+        assert [round_report.outcome for round_report in ours.rounds()] == ["failed"] * 2
+        assert all("another service committed" in round_report.reason for round_report in ours.rounds())
     pair.require_in(lake)
 
 

@@ -46,4 +46,4 @@ def test_segments_in_s3_come_before_the_log(
         Cluster(f"127.0.0.1:{leader.port}") as cluster,
         LogScan(cluster, TABLE, {ZERO: 15}, {ZERO: 65}, stall_seconds=240) as scan,
     ):
-        assert [i for one in scan for i in one.rows["id"].to_pylist()] == list(range(15, 65))
+        assert [i for records in scan for i in records.rows["id"].to_pylist()] == list(range(15, 65))

@@ -33,15 +33,15 @@ pytestmark = pytest.mark.large
 def replicated() -> Iterator[Fluss]:
     """A server that is killed has lost all rows that others do not have."""
     never = {"log.replica.high-watermark.checkpoint-interval": "1h"}
-    with fluss_cluster(never, tablet_servers=3) as found:
-        yield found
+    with fluss_cluster(never, tablet_servers=3) as running:
+        yield running
 
 
 def leaders(fluss: Fluss, table: FlussTable) -> dict[int, int]:
     """The port of the leader of each bucket, by a client that knows nothing yet."""
     with Cluster(fluss.address, timeout=240) as cluster:
         actual = cluster.retried(lambda: cluster.by_leader(table, fluss.admin.buckets(table)), ())
-        return {bucket.bucket: one.port for one, buckets in actual.items() for bucket in buckets}
+        return {bucket.bucket: server.port for server, buckets in actual.items() for bucket in buckets}
 
 
 def server_of(fluss: Fluss, port: int) -> str:
@@ -63,7 +63,7 @@ def test_leaders_are_spread_and_one_that_is_none_any_more_sends_readers_and_writ
             writer = TableWriter(cluster, table)
             for bucket in range(3):
                 writer.append(numbers(bucket * 100, 100), bucket=bucket)
-            ids = {one.port: one.node_id for one in cluster.servers}
+            ids = {server.port: server.node_id for server in cluster.servers}
             buckets = replicated.admin.buckets(table)
             stop = replicated.admin.offsets(table, buckets, LATEST)
             wrong = {TableBucket(table.table_id, None, b): ids[led[(b + 1) % 3]] for b in range(3)}
@@ -94,7 +94,7 @@ def test_a_leader_that_is_killed_while_rows_come_loses_none_that_others_have(
             until(lambda: appending.rows > rows + 2_000, 240, "rows behind the kill")
             until(lambda: in_lake(lake, table).num_rows > rows + 2_000, 240, "they are in the lake")
         until(lambda: is_tiered(replicated, table), 240, "the end of the log")
-        assert any(one.outcome == "committed" for one in job.rounds())
+        assert any(round_report.outcome == "committed" for round_report in job.rounds())
     after = leaders(replicated, table)
     assert before[0] not in after.values()
     replicated.servers.start(server)

@@ -58,8 +58,10 @@ def snapshots(fluss: Fluss, table: FlussTable, *, behind: dict[TableBucket, int]
     partitions = fluss.admin.partitions(table.path) if table.partition_keys else [None]
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
-        actual = [one for p in partitions for one in fluss.admin.kv_snapshots(table, p).values()]
-        if {one.bucket: one.log_offset for one in actual} == behind:
+        actual = [
+            kv_snapshot for p in partitions for kv_snapshot in fluss.admin.kv_snapshots(table, p).values()
+        ]
+        if {kv_snapshot.bucket: kv_snapshot.log_offset for kv_snapshot in actual} == behind:
             return actual
         assert time.monotonic() < until, (f"{actual} do not come to {behind}", said(fluss))
         time.sleep(0.2)
@@ -116,19 +118,19 @@ def test_deletes_of_what_is_not_there_take_offsets_and_have_no_rows(fluss: Fluss
     writer.delete(four(2))
     writer.upsert(four(1, first=2))
     writer.delete(four(1))
-    actual = [(one.base, one.end, one.rows.num_rows) for one in fluss.read(table)]
+    actual = [(records.base, records.end, records.rows.num_rows) for records in fluss.read(table)]
     assert actual == [(0, 3, 3), (3, 5, 2), (5, 6, 0), (6, 8, 2), (8, 9, 0)]
     assert fluss.admin.offsets(table, [bucket]) == {bucket: 9}
     with LogScan(fluss.cluster, table, {bucket: 5}, {bucket: 9}) as scan:
-        assert [(one.base, one.end) for one in scan] == [(5, 6), (6, 8), (8, 9)]
+        assert [(records.base, records.end) for records in scan] == [(5, 6), (6, 8), (8, 9)]
         assert scan.offsets == {bucket: 9}
 
 
 def test_a_range_within_batches(fluss: Fluss) -> None:
     table = fluss.table(FOUR, buckets=2)
     TableWriter(fluss.cluster, table, batch_rows=100).append(four(1000), bucket=0)
-    zero, one = fluss.admin.buckets(table)
-    with LogScan(fluss.cluster, table, {zero: 250, one: 0}, {zero: 430, one: 0}) as scan:
+    zero, last_bucket = fluss.admin.buckets(table)
+    with LogScan(fluss.cluster, table, {zero: 250, last_bucket: 0}, {zero: 430, last_bucket: 0}) as scan:
         actual = list(scan)
     assert [(b.bucket, b.base, b.end) for b in actual] == [
         (zero, 250, 300),
@@ -144,9 +146,9 @@ def test_a_scan_follows_what_comes(fluss: Fluss) -> None:
     with LogScan(fluss.cluster, table, {bucket: 0}) as scan:
         assert scan.poll(0.1) == []
         write(fluss, table, four(10))
-        assert [one.end for one in scan.poll(240)] == [10]
+        assert [records.end for records in scan.poll(240)] == [10]
         write(fluss, table, four(5))
-        assert [one.rows.num_rows for one in scan.poll(240)] == [5]
+        assert [records.rows.num_rows for records in scan.poll(240)] == [5]
         assert scan.offsets == {bucket: 15}
         with pytest.raises(InvalidRequest, match="has no end"):
             list(scan)
@@ -206,11 +208,13 @@ def test_a_snapshot_of_keys_is_the_log_up_to_its_offset(fluss: Fluss, partitione
     writer.delete(pa.RecordBatch.from_arrays(arrays, schema=table.arrow_schema).slice(0, 50))
     ends = fluss.admin.offsets(table, fluss.admin.buckets(table))
     actual = snapshots(fluss, table, behind=ends)
-    batches = [b for one in actual for b in snapshot_rows(fluss.cluster, table, one, batch_rows=100)]
-    assert pa.Table.from_batches(batches).sort_by("id") == replayed(fluss, table)
-    assert [one.schema.names for one in snapshot_rows(fluss.cluster, table, actual[0], columns=["id"])] == [
-        ["id"]
+    batches = [
+        b for kv_snapshot in actual for b in snapshot_rows(fluss.cluster, table, kv_snapshot, batch_rows=100)
     ]
+    assert pa.Table.from_batches(batches).sort_by("id") == replayed(fluss, table)
+    assert [
+        batch.schema.names for batch in snapshot_rows(fluss.cluster, table, actual[0], columns=["id"])
+    ] == [["id"]]
 
 
 def test_rows_that_do_not_fit_are_refused_before_anything_is_sent(fluss: Fluss) -> None:

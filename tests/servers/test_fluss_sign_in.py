@@ -52,7 +52,7 @@ def test_a_cluster_that_requires_it_is_signed_in_to_and_the_password_stays_out_o
         shown = repr((service, actual, fluss.cluster)) + repr(actual.options) + str(service.report())
         logged = said.getvalue()
     logging.getLogger().removeHandler(handler)
-    kept = b"".join(one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     for secret in (*USERS.values(), "wrong-Geheim"):
         assert secret not in shown + logged
         assert secret.encode() not in kept

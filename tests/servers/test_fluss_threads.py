@@ -176,7 +176,7 @@ def test_a_table_that_is_dropped_and_made_again_is_filled_anew(newest: Fluss, la
     with service(newest, lake, [table]) as job:
         until(lambda: is_tiered(newest, table), what="a round")
         newest.admin.drop_table(table.path)
-        until(lambda: any(one.name == "table dropped" for one in job.events()), what="the event")
+        until(lambda: any(event.name == "table dropped" for event in job.events()), what="the event")
         with pytest.raises(FlussError, match="the table is not empty") as e:  # of the lake
             newest.admin.create_table(table.path, table.descriptor)
         assert e.value.code == ErrorCode.LAKE_TABLE_ALREADY_EXIST

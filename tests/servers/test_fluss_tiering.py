@@ -64,19 +64,19 @@ def log_end(fluss: Fluss, table: FlussTable) -> dict[object, int]:
 def is_tiered(fluss: Fluss, table: FlussTable) -> bool:
     """Whether the cluster knows a lake snapshot with all that is in the log now."""
     try:
-        known = fluss.admin.lake_snapshot(table.path)
+        lake_snapshot = fluss.admin.lake_snapshot(table.path)
     except FlussError as e:
         if e.code != ErrorCode.UNKNOWN_SERVER_ERROR:
             raise
         return False  # a 0.9 removes the file of the snapshot before while it reads it for an answer
     wanted = {bucket: at for bucket, at in log_end(fluss, table).items() if at}
-    return known is not None and all(known.offsets.get(b) == at for b, at in wanted.items())
+    return lake_snapshot is not None and all(lake_snapshot.offsets.get(b) == at for b, at in wanted.items())
 
 
 def require_log_in_lake(fluss: Fluss, lake: ts.Lake, table: FlussTable) -> None:
     """Each row of the log is in the lake once, by bucket and offset."""
     actual = in_lake(lake, table)
-    batches = sorted(fluss.read(table), key=lambda one: (one.bucket, one.base))
+    batches = sorted(fluss.read(table), key=lambda records: (records.bucket, records.base))
     log = [
         (b.bucket.bucket, b.base + i, row)
         for b in batches
@@ -130,8 +130,14 @@ def test_tables_of_all_types_are_tiered_while_rows_come(fluss: Fluss, tmp_path: 
             writer.upsert(second)
             writer.delete(second.slice(0, 20))
         until(lambda: all(is_tiered(fluss, table) for table in tables), what="more rows")
-        until(lambda: all(one.state == "Tiered" and one.lag_rows == 0 for one in job.tables()))
-        assert {one.table: one.reason for one in job.tables()} == {str(t.path): "" for t in tables}
+        until(
+            lambda: all(
+                table_state.state == "Tiered" and table_state.lag_rows == 0 for table_state in job.tables()
+            )
+        )
+        assert {table_state.table: table_state.reason for table_state in job.tables()} == {
+            str(t.path): "" for t in tables
+        }
     rows = pa.concat_tables([first, second])
     for kind, table in (("log", log), ("keyed", keyed), ("parts", parts)):
         actual = in_lake(lake, table)
@@ -287,7 +293,7 @@ def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Flus
     TableWriter(fluss.cluster, again).append(numbers(0, 100))
     tables = [table, bad, again]
     with (
-        service(fluss, lake, tables, name="one", log_columns=True, poll="50ms") as one,
+        service(fluss, lake, tables, name="one", log_columns=True, poll="50ms") as first_service,
         service(fluss, lake, tables, name="two", log_columns=True, poll="50ms") as two,
     ):
         with Appending(fluss, table):
@@ -296,10 +302,10 @@ def test_two_services_at_once_and_tables_that_fail_or_are_made_again(fluss: Flus
             created = with_leaders(fluss.admin, again.path, again.descriptor)
             TableWriter(fluss.cluster, created).append(numbers(1000, 7))
             until(lambda: in_lake(lake, created).num_rows == 7)
-            jobs = (one, two)
+            jobs = (first_service, two)
             failed = {t.table: t.reason for job in jobs for t in job.tables() if t.reason}
         until(lambda: is_tiered(fluss, table))
-        rounds = [{r.table for r in job.rounds() if r.outcome == "committed"} for job in (one, two)]
+        rounds = [{r.table for r in job.rounds() if r.outcome == "committed"} for job in (first_service, two)]
     assert str(table.path) in rounds[0] | rounds[1]
     assert "it has no column" in failed[str(bad.path)] or "no column 'other'" in failed[str(bad.path)]
     require_log_in_lake(fluss, lake, table)
@@ -318,7 +324,9 @@ def test_a_service_waits_for_a_coordinator_that_is_starting(killed_fluss: Fluss,
     starting.start()
     with service(killed_fluss, lake, [table], follow=False, wait="5min") as job:
         assert job.wait(240)
-        assert [(one.outcome, one.rows, one.reason) for one in job.rounds()] == [("committed", 10, "")]
+        assert [
+            (round_report.outcome, round_report.rows, round_report.reason) for round_report in job.rounds()
+        ] == [("committed", 10, "")]
     starting.join()
 
 
@@ -335,5 +343,8 @@ def test_a_partition_that_is_dropped_ends_its_splits_only(fluss: Fluss, tmp_path
     writer.append(rows.filter(pc.equal(rows["day"], "b")))
     with service(fluss, lake, [table], follow=False) as job:
         assert job.wait(240)
-        assert [(one.outcome, one.rows) for one in job.rounds()][-1] == ("incomplete", 50)
+        assert [(round_report.outcome, round_report.rows) for round_report in job.rounds()][-1] == (
+            "incomplete",
+            50,
+        )
     assert in_lake(lake, table).num_rows == 150

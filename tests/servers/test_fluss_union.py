@@ -61,7 +61,7 @@ def test_a_keyed_table_is_read_as_it_is_now(fluss: Fluss, lake: ts.Lake, partiti
     expected |= {(0, "c"): 3} if partitions else {}
     wanted = sorted((k, day, v) for (k, day), v in expected.items())
     assert found(ours.scan(log=True)) == wanted
-    assert found(ours.scan(log=True, where="v = 2")) == [one for one in wanted if one[2] == 2]
+    assert found(ours.scan(log=True, where="v = 2")) == [row for row in wanted if row[2] == 2]
     name = str(table.path)
     assert len(lake.sql(f"SELECT * FROM {name}").to_arrow()) == 10 * len(days)
     hint = "/*+ OPTIONS('tablestore.scan.log'='true') */"

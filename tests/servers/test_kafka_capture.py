@@ -112,36 +112,38 @@ def test_a_job_follows_topics_into_tables(kafka: Broker, tmp_path: Path):
     """The whole pipeline: planned, read by processes of this machine, stopped, and gone on with."""
     topic = kafka.topic(partitions=2)
     lines = [line for line in recorded("events_schemas") if line["topic"] == "srv.shop.items"]
-    one = KafkaJob(kafka, tmp_path, topic)
+    capture = KafkaJob(kafka, tmp_path, topic)
     send(kafka, topic, [(line["key"], line["value"]) for line in lines[:6]])
 
     def run() -> Any:
         url, place = f"kafka://{kafka.address}/{topic}", tmp_path / "checkpoint"
-        return one.lake.ingest(url, format="debezium-json", interval=0.05, checkpoint=place, engine="local")
+        return capture.lake.ingest(
+            url, format="debezium-json", interval=0.05, checkpoint=place, engine="local"
+        )
 
     job = run()
-    await_rows(one, job, 3)
+    await_rows(capture, job, 3)
     send(kafka, topic, [(line["key"], line["value"]) for line in lines[6:]])
-    await_rows(one, job, 4)
+    await_rows(capture, job, 4)
     job.stop()
     send(kafka, topic, [({"id": 1}, change("c", None, {"id": 1}, table="more"))], partition=1)
     again = run()
     until = time.monotonic() + 240
-    while "shop.more" not in one.lake and time.monotonic() < until:
+    while "shop.more" not in capture.lake and time.monotonic() < until:
         time.sleep(0.2)
     again.stop()
     assert (job.error, again.error) == (None, None)
-    assert final_rows(one, ITEMS_TABLE) == expected("items", "events_schemas")
-    assert one.rows("shop.more") == [{"id": 1}]
+    assert final_rows(capture, ITEMS_TABLE) == expected("items", "events_schemas")
+    assert capture.rows("shop.more") == [{"id": 1}]
     actual = [(event.kind, event.source) for report in again.reports() for event in report.events]
     assert actual[0] == (CAPTURED, "shop.items")
     assert actual[-1] == (CAPTURED, "shop.more")
-    assert all(one.lake.table(name).check() == [] for name in (ITEMS_TABLE, "shop.more"))
+    assert all(capture.lake.table(name).check() == [] for name in (ITEMS_TABLE, "shop.more"))
 
 
-def await_rows(one: KafkaJob, job: Any, count: int) -> None:
+def await_rows(capture: KafkaJob, job: Any, count: int) -> None:
     until = time.monotonic() + 240
-    while ITEMS_TABLE not in one.lake or len(one.rows(ITEMS_TABLE)) != count:
+    while ITEMS_TABLE not in capture.lake or len(capture.rows(ITEMS_TABLE)) != count:
         assert time.monotonic() < until, repr(job)
         assert job.running, repr(job)
         time.sleep(0.2)

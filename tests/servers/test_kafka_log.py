@@ -36,7 +36,7 @@ _number = iter(range(1_000_000))
 
 
 @pytest.fixture
-def made(kafka: Broker, tmp_path: Path) -> Iterator[Any]:
+def topic_log(kafka: Broker, tmp_path: Path) -> Iterator[Any]:
     """Logs by their settings; their topics are dropped afterwards."""
     logs: list[KafkaLog] = []
 
@@ -105,8 +105,8 @@ def keys_of(actual: Iterator[LogBatch]) -> dict[int, list[int]]:
     return by_bucket
 
 
-def test_a_transaction_is_read_as_it_was_written_with_its_mark(made: Any) -> None:
-    log = made()
+def test_a_transaction_is_read_as_it_was_written_with_its_mark(topic_log: Any) -> None:
+    log = topic_log()
     start = log.bounds()
     first = write(log, (0, rows(1, 2)), (1, rows(3)))
     second = write(log, (1, rows(4)), identifier=2)
@@ -122,8 +122,8 @@ def test_a_transaction_is_read_as_it_was_written_with_its_mark(made: Any) -> Non
     assert list(log.transactions(end)) == []
 
 
-def test_staged_rows_of_other_processes_are_part_of_the_transaction(made: Any, tmp_path: Path) -> None:
-    log = made(compression=LogCompression.ZSTD)
+def test_staged_rows_of_other_processes_are_part_of_the_transaction(topic_log: Any, tmp_path: Path) -> None:
+    log = topic_log(compression=LogCompression.ZSTD)
     messages = []
     for task in range(2):
         appender = log.appender()
@@ -138,8 +138,8 @@ def test_staged_rows_of_other_processes_are_part_of_the_transaction(made: Any, t
 
 @pytest.mark.parametrize("format", [LogFormat.DEBEZIUM_JSON, LogFormat.JSON])
 @pytest.mark.sample(1)
-def test_a_delete_in_a_log_of_upserts_is_a_key_without_a_value(made: Any, format: LogFormat) -> None:
-    log = made(value_format=format)
+def test_a_delete_in_a_log_of_upserts_is_a_key_without_a_value(topic_log: Any, format: LogFormat) -> None:
+    log = topic_log(value_format=format)
     appender = log.appender()
     appender.write(0, kinds("+I", "+U", "-D"), rows(1, 1, 1))
     appender.commit(CommitMark("u", 1))
@@ -149,8 +149,8 @@ def test_a_delete_in_a_log_of_upserts_is_a_key_without_a_value(made: Any, format
     assert actual[2] == {"k": 1, "v": None, "d": 0}
 
 
-def test_all_row_kinds_survive_in_a_log_of_changes(made: Any) -> None:
-    log = made(upsert=False)
+def test_all_row_kinds_survive_in_a_log_of_changes(topic_log: Any) -> None:
+    log = topic_log(upsert=False)
     appender = log.appender()
     appender.write(1, kinds("+I", "-U", "+U", "-D"), rows(1, 1, 1, 1))
     appender.commit(CommitMark("u", 1))
@@ -159,8 +159,8 @@ def test_all_row_kinds_survive_in_a_log_of_changes(made: Any) -> None:
     assert actual == [{"v": "x1"}] * 4
 
 
-def test_a_second_writer_of_a_slot_fences_the_first(made: Any, kafka: Broker) -> None:
-    log = made()
+def test_a_second_writer_of_a_slot_fences_the_first(topic_log: Any, kafka: Broker) -> None:
+    log = topic_log()
     write(log, (0, rows(1)))
     other = KafkaLog(log._settings, LocalFileIO())
     write(other, (0, rows(2)), identifier=2)
@@ -172,8 +172,8 @@ def test_a_second_writer_of_a_slot_fences_the_first(made: Any, kafka: Broker) ->
     other.close()
 
 
-def test_a_transaction_that_was_not_committed_is_not_seen(made: Any) -> None:
-    log = made()
+def test_a_transaction_that_was_not_committed_is_not_seen(topic_log: Any) -> None:
+    log = topic_log()
     with log.sending() as sender:
         sender.begin()
         sender.send(0, pa.array(["{}"]), pa.array(["{}"]), None)
@@ -183,8 +183,8 @@ def test_a_transaction_that_was_not_committed_is_not_seen(made: Any) -> None:
     assert [t.mark.identifier for t in log.transactions({})] == [1]
 
 
-def test_rows_written_at_once_are_seen_by_who_waits(made: Any) -> None:
-    log = made(eventual=True)
+def test_rows_written_at_once_are_seen_by_who_waits(topic_log: Any) -> None:
+    log = topic_log(eventual=True)
     appender, offsets = log.appender(), log.bounds().end
     assert not log.wait(offsets, 0.05)
     collected: list[Any] = []
@@ -215,9 +215,9 @@ def test_rows_written_at_once_are_seen_by_who_waits(made: Any) -> None:
     assert (both.mark, both.start, both.end) == (None, {0: 0, 1: 0}, {0: 2, 1: 1})
 
 
-def test_an_append_is_refused_where_others_were_first(made: Any) -> None:
-    log = made()
-    other = made(topic=log.topic, uuid=log._settings.uuid, slot=1)
+def test_an_append_is_refused_where_others_were_first(topic_log: Any) -> None:
+    log = topic_log()
+    other = topic_log(topic=log.topic, uuid=log._settings.uuid, slot=1)
     begin = log.bounds().end
 
     def append(to: KafkaLog, number: int, **more: Any) -> Any:
@@ -246,8 +246,8 @@ def test_an_append_is_refused_where_others_were_first(made: Any) -> None:
         time.sleep(0.02)
 
 
-def test_offsets_of_a_moment(made: Any) -> None:
-    log = made()
+def test_offsets_of_a_moment(topic_log: Any) -> None:
+    log = topic_log()
     write(log, (0, rows(1)))
     time.sleep(0.05)
     moment = int(time.time() * 1000)
@@ -257,11 +257,11 @@ def test_offsets_of_a_moment(made: Any) -> None:
     assert log.at(moment + 3_600_000) == log.bounds().end
 
 
-def test_rows_that_are_gone_are_an_error_not_a_gap(made: Any, kafka: Broker) -> None:
+def test_rows_that_are_gone_are_an_error_not_a_gap(topic_log: Any, kafka: Broker) -> None:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
-    log = made(retention_ms=86_400_000)
+    log = topic_log(retention_ms=86_400_000)
     write(log, (0, rows(1, 2, 3)))
     client = AdminClient({"bootstrap.servers": kafka.address})
     place = TopicPartition(log.topic, 0, 2)
@@ -273,14 +273,14 @@ def test_rows_that_are_gone_are_an_error_not_a_gap(made: Any, kafka: Broker) -> 
     assert keys_of(log.read(log.bounds().start, log.bounds().end)) == {0: [3]}
 
 
-def test_a_topic_that_is_there_is_adopted_only_with_as_many_partitions(made: Any) -> None:
-    log = made(topic="adopted.orders")
+def test_a_topic_that_is_there_is_adopted_only_with_as_many_partitions(topic_log: Any) -> None:
+    log = topic_log(topic="adopted.orders")
     assert not KafkaLog(log._settings, LocalFileIO()).make()
     with pytest.raises(InvalidOption, match="2 partitions and the table 3 buckets"):
-        made(topic="adopted.orders", buckets=3)
+        topic_log(topic="adopted.orders", buckets=3)
     with pytest.raises(InvalidOption, match="no name of a topic"):
-        made(topic="../orders")
-    kept = made(topic="adopted.orders", adopted=True)
+        topic_log(topic="../orders")
+    kept = topic_log(topic="adopted.orders", adopted=True)
     kept.drop()
     assert kept.bounds().end == {0: 0, 1: 0}
     log.drop()
@@ -289,10 +289,10 @@ def test_a_topic_that_is_there_is_adopted_only_with_as_many_partitions(made: Any
         kept.bounds()
 
 
-def test_events_in_avro_are_read_as_they_were_written(made: Any) -> None:
+def test_events_in_avro_are_read_as_they_were_written(topic_log: Any) -> None:
     registry = (("url", "mock://log"),)
     for upsert in (False, True):
-        log = made(value_format=LogFormat.DEBEZIUM_AVRO, registry=registry, upsert=upsert)
+        log = topic_log(value_format=LogFormat.DEBEZIUM_AVRO, registry=registry, upsert=upsert)
         appender = log.appender()
         appender.write(0, kinds("+I", "-U", "+U", "-D"), rows(1, 2, 2, 3))
         appended = appender.commit(CommitMark("writer", 1))
@@ -306,10 +306,10 @@ def test_events_in_avro_are_read_as_they_were_written(made: Any) -> None:
         assert json.loads(subject.schema.schema_str)["name"] == "org.apache.flink.avro.generated.record"
 
 
-def test_formats_that_cannot_hold_the_rows_are_refused(made: Any) -> None:
+def test_formats_that_cannot_hold_the_rows_are_refused(topic_log: Any) -> None:
     with pytest.raises(InvalidOption, match="row kinds"):
-        made(upsert=False, value_format=LogFormat.JSON)
-    log = made(keyed=False, value_format=LogFormat.JSON)
+        topic_log(upsert=False, value_format=LogFormat.JSON)
+    log = topic_log(keyed=False, value_format=LogFormat.JSON)
     write(log, (0, rows(1)))
     assert keys_of(log.read({}, log.bounds().end)) == {0: [1]}
 
@@ -317,9 +317,9 @@ def test_formats_that_cannot_hold_the_rows_are_refused(made: Any) -> None:
 @pytest.mark.parametrize("format", [LogFormat.DEBEZIUM_JSON, LogFormat.JSON])
 @pytest.mark.sample(1)
 def test_a_condition_selects_rows_and_deletes_by_their_key(
-    made: Any, format: LogFormat, monkeypatch: pytest.MonkeyPatch
+    topic_log: Any, format: LogFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = made(value_format=format)
+    log = topic_log(value_format=format)
     appender = log.appender()
     appender.write(0, kinds(*["+I"] * 9, "-D", "-D"), rows(*range(9), 2, 7))
     appender.commit(CommitMark("u", 1))

@@ -98,9 +98,9 @@ class CursorFollower:
     def _apply(self, rows: list[dict[str, Any]]) -> None:
         """Apply the rows of a step; raises AssertionError where they do not fit what is there."""
         for row in rows:
-            one = row["k"], row["v"]
-            self.rows[one] += 1 if row.get("rowkind", "+I") in ("+I", "+U") else -1
-        self.rows = Counter({one: count for one, count in self.rows.items() if count})
+            row_values = row["k"], row["v"]
+            self.rows[row_values] += 1 if row.get("rowkind", "+I") in ("+I", "+U") else -1
+        self.rows = Counter({values: count for values, count in self.rows.items() if count})
         keys = Counter(k for k, _ in self.rows)
         wrong = {k for (k, _), count in self.rows.items() if count != 1 or (self._keyed and keys[k] > 1)}
         assert not wrong, self.history(wrong)
@@ -166,11 +166,11 @@ def test_kills_of_writers_readers_and_the_broker_leave_each_row_once(
     numbers = range(1, commits + 1)
     wanted = Counter((r["k"], r["v"]) for user in range(2) for n in numbers for r in rows(user, n))
     if keyed:
-        wanted = Counter(dict(sorted(wanted, key=lambda one: one[1])).items())
+        wanted = Counter(dict(sorted(wanted, key=lambda pair: pair[1])).items())
     for scan in (table.scan(), table.scan(log=True)):
         assert Counter((row["k"], row["v"]) for row in scan.to_arrow().to_pylist()) == wanted
     held.require_prefix(lake, table)
     follower.follow(5)
-    wrong = {one for one, _ in follower.rows.items() ^ wanted.items()}
+    wrong = {values for values, _ in follower.rows.items() ^ wanted.items()}
     assert not wrong, follower.history({k for k, _ in wrong})
     lake.drop_table("d.t")

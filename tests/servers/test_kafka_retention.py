@@ -285,7 +285,7 @@ def test_a_topic_that_was_made_again_is_named_and_lengthened(
     for call in calls:
         with pytest.raises(Corrupt, match="it ends at offset 0, and files of the table have its rows up to"):
             call()
-    assert ["ends at" in found.text for found in t.check()] == [True]
+    assert ["ends at" in violation.text for violation in t.check()] == [True]
     with pytest.raises(Corrupt, match="it ends at offset 0"):
         list(t.stream(follow=False))
     assert t.log is not None

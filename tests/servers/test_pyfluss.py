@@ -33,7 +33,7 @@ def test_pyfluss_reads_and_writes_and_is_refused_what_is_not_served(tmp_path: Pa
         said = pyfluss_env.calls(coordinator.server, Path(coordinator.token_file).read_text())
     given = {
         **{"databases": ["shop"], "tables": ["keyed", "log"], "table exists": [True, False]},
-        **{"database": "shop", "keys": ["id"], "buckets": 2, "ends": [list(one) for one in ends]},
+        **{"database": "shop", "keys": ["id"], "buckets": 2, "ends": [list(end) for end in ends]},
         **{"lake": newest, "ids": [*range(50), *range(100, 11120), 50000]},
     }
     assert {name: said[name] for name in given} == given

@@ -157,12 +157,12 @@ def test_keys_may_come_from_the_environment(options: dict[str, Any], s3: S3Serve
     table = ts.connect(**options).create_table("shop.orders", schema=COLUMNS, primary_key=["k"])
     program = "import sys, tablestore as ts; ts.open(sys.argv[1]).write([{'day': None, 'k': 5}])"
     program = program.replace("None", "__import__('datetime').date(2026, 1, 1)")
-    known = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
-    known["AWS_ENDPOINT"] = s3.endpoint
+    variables = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
+    variables["AWS_ENDPOINT"] = s3.endpoint
     subprocess.run(
         [sys.executable, "-c", program, table.location],
         cwd=Path(__file__).resolve().parents[2],
-        env={**os.environ, **known},
+        env={**os.environ, **variables},
         check=True,
         timeout=300,
     )

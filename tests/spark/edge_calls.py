@@ -199,5 +199,5 @@ def _made(name: str, syntax: str) -> list[str]:
     for shown in dict.fromkeys((inner.partition("[")[0], inner.replace("[", "").replace("]", ""))):
         parameters = [p.strip() for p in shown.split(",") if p.strip() not in ("", "…")]
         combined = itertools.product(*(_POOLS[p] for p in parameters))
-        collected += [f"{name}({', '.join(one)})" for one in itertools.islice(combined, _MOST)]
+        collected += [f"{name}({', '.join(arguments)})" for arguments in itertools.islice(combined, _MOST)]
     return collected

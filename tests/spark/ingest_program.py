@@ -35,8 +35,8 @@ def run(spark: SparkSession, source: str, warehouse: str, checkpoint: str, hold:
         item_table(lake, **options)
 
     def print_and_wait(report: ts.BatchReport) -> None:
-        for one in report.tables:
-            print("snapshot", one.snapshot, flush=True)
+        for table_report in report.tables:
+            print("snapshot", table_report.snapshot, flush=True)
         if report.number >= hold:
             print("held", flush=True)
             sys.stdin.read()

@@ -115,7 +115,7 @@ def differing(lake: ts.Lake, spark: SparkSession, table: str, conditions: list[s
     """Those of the conditions that select other rows by Spark: as SQL, in one query for all of them."""
     parts = (f"SELECT {n} AS n, k FROM {table} WHERE {c}" for n, c in enumerate(conditions))
     query = " UNION ALL ".join(parts)
-    ours, theirs = (answer(lake, query, by=one) for one in (None, spark))
+    ours, theirs = (answer(lake, query, by=engine) for engine in (None, spark))
     for n, text in enumerate(conditions):
         actual = [t.filter(pc.equal(t["n"], n))["k"].to_pylist() for t in (ours, theirs)]
         if sorted(actual[0]) != sorted(actual[1]):
@@ -132,7 +132,7 @@ def test_conditions_on_all_types(lake: ts.Lake, spark: SparkSession, seeds: tupl
         asked = {TYPES.index(time), *by.sample(range(len(TYPES)), 2)}
         conditions = [condition(f"c{i}", TYPES[i], by) for i in sorted(asked)]
         assert list(differing(lake, spark, table, conditions)) == []
-        ours, theirs = (answer(lake, f"SELECT * FROM {table}", by=one) for one in (None, spark))
+        ours, theirs = (answer(lake, f"SELECT * FROM {table}", by=engine) for engine in (None, spark))
         assert ours.schema == theirs.schema
         assert rows(ours) == rows(theirs)
 

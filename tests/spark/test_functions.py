@@ -141,9 +141,9 @@ def test_what_differed(session: Session, by_spark: Session, part: int):
 @pytest.mark.large
 def test_functions_of_the_table(session: Session, by_spark: Session, seeds: tuple[int, ...]):
     """Each seed has 40 calls of all; a call that has no value for some row has none by Spark, either."""
-    known = [call for listed in calls().values() for call in listed]
+    every_call = [call for listed in calls().values() for call in listed]
     for seed in seeds:
-        drawn = random.Random(seed).sample(known, 40)
+        drawn = random.Random(seed).sample(every_call, 40)
         taken = [call for call in drawn if passes(by_spark, call)]
         with_values = [call for call in taken if has_values(session, call)]
         assert differing(session, by_spark, with_values) == []

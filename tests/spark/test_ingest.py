@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 def rows_of(report: ts.BatchReport) -> int:
-    return sum(one.snapshot_rows + one.changes for one in report.tables)
+    return sum(table_report.snapshot_rows + table_report.changes for table_report in report.tables)
 
 
 def test_the_last_change_of_a_key_wins_and_each_bucket_gets_one_file_of_a_batch(spark, lake, tmp_path: Path):

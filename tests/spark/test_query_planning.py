@@ -145,18 +145,18 @@ def query(by: random.Random) -> str:
     a, b, c = condition(by), condition(by), condition(by, "x.")
     join = by.choice(["JOIN", "LEFT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
     shown = "x.p, x.k, x.s" if "SEMI" in join or "ANTI" in join else "x.p, x.k, y.k, y.n"
-    one, other = f"(SELECT * FROM V WHERE {a})", f"(SELECT * FROM V WHERE {b})"
+    left, right = f"(SELECT * FROM V WHERE {a})", f"(SELECT * FROM V WHERE {b})"
     exists = "EXISTS (SELECT 1 FROM V y WHERE y.k = x.k AND y.p <> x.p)"
     largest = f"(SELECT max(k) FROM V WHERE {a})"
     return by.choice(
         [
-            f"SELECT {shown} FROM {one} x {join} {other} y ON x.k = y.k",
-            f"SELECT k, s FROM {one} UNION ALL SELECT k, s FROM {other} UNION ALL SELECT k, s FROM V",
-            f"WITH x AS {one} SELECT * FROM x UNION ALL SELECT * FROM x WHERE {c}",
+            f"SELECT {shown} FROM {left} x {join} {right} y ON x.k = y.k",
+            f"SELECT k, s FROM {left} UNION ALL SELECT k, s FROM {right} UNION ALL SELECT k, s FROM V",
+            f"WITH x AS {left} SELECT * FROM x UNION ALL SELECT * FROM x WHERE {c}",
             f"SELECT x.p, count(*), sum(x.n), {largest} FROM V x WHERE {c} GROUP BY x.p",
             f"SELECT x.k FROM V x WHERE {exists} AND {c}",
-            f"SELECT * FROM V WHERE {a} AND {b} EXCEPT SELECT * FROM {other}",
-            f"SELECT count(*) FROM {one} UNION ALL SELECT count(*) FROM V",
+            f"SELECT * FROM V WHERE {a} AND {b} EXCEPT SELECT * FROM {right}",
+            f"SELECT count(*) FROM {left} UNION ALL SELECT count(*) FROM V",
         ]
     )
 

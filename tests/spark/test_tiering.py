@@ -44,8 +44,8 @@ def test_tasks_of_spark_read_the_splits_and_the_driver_commits(
         assert journal.report().tables[0].reason == ""
         assert lake.table("db.t").scan().count() == rows
         cluster.append(0, 7)
-    one = journal.report().rounds[-1]
-    assert (one.outcome, one.rows) == ("committed", 7)
+    round_report = journal.report().rounds[-1]
+    assert (round_report.outcome, round_report.rows) == ("committed", 7)
     assert lake.table("db.t").check() == []
 
 

@@ -58,7 +58,7 @@ def test_the_first_candidates_are_what_fits(
 ) -> None:
     start, actual = at_cursor(session, text)
     assert start == before
-    assert [one.text for one in actual][: len(first)] == first
+    assert [candidate.text for candidate in actual][: len(first)] == first
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_first_candidates_are_what_fits(
     ],
 )
 def test_nothing_is_proposed_where_nothing_is_known(session: Session, text: str) -> None:
-    assert not [one for one in at_cursor(session, text)[1] if one.kind != "word"]
+    assert not [candidate for candidate in at_cursor(session, text)[1] if candidate.kind != "word"]
 
 
 def test_odd_names_are_quoted(session: Session) -> None:

@@ -37,8 +37,8 @@ def lake(tmp_path: Path) -> ts.Lake:
 
 @pytest.fixture
 def server(lake: ts.Lake) -> Iterator[FlightSqlServer]:
-    with FlightSqlServer(lake) as found:
-        yield found
+    with FlightSqlServer(lake) as running:
+        yield running
 
 
 def connected(server: FlightSqlServer, **how: str) -> Any:
@@ -77,8 +77,8 @@ def test_a_client_reads_merged_rows(server: FlightSqlServer):
 
 
 def test_a_password_is_the_token_too(server: FlightSqlServer):
-    known = {"username": "anybody", "password": server.token}
-    with connected(server, **known) as connection, connection.cursor() as cursor:
+    sign_in = {"username": "anybody", "password": server.token}
+    with connected(server, **sign_in) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         assert cursor.fetchall() == [(1,)]
 

@@ -42,7 +42,9 @@ def test_answers_are_flinks_but_for_listed_differences(name: str, tmp_path: Path
 
 
 def test_the_listed_differences_are_of_statements_and_have_a_kind() -> None:
-    lines = {name: {one.line for one in sql_scripts.statements(name)} for name in sql_scripts.names()}
+    lines = {
+        name: {statement.line for statement in sql_scripts.statements(name)} for name in sql_scripts.names()
+    }
     for (script, line), (kind, why) in listed_differences().items():
         assert line in lines[script], f"{script}.sql has no statement at line {line}"
         assert kind in ("meant", "open")
@@ -54,12 +56,14 @@ def differences(name: str, warehouse: str) -> dict[int, str]:
     session, actual = ts.sql_session(), dict[int, str]()
     session.sql(f"CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = '{warehouse}')")
     session.sql("USE CATALOG lake; SET 'table.dml-sync' = 'true'; SET 'execution.target' = 'local'")
-    for one, answer in zip(sql_scripts.statements(name), sql_scripts.recorded(name), strict=True):
-        filled = one.text.replace(sql_scripts.WAREHOUSE, warehouse)
-        run = functools.partial(rows, session, filled, one.limit)
-        text = flink_texts.difference(placed(answer, warehouse), run, ordered=sql_scripts.ordered(one.text))
+    for statement, answer in zip(sql_scripts.statements(name), sql_scripts.recorded(name), strict=True):
+        filled = statement.text.replace(sql_scripts.WAREHOUSE, warehouse)
+        run = functools.partial(rows, session, filled, statement.limit)
+        text = flink_texts.difference(
+            placed(answer, warehouse), run, ordered=sql_scripts.ordered(statement.text)
+        )
         if text:
-            actual[one.line] = f"{one.text}\n{text.replace(warehouse, sql_scripts.WAREHOUSE)}"
+            actual[statement.line] = f"{statement.text}\n{text.replace(warehouse, sql_scripts.WAREHOUSE)}"
     return actual
 
 

@@ -41,8 +41,8 @@ def test_names(session: Session, name: str) -> None:
     )
     assert session.sql("SHOW CURRENT DATABASE").to_arrow().to_pylist() == [{"current database name": name}]
     assert session.sql(f"SHOW TABLES FROM {n}").to_arrow().to_pylist() == [{"table name": name}]
-    (told,) = session.sql(f"SHOW CREATE TABLE {n}").to_arrow()["result"].to_pylist()
-    session.sql(f"DROP TABLE {n}; {told}; DESCRIBE DETAIL TABLE {n}; SHOW TBLPROPERTIES {n}")
+    (statement,) = session.sql(f"SHOW CREATE TABLE {n}").to_arrow()["result"].to_pylist()
+    session.sql(f"DROP TABLE {n}; {statement}; DESCRIBE DETAIL TABLE {n}; SHOW TBLPROPERTIES {n}")
     session.sql(
         f"CREATE TEMPORARY VIEW v AS SELECT {n}.{n} FROM {n}; USE shop; DESCRIBE lake.{n}.v; "
         f"SHOW VIEWS IN {n}"
@@ -74,8 +74,8 @@ def test_texts(session: Session, text: str) -> None:
         "ALTER TABLE t ADD b STRING COMMENT ?; ALTER TABLE t ALTER COLUMN b SET DEFAULT ?", [text, text]
     )
     session.sql(f"ALTER TABLE t SET ('my.other' = {quoted}, 'comment' = {quoted})")
-    (told,) = session.sql("SHOW CREATE TABLE t").to_arrow()["result"].to_pylist()
-    session.sql(f"DROP TABLE t; {told}")
+    (statement,) = session.sql("SHOW CREATE TABLE t").to_arrow()["result"].to_pylist()
+    session.sql(f"DROP TABLE t; {statement}")
     schema = session.lake().table("shop.t").store.schema
     assert (schema.comment or "", schema.options["my.own"], schema.options["my.other"]) == (text, text, text)
     assert [(f.description or "", f.default) for f in schema.fields] == [(text, text), (text, text)]

@@ -141,7 +141,7 @@ def test_an_error_says_where_in_the_text_and_shows_none_of_our_code(shell: Any) 
 def test_names_are_completed_as_somebody_types(shell: Any, cell: str, expected: list[str]) -> None:
     at = cell.index("|")
     completions = list(shell.Completer.completions(cell.replace("|", ""), at))
-    assert [one.text.rpartition(".")[2].rpartition("'")[2] for one in completions][
+    assert [completion.text.rpartition(".")[2].rpartition("'")[2] for completion in completions][
         : len(expected)
     ] == expected
     text = cell.replace("|", "")
@@ -166,19 +166,30 @@ def test_tables_and_lakes_are_completed_where_they_are_named(
 ) -> None:
     shell.user_ns["my_orders"] = lake.table("shop.orders")
     text = cell.replace("|", "")
-    whole = [text[: one.start] + one.text for one in shell.Completer.completions(text, len(text))]
+    whole = [
+        text[: completion.start] + completion.text
+        for completion in shell.Completer.completions(text, len(text))
+    ]
     assert whole[: len(expected)] == expected
-    assert not [one for one in whole[len(expected) :] if "shop" in one or "orders" in one[len(text) :]]
+    assert not [
+        text_completed
+        for text_completed in whole[len(expected) :]
+        if "shop" in text_completed or "orders" in text_completed[len(text) :]
+    ]
 
 
 def test_a_lake_that_cannot_be_listed_completes_nothing(shell: Any, tmp_path: Any) -> None:
     shell.user_ns["gone"] = ts.connect(tmp_path / "gone")
-    assert not [one for one in shell.Completer.completions("gone.table('sh", 14) if "shop" in one.text]
+    assert not [
+        completion
+        for completion in shell.Completer.completions("gone.table('sh", 14)
+        if "shop" in completion.text
+    ]
 
 
 def test_python_is_completed_as_ever(shell: Any) -> None:
     shell.user_ns["wanted_value"] = 1
-    assert "wanted_value" in [one.text for one in shell.Completer.completions("wanted_v", 8)]
+    assert "wanted_value" in [completion.text for completion in shell.Completer.completions("wanted_v", 8)]
 
 
 def test_loading_twice_changes_nothing(shell: Any) -> None:
@@ -228,12 +239,12 @@ def test_a_long_query_has_a_progress_bar_until_its_rows_are_there(monkeypatch: p
 
 def test_a_result_says_how_to_open_the_tables_it_is_of(shell: Any) -> None:
     with capture_output():
-        one = run(shell, "%sql SELECT count(*) FROM shop.orders AS o JOIN shop.orders AS p USING (order_id)")
+        cell = run(shell, "%sql SELECT count(*) FROM shop.orders AS o JOIN shop.orders AS p USING (order_id)")
         run(shell, "%sql CREATE TEMPORARY VIEW seen AS SELECT * FROM shop.orders")
         none = run(shell, "%sql SELECT * FROM shop.orders$snapshots, seen")
-    assert one._repr_html_().count("%cockpit shop.orders") == 1
+    assert cell._repr_html_().count("%cockpit shop.orders") == 1
     assert "%cockpit" not in none._repr_html_()
-    assert "%cockpit" not in one.text(), "a terminal has none"
+    assert "%cockpit" not in cell.text(), "a terminal has none"
 
 
 def test_the_cockpit_of_a_table_is_opened_by_its_name(shell: Any) -> None:

@@ -29,4 +29,4 @@ def test_the_page_has_all() -> None:
 
 
 def test_every_kind_of_function_has_its_place() -> None:
-    assert {one.kind for one in FUNCTIONS.values()} == set(reference._KINDS)
+    assert {function.kind for function in FUNCTIONS.values()} == set(reference._KINDS)

@@ -29,13 +29,13 @@ def statements(rng: random.Random, who: int) -> list[tuple[str, str]]:
     collected = []
     for i in range(ROUNDS):
         rows = ", ".join(f"({100 * who + i}, {k}, 'p{who} r{i}')" for k in range(5))
-        one, other = rng.sample(range(ACCOUNTS), 2)
+        payer, payee = rng.sample(range(ACCOUNTS), 2)
         collected += [
             (f"insert p{who} r{i}", f"INSERT INTO log VALUES {rows}"),
             ("count", "UPDATE counter SET n = n + 1 WHERE id = 0"),
             (
                 "transfer",
-                f"MERGE INTO accounts AS a USING (VALUES ({one}, -3), ({other}, 3)) AS d (id, by_n) "
+                f"MERGE INTO accounts AS a USING (VALUES ({payer}, -3), ({payee}, 3)) AS d (id, by_n) "
                 "ON a.id = d.id WHEN MATCHED THEN UPDATE SET n = a.n + d.by_n",
             ),
             (f"alter c{i}", f"ALTER TABLE wide ADD c{i} INT"),
@@ -103,7 +103,7 @@ def test_each_statement_is_whole_or_nothing(tmp_path: Path, seeds: tuple[int, ..
         session.sql("INSERT INTO accounts VALUES (?, ?, '')", [account, EACH])
     reports = outcomes(tmp_path, (first, first + 1))
     assert [len(report) for report in reports] == [9 * ROUNDS] * 2
-    both = [one for report in reports for one in report]
+    both = [entry for report in reports for entry in report]
     assert {error for *_, error in both} <= {"", *NAMED}, Counter(error for *_, error in both)
 
     def rows(text: str) -> list[dict[str, Any]]:
@@ -121,7 +121,11 @@ def test_each_statement_is_whole_or_nothing(tmp_path: Path, seeds: tuple[int, ..
     for report in reports:
         gone = {text for purpose, text, error in report if purpose.startswith("delete") and not error}
         for purpose, text, error in report:
-            if purpose.startswith("insert") and not error and not any(_deletes(one, text) for one in gone):
+            if (
+                purpose.startswith("insert")
+                and not error
+                and not any(_deletes(statement, text) for statement in gone)
+            ):
                 assert purpose.removeprefix("insert ") in kept
     columns = session.sql("SELECT * FROM wide").to_arrow().column_names
     assert sorted(columns[3:]) == [f"c{i}" for i in range(ROUNDS)]

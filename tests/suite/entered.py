@@ -83,12 +83,12 @@ class Record:
     def pytest_sessionfinish(self) -> None:
         if self._entered:
             write(ENTERED, packed(self._entered))
-        known: dict[str, dict[str, float]] = {}
+        measured: dict[str, dict[str, float]] = {}
         if schedule.MEASURED.exists():
-            known = json.loads(schedule.MEASURED.read_text())
+            measured = json.loads(schedule.MEASURED.read_text())
         for file, seconds in self._seconds.items():
-            known[file] = {**known.get(file, {}), self._column: round(seconds, 1)}
-        there = {file: known[file] for file in sorted(known) if (ROOT / "tests" / file).is_file()}
+            measured[file] = {**measured.get(file, {}), self._column: round(seconds, 1)}
+        there = {file: measured[file] for file in sorted(measured) if (ROOT / "tests" / file).is_file()}
         write(schedule.MEASURED, there)
 
 

@@ -69,11 +69,11 @@ def test_the_example_of_a_verb_gives_what_it_says(
     monkeypatch.chdir(tmp_path)
     lake = ts.connect("lake")
     tables = {"orders": lake.table("shop.orders"), "events": lake.table("shop.events")}
-    known: dict[str, Any] = {"ts": ts, "pa": pa, "col": ts.col, "lake": lake, **tables}
+    names: dict[str, Any] = {"ts": ts, "pa": pa, "col": ts.col, "lake": lake, **tables}
     module = inspect.getmodule(inspect.unwrap(VERBS[name]))
     assert isinstance(module, ModuleType)
     examples = doctest.DocTestParser().get_doctest(
-        VERBS[name].__doc__ or "", known, name, module.__file__, None
+        VERBS[name].__doc__ or "", names, name, module.__file__, None
     )
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

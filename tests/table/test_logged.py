@@ -259,7 +259,7 @@ def test_two_that_finish_the_log_at_once_bring_each_row_once(tmp_path: Path) -> 
 @pytest.mark.sample(2)
 def test_writers_at_once_leave_files_that_are_the_log(spec: TableSpec, tmp_path: Path) -> None:
     spec.create(tmp_path)
-    lake, errors, made = lake_of(tmp_path), list[BaseException](), list[ts.Committed]()
+    lake, errors, commits = lake_of(tmp_path), list[BaseException](), list[ts.Committed]()
 
     def run(number: int) -> None:
         t = lake_of(tmp_path).table("d.t")
@@ -268,7 +268,7 @@ def test_writers_at_once_leave_files_that_are_the_log(spec: TableSpec, tmp_path:
                 with t.writer(user=f"w{number}", identifier=step) as w:
                     w.write([{"k": k % 5, "v": number * 100 + step} for k in range(3 + number)])
                     w.write([{"k": number, "v": step}])
-                made.append(w.committed or ts.Committed())
+                commits.append(w.committed or ts.Committed())
                 if step == number:
                     with contextlib.suppress(CommitConflict):  # another writer compacted the same files
                         t.compact()
@@ -284,7 +284,7 @@ def test_writers_at_once_leave_files_that_are_the_log(spec: TableSpec, tmp_path:
     t = lake.table("d.t")
     held.require_prefix(lake, t)
     assert held.position(t) == held.end(t)
-    assert (len(held.logged(t)) and all(c.snapshots for c in made)) or spec is EVENTUAL
+    assert (len(held.logged(t)) and all(c.snapshots for c in commits)) or spec is EVENTUAL
     rows = sum(len(b.kinds) for b in held.logged(t))
     assert rows == 4 * sum(3 + n + 1 for n in range(3))
 

@@ -80,24 +80,28 @@ def test_rows_that_came_beside_those_of_a_commit_are_in_files_once(
 
 
 @pytest.mark.parametrize("places", PLACES, ids=["-".join(p) for p in PLACES])
-@pytest.mark.parametrize("known", [4, 3], ids=["again", "new"])
+@pytest.mark.parametrize("identifier_there", [4, 3], ids=["again", "new"])
 @pytest.mark.sample(6)
 def test_a_commit_that_is_there_and_comes_again_beside_another_adds_nothing(
-    places: tuple[str, str], known: int, tmp_path: Path
+    places: tuple[str, str], identifier_there: int, tmp_path: Path
 ) -> None:
     """Where one lies among the rows of the other nobody can say which rows are whose: then none is lost."""
     t, log = with_topic(APPEND, tmp_path)
-    t.write([{"k": k, "v": known} for k in range(8)], user="other", identifier=known)
+    t.write([{"k": k, "v": identifier_there} for k in range(8)], user="other", identifier=identifier_there)
     theirs = parts_of(t, [("+I", k, 4) for k in range(8)])
     log.beside = Beside(theirs, CommitMark("other", 4), log.order + 5, dict(enumerate(places)))
     t.write([{"k": k, "v": 10} for k in range(8, 16)], user="one", identifier=1)
     assert t.log is not None
     t.log.finish()
     assert held.position(t) == log.bounds().end
-    wanted = {*((k, known) for k in range(8)), *((k, 4) for k in range(8)), *((k, 10) for k in range(8, 16))}
+    wanted = {
+        *((k, identifier_there) for k in range(8)),
+        *((k, 4) for k in range(8)),
+        *((k, 10) for k in range(8, 16)),
+    }
     there = rows_in_files(t)
     assert set(there) == wanted
-    assert len(there) == len(wanted) or (BETWEEN in places and known == 4)
+    assert len(there) == len(wanted) or (BETWEEN in places and identifier_there == 4)
     assert [v for _, v in there].count(10) == 8
     assert (t.position("one"), t.position("other")) == ((1, None), (4, None))
 

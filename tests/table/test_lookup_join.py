@@ -261,8 +261,8 @@ def test_batches_are_joined_ahead_on_threads_and_come_in_order(tmp_path: Path, c
     assert len(taken) == 4
     rest = [b["v"].to_pylist() for b in got]
     assert rest == [[str(i % 30), None, str(i * 7 % 30)] for i in range(1, 40)]
-    one = t.lookup(columns=["v"], cache=cache).join_each(batches)
-    assert [b["v"].to_pylist() for b in one][1:] == rest
+    joined = t.lookup(columns=["v"], cache=cache).join_each(batches)
+    assert [b["v"].to_pylist() for b in joined][1:] == rest
     bad = join.join_each([{"k": [1]}, {"j": [1]}, {"k": [1]}])
     assert next(bad).num_rows == 1
     with pytest.raises(NotFound, match="no column 'k'"):

@@ -203,15 +203,15 @@ def test_options_of_one_use_stay_with_what_comes_from_the_table(tmp_path: Path) 
     t.branches.create("b")
     used = t.with_options({"tablestore.scan.threads": 3, "write-only": False})
     again = used.with_options({"branch": "b"})
-    for found in (
+    for derived in (
         used.branch("b"),
         again,
         used.refresh(),
         used.at(snapshot=1),
         used.branch("b").branch("main"),
     ):
-        assert found.store.options.scan_threads == 3
-        assert not found.store.options.write_only
+        assert derived.store.options.scan_threads == 3
+        assert not derived.store.options.write_only
     changed = used.alter(ts.set_options({"tablestore.scan.threads": 2}))
     assert (changed.store.options.scan_threads, changed.store.options.write_only) == (2, False)
     assert lake.table("d.t").store.options.write_only

@@ -117,8 +117,8 @@ def test_the_chain_sums_each_order_with_the_nation_its_customer_had_when_it_came
     chain.customer.write(tables["customer"].filter(pc.invert(late)))
     chain.orders.write(tables["orders"])
     chain.go_on()
-    known = {**tables, "customer": tables["customer"].filter(pc.invert(late))}
-    truth = joined(known)
+    tables_then = {**tables, "customer": tables["customer"].filter(pc.invert(late))}
+    truth = joined(tables_then)
     assert UNKNOWN in set(truth["n_name"])
     pd.testing.assert_frame_equal(chain.found(), by_hand(truth), check_dtype=False)
 

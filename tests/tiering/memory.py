@@ -76,15 +76,15 @@ class MemoryCluster(NothingLeased):
     def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         """Hands the table out whenever it is asked for and nobody has it."""
         self.heartbeats.append(request)
-        for one in (*request.finished, *request.failed):
-            if one.tiering_epoch == self.epoch:
+        for reported in (*request.finished, *request.failed):
+            if reported.tiering_epoch == self.epoch:
                 self.handed_out = False
         given = None
         if request.request_table and not self.handed_out and not self.is_dropped:
             self.epoch, self.handed_out = self.epoch + 1, True
             given = TieringTable(self.table_id, "db.t", self.epoch)
         return HeartbeatResponse(
-            0, given, tuple(TableResponse(one.table_id, self.error) for one in request.tiering)
+            0, given, tuple(TableResponse(reported.table_id, self.error) for reported in request.tiering)
         )
 
     def lake_tables(self) -> Sequence[TieringTable]:

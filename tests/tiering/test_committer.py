@@ -151,7 +151,7 @@ def test_rows_that_are_gone_with_nothing_behind_them_are_passed_over_once(
         ):
             planned(cluster, lake)
     plan = planned(cluster, lake, skips_lost_rows=True)
-    assert [(one.name, one.offsets) for one in plan.events] == [("rows lost", 4)]
+    assert [(event.name, event.offsets) for event in plan.events] == [("rows lost", 4)]
     assert commit_round(cluster, lake, plan, read(cluster, lake, plan)).snapshot_id == rounds + 1
     assert lake.state().offsets[bucket] == cluster.known.offsets[bucket] == 4
     cluster.append(1, 2)
@@ -166,7 +166,7 @@ def test_a_table_all_of_whose_logs_begin_above_0_is_passed_over_by_one_round(clu
     with pytest.raises(NotFound, match=r"bucket 0: offsets \[0, 2\).*; bucket 1: offsets \[0, 3\)"):
         planned(cluster, lake)
     plan = planned(cluster, lake, skips_lost_rows=True)
-    assert [(one.name, one.offsets) for one in plan.events] == [("rows lost", 5)]
+    assert [(event.name, event.offsets) for event in plan.events] == [("rows lost", 5)]
     commit_round(cluster, lake, plan, read(cluster, lake, plan))
     assert sorted(lake.rows) == [(0, 2), (0, 3), (0, 4)]
     for bucket in range(3):  # from here on nothing has to be passed over, in whichever bucket rows come
@@ -192,7 +192,7 @@ def test_the_cluster_gets_the_offsets_before_the_lake_and_the_snapshot_behind_it
     cluster.prepares = "/offsets/1"
     plan = planned(cluster, lake)
     results = read(cluster, lake, plan)
-    lake.commit = lambda *args, made=lake.commit: cluster.calls.append("lake") or made(*args)
+    lake.commit = lambda *args, commit=lake.commit: cluster.calls.append("lake") or commit(*args)
     commit_round(cluster, lake, plan, results)
     assert cluster.calls == ["prepare", "lake", "register"]
     assert cluster.with_prepared == [("/offsets/1", True)]
@@ -222,7 +222,7 @@ def test_a_log_that_lost_rows_and_grew_past_the_lake_again_is_noticed(cluster: M
         planned(cluster, lake)
     plan = planned(cluster, lake, skips_lost_rows=True)
     assert "they are passed over" in plan.notes[0]
-    assert [(one.log_start, one.stop, one.last) for one in plan.splits] == [(5, 9, None)]
+    assert [(split.log_start, split.stop, split.last) for split in plan.splits] == [(5, 9, None)]
     commit_round(cluster, lake, plan, read(cluster, lake, plan))
     cluster.append(0, 1)
     assert round_of(cluster, lake).rows == 1  # behind what was passed over it is one log again

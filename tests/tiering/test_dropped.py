@@ -51,8 +51,8 @@ class Rounds:
     def events(self) -> list[tuple[str, str | None, int | None]]:
         """Those that the files of the journal hold."""
         actual = read_report(str(self.journal.directory)).events
-        assert all(one.table == "db.t" and one.time > 0 for one in actual)
-        return [(one.name, one.partition, one.offsets) for one in actual]
+        assert all(event.table == "db.t" and event.time > 0 for event in actual)
+        return [(event.name, event.partition, event.offsets) for event in actual]
 
     def rows(self) -> dict[str, list[int]]:
         """The numbers of the rows that the lake has, by day."""
@@ -88,9 +88,9 @@ def test_the_lake_keeps_rows_of_a_dropped_partition_and_says_so_once(
     assert rounds.lake.table("db.t").check() == []
 
 
-@pytest.mark.parametrize(("looks", "known"), [(True, 4), (False, None)])
+@pytest.mark.parametrize(("looks", "lake_offset"), [(True, 4), (False, None)])
 def test_a_round_in_which_rows_vanish_is_not_called_committed(
-    cluster: PartitionedCluster, tmp_path: Path, looks: bool, known: int | None
+    cluster: PartitionedCluster, tmp_path: Path, looks: bool, lake_offset: int | None
 ):
     rounds = Rounds(cluster, tmp_path)
     rounds.run()
@@ -103,7 +103,7 @@ def test_a_round_in_which_rows_vanish_is_not_called_committed(
     cluster.drop("a")
     done = rounds.run()
     assert (done.outcome, done.rows) == ("incomplete", 1)
-    assert rounds.events() == [("partition dropped", "a", known)]
+    assert rounds.events() == [("partition dropped", "a", lake_offset)]
     assert rounds.rows() == {"a": [0, 1, 2], "b": [0, 1, 2]}
 
 
@@ -129,7 +129,11 @@ def test_a_partition_that_is_dropped_while_it_is_read_is_told(cluster: Partition
     done = rounds.run()
     assert (done.outcome, done.rows) == ("incomplete", 1)
     assert rounds.events() == [("partition dropped", "a", 2)]
-    (marks,) = [one for one in rounds.journal.table("db.t").marks if one.partition == "a"]
+    (marks,) = [
+        marks_of_bucket
+        for marks_of_bucket in rounds.journal.table("db.t").marks
+        if marks_of_bucket.partition == "a"
+    ]
     assert marks.tiered == 3
     assert rounds.rows() == {"a": [0, 1, 2], "b": [0, 1, 2]}
 
@@ -148,9 +152,9 @@ def test_by_policy_the_lake_drops_the_rows_too(cluster: PartitionedCluster, tmp_
     table = rounds.lake.table("db.t")
     assert table.check() == []
     assert rounds.run().outcome == "empty"
-    known = rounds.parts.factory.create_committer(cluster.table("db.t")).state()
-    assert known.partition_names == ({2: "a"} if again else {}) | {1: "b"}
-    assert known.offsets == {TieredBucket(1, 0): 2} | ({TieredBucket(2, 0): 1} if again else {})
+    state = rounds.parts.factory.create_committer(cluster.table("db.t")).state()
+    assert state.partition_names == ({2: "a"} if again else {}) | {1: "b"}
+    assert state.offsets == {TieredBucket(1, 0): 2} | ({TieredBucket(2, 0): 1} if again else {})
 
 
 def test_offsets_of_dropped_partitions_do_not_gather(cluster: PartitionedCluster, tmp_path: Path):
@@ -186,8 +190,8 @@ def test_offsets_stay_where_the_cluster_may_still_have_the_partition(
     cluster.drop("a")
     cluster.still_led = False
     rounds.run()
-    known = rounds.parts.factory.create_committer(cluster.table("db.t")).state()
-    assert {place.partition_id for place in known.offsets} == {1}
+    state = rounds.parts.factory.create_committer(cluster.table("db.t")).state()
+    assert {place.partition_id for place in state.offsets} == {1}
 
 
 def test_nothing_is_dropped_where_the_cluster_does_not_agree_with_itself(
@@ -227,8 +231,8 @@ def test_a_table_made_again_is_an_event_and_a_tag_keeps_its_rows(
 
 
 def test_an_event_comes_back_from_json_as_it_was():
-    one = TieringEvent("db.t", "rows lost", "offsets are gone", "a", 3, 5.0)
-    assert TieringEvent.from_json(one.to_json()) == one
+    event = TieringEvent("db.t", "rows lost", "offsets are gone", "a", 3, 5.0)
+    assert TieringEvent.from_json(event.to_json()) == event
 
 
 class PreparingPartitions(PartitionedCluster, PreparingCluster):
@@ -262,7 +266,7 @@ def test_a_partition_that_is_dropped_when_fluss_s_service_had_the_table_is_repor
     taken_over(cluster, rounds)
     cluster.drop("a")
     assert rounds.run().outcome == "incomplete"
-    assert [one[:2] for one in rounds.events()] == [("partition dropped", "a")]
+    assert [event[:2] for event in rounds.events()] == [("partition dropped", "a")]
     assert rounds.rows() == ({"b": [0, 1]} if drops else {"a": [0, 1, 2, 3], "b": [0, 1]})
     assert rounds.run().outcome == "empty"
     assert rounds.lake.table("db.t").check() == []

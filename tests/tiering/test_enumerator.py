@@ -45,10 +45,10 @@ def test_a_table_is_asked_for_while_there_is_room():
 
 
 def test_what_ended_is_said_again_until_an_answer_comes():
-    enumerator, (one, two) = holding((1, 5), (2, 1))
-    enumerator.finish(one)
+    enumerator, (ended, given_up) = holding((1, 5), (2, 1))
+    enumerator.finish(ended)
     first = enumerator.request(0.0)
-    enumerator.fail(two)  # while the answer is on its way
+    enumerator.fail(given_up)  # while the answer is on its way
     enumerator.receive(first, HeartbeatResponse(0), 0.0)
     assert enumerator.request(0.0).finished == ()
     assert len(enumerator.request(0.0).failed) == 1
@@ -60,13 +60,13 @@ def test_what_ended_is_said_again_until_an_answer_comes():
     [(50, "another service"), (23, "started anew"), (7, "dropped"), (-1, "does not count"), (99, "refused")],
 )
 def test_a_table_that_is_no_longer_ours_is_dropped_and_others_go_on(code: int, words: str):
-    enumerator, (one, two) = holding((1, 5), (2, 1))
+    enumerator, (first, second) = holding((1, 5), (2, 1))
     _, received = beat(enumerator, tiering=(TableResponse(1, code, "why"), TableResponse(2)))
-    assert [table for table, _ in received.dropped] == [one]
+    assert [table for table, _ in received.dropped] == [first]
     assert words in received.dropped[0][1]
-    assert not enumerator.holds(one)
-    assert enumerator.holds(two)
-    enumerator.finish(one)  # its round ends late: there is nothing to say
+    assert not enumerator.holds(first)
+    assert enumerator.holds(second)
+    enumerator.finish(first)  # its round ends late: there is nothing to say
     assert enumerator.request(0.0).finished == ()
 
 

@@ -43,7 +43,8 @@ def job(cluster: MemoryCluster, lake: MemoryLake, tmp_path: Path) -> Iterator[Ti
 def waits(tmp_path: Path, phase: HoldPhase) -> bool:
     """Whether the journal, as another process reads it, has a round that waits there."""
     return any(
-        (one.phase, one.ended) == (phase, None) for one in read_report(str(tmp_path / "journal")).rounds
+        (round_report.phase, round_report.ended) == (phase, None)
+        for round_report in read_report(str(tmp_path / "journal")).rounds
     )
 
 
@@ -85,8 +86,8 @@ def test_another_word_is_refused_and_the_files_of_the_round_are_deleted(
 ):
     (tmp_path / "hold").write_text("soon")
     job.start()
-    until(lambda: any(one.outcome == "failed" for one in job.rounds()))
-    failed = next(one for one in job.rounds() if one.outcome == "failed")
+    until(lambda: any(round_report.outcome == "failed" for round_report in job.rounds()))
+    failed = next(round_report for round_report in job.rounds() if round_report.outcome == "failed")
     assert failed.reason == f"{tmp_path}/hold says 'soon': rounds can wait before committing or registering"
     assert lake.aborted >= 1
     (tmp_path / "hold").write_text("")

@@ -18,14 +18,16 @@ STATE = TableState("db.t", 1, "Tiered", 1.0, marks=(BucketMarks(None, 0, 5, 5, 5
 def test_only_reports_that_have_changed_are_encoded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     encoded: list[str] = []
     line = module._line
-    monkeypatch.setattr(module, "_line", lambda one: encoded.append(one.table) or line(one))
+    monkeypatch.setattr(
+        module, "_line", lambda table_state: encoded.append(table_state.table) or line(table_state)
+    )
     kept = TieringJournal(str(tmp_path), SimEnv())
     for number in range(3):
         kept.note_table(replace(STATE, table=f"db.t{number}", table_id=number))
     kept.write(last=True)
     kept.write(last=True)
     assert encoded == ["db.t0", "db.t1", "db.t2"]
-    kept.change_table("db.t1", lambda one: replace(one, reason="disk full"))
+    kept.change_table("db.t1", lambda table_state: replace(table_state, reason="disk full"))
     kept.write(last=True)
     assert encoded[3:] == ["db.t1"]
     assert read_report(str(tmp_path)) == kept.report()

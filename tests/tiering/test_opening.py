@@ -28,8 +28,8 @@ def test_a_cluster_that_never_answers_is_one_error_after_the_wait(tmp_path, capl
     port = free_port()
     with pytest.raises(Unavailable, match=rf"127.0.0.1:{port} cannot be reached.*\(waited for 0.7 s\)$"):
         connect(tmp_path / "lake").tier(f"fluss://127.0.0.1:{port}", wait="700ms")
-    said = [one for one in caplog.records if one.levelno >= logging.WARNING]
-    assert ["waiting for it, at most 0.7 s" in one.getMessage() for one in said] == [True]
+    said = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert ["waiting for it, at most 0.7 s" in record.getMessage() for record in said] == [True]
     assert not (tmp_path / "lake").exists()
 
 
@@ -84,7 +84,7 @@ def test_a_cluster_that_is_still_starting_is_waited_for(caplog):
         reached(cluster, coordinated=True, seconds=120)
         cluster.close()
         assert (server.refusals, server.alone) == (0, -1)
-    (said,) = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    (said,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert "is still starting: " in said
     assert "waiting for it, at most 2:00" in said
 

@@ -51,15 +51,15 @@ def test_a_table_that_stays_behind_is_warned_of_in_its_state(
     looks = TieringMarks(cluster, journal)
     looks.planned(RoundPlan(table, LakeState(), {}))
     looks.look()
-    known = journal.table("db.t")
-    assert known is not None
-    assert (known.lag_rows, known.warning) == (5, "")
+    table_state = journal.table("db.t")
+    assert table_state is not None
+    assert (table_state.lag_rows, table_state.warning) == (5, "")
     env.sleep(45)
     for _ in range(3):
         looks.look()
-    known = journal.table("db.t")
-    assert known is not None
-    assert "keeps rows for 1:00" in known.warning
+    table_state = journal.table("db.t")
+    assert table_state is not None
+    assert "keeps rows for 1:00" in table_state.warning
     assert sum("keeps rows for" in r.getMessage() for r in caplog.records) == 1
 
 
@@ -79,9 +79,9 @@ def test_rows_are_in_the_log_in_both_or_in_the_lake(caplog: pytest.LogCaptureFix
     ):
         cluster.earliest[0] = earliest
         looks.look()
-        known = journal.table("db.t")
-        assert known is not None
-        assert known.where(at + 2.0) == words
+        table_state = journal.table("db.t")
+        assert table_state is not None
+        assert table_state.where(at + 2.0) == words
     assert TableState("db.t", 1, "New", 0.0).where(at) == ""
 
 

@@ -42,9 +42,9 @@ BEAT = Heartbeat(
 )
 
 
-@pytest.mark.parametrize("one", [TABLE, ROUND, BEAT, Heartbeat(1.0, reason="connection refused")])
-def test_a_report_comes_back_from_json_as_it_was(one: TableState | RoundReport | Heartbeat) -> None:
-    assert type(one).from_json(json.loads(json.dumps(one.to_json()))) == one
+@pytest.mark.parametrize("reported", [TABLE, ROUND, BEAT, Heartbeat(1.0, reason="connection refused")])
+def test_a_report_comes_back_from_json_as_it_was(reported: TableState | RoundReport | Heartbeat) -> None:
+    assert type(reported).from_json(json.loads(json.dumps(reported.to_json()))) == reported
 
 
 def test_what_has_another_version_is_refused() -> None:
@@ -73,12 +73,12 @@ def test_a_heartbeat_in_words() -> None:
 
 def test_sums_of_a_round_and_its_splits() -> None:
     assert (ROUND.rows, ROUND.bytes) == (19, 490)
-    assert [one.kind for one in SPLITS] == ["log", "snapshot"]
-    assert [one.seconds for one in SPLITS] == [0.0, 0.5]
+    assert [split.kind for split in SPLITS] == ["log", "snapshot"]
+    assert [split.seconds for split in SPLITS] == [0.0, 0.5]
 
 
 def test_the_lag_of_a_bucket_counts_rows_that_the_log_has() -> None:
-    assert [one.lag_rows for one in MARKS] == [20, 7]
+    assert [mark.lag_rows for mark in MARKS] == [20, 7]
     assert BucketMarks(None, 0, end=100, tiered=None, start=40).lag_rows == 60
 
 

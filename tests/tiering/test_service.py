@@ -53,9 +53,12 @@ def test_rounds_go_on_until_it_is_stopped(cluster: MemoryCluster, tmp_path: Path
     assert with_journal.stop()
     report = with_journal.report()
     assert (report.state, report.tables[0].state, report.tables[0].lag_rows) == ("stopped", "Tiered", 0)
-    assert {one.outcome for one in report.rounds} >= {"committed", "empty"}
-    assert [one.rows for one in report.rounds if one.outcome == "committed"] == [80, 5]
-    assert {one.end for one in report.tables[0].marks} == {50, 35}
+    assert {round_report.outcome for round_report in report.rounds} >= {"committed", "empty"}
+    assert [round_report.rows for round_report in report.rounds if round_report.outcome == "committed"] == [
+        80,
+        5,
+    ]
+    assert {mark.end for mark in report.tables[0].marks} == {50, 35}
     assert cluster.heartbeats[-1].request_table is False
     assert not cluster.handed_out
     assert read_report(str(tmp_path)) == report
@@ -83,11 +86,11 @@ def test_a_table_that_is_given_to_another_is_dropped_and_not_committed(cluster: 
     job = service(waiting, lake).start()
     assert waiting.reading.wait(240)
     waiting.error = FENCED_TIERING_EPOCH
-    until(lambda: any(one.errors for one in job.heartbeats()))
+    until(lambda: any(heartbeat.errors for heartbeat in job.heartbeats()))
     waiting.go.set()
-    until(lambda: any(one.outcome == "dropped" for one in job.rounds()))
+    until(lambda: any(round_report.outcome == "dropped" for round_report in job.rounds()))
     waiting.error = None
-    dropped = next(one for one in job.rounds() if one.outcome == "dropped")
+    dropped = next(round_report for round_report in job.rounds() if round_report.outcome == "dropped")
     assert "another service holds the table" in dropped.reason
     assert job.stop()
 
@@ -99,7 +102,7 @@ def test_stopping_gives_up_the_round_and_reports_its_table_as_failed(cluster: Me
     threading.Timer(0.1, waiting.go.set).start()
     assert job.stop()
     assert not lake.rows
-    assert [len(one.failed) for one in waiting.heartbeats if one.failed] == [1]
+    assert [len(heartbeat.failed) for heartbeat in waiting.heartbeats if heartbeat.failed] == [1]
     assert job.rounds()[0].outcome == "failed"
     assert job.state == "stopped"
 
@@ -150,7 +153,7 @@ class ManyTables(MemoryCluster):
     waiting: list[int]
 
     def heartbeat(self, request):
-        self.waiting += [one.table_id for one in (*request.finished, *request.failed)]
+        self.waiting += [reported.table_id for reported in (*request.finished, *request.failed)]
         answer = super().heartbeat(request)
         given = None
         if request.request_table and self.waiting:
@@ -179,12 +182,12 @@ def test_of_fifty_tables_one_fails_for_ever_and_all_others_go_on(cluster: Memory
             return lakes.setdefault(table.path, MemoryLake())
 
     job = service(tables, Lakes()).start()
-    until(lambda: sum(len(one.rows) == 80 for one in lakes.values()) == 49)
+    until(lambda: sum(len(lake_table.rows) == 80 for lake_table in lakes.values()) == 49)
     cluster.append(0, 1)
-    until(lambda: sum(len(one.rows) == 81 for one in lakes.values()) == 49)
+    until(lambda: sum(len(lake_table.rows) == 81 for lake_table in lakes.values()) == 49)
     assert job.stop()
     failed: TieringReport = job.report()
-    assert [one.table for one in failed.tables if one.reason] == ["db.t7"]
+    assert [table_state.table for table_state in failed.tables if table_state.reason] == ["db.t7"]
     assert tables.epochs[7] <= 6
 
 
@@ -202,7 +205,7 @@ def test_idle_tables_cost_no_interval():
     until(first_is_given)
     until(lambda: len(tables.epochs) == 29)
     assert job.stop()
-    assert {one.outcome for one in job.rounds()} == {"empty"}
+    assert {round_report.outcome for round_report in job.rounds()} == {"empty"}
 
 
 def test_how_far_the_lake_is_behind_is_known_between_rounds(cluster: MemoryCluster):
@@ -212,7 +215,7 @@ def test_how_far_the_lake_is_behind_is_known_between_rounds(cluster: MemoryClust
     assert job.stop()
     cluster.append(0, 7)
     job._marks.look()
-    assert [job.tables()[0].lag_rows, *(one.lag_rows for one in job.tables()[0].marks)] == [7, 7, 0]
+    assert [job.tables()[0].lag_rows, *(mark.lag_rows for mark in job.tables()[0].marks)] == [7, 7, 0]
 
 
 @pytest.mark.parametrize("silent", [False, True])
@@ -270,7 +273,7 @@ def test_a_round_tells_how_far_it_is(cluster: MemoryCluster):
     job = service(waiting, MemoryLake()).start()
     assert waiting.reading.wait(240)
     waiting.go.set()
-    until(lambda: any(one.rows for one in job.rounds()))
+    until(lambda: any(round_report.rows for round_report in job.rounds()))
     assert job.stop()
 
 
@@ -292,7 +295,7 @@ def test_a_journal_goes_on_where_a_killed_service_left_it(cluster: MemoryCluster
     assert (killed.number, killed.outcome, killed.reason) == (7, "failed", "the service was killed")
     assert killed.ended == 4.0
     assert other.number == 8
-    assert [(one.time, one.count, one.since) for one in actual.heartbeats[:2]] == [
+    assert [(heartbeat.time, heartbeat.count, heartbeat.since) for heartbeat in actual.heartbeats[:2]] == [
         (3.0, 3, 1.0),
         (4.0, 1, None),
     ]

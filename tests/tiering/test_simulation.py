@@ -61,8 +61,8 @@ def test_a_service_that_trusts_the_cluster_s_offsets_is_found_out(monkeypatch: p
     plain = SimCommitter.state
 
     def offsets_of_the_cluster(self: SimCommitter) -> LakeState:
-        state, known = plain(self), self.lake.cluster.known.get(self.table.table_id)
-        return replace(state, offsets={} if known is None else known.offsets)
+        state, lake_snapshot = plain(self), self.lake.cluster.known.get(self.table.table_id)
+        return replace(state, offsets={} if lake_snapshot is None else lake_snapshot.offsets)
 
     monkeypatch.setattr(SimCommitter, "state", offsets_of_the_cluster)
     assert found_out()

@@ -108,8 +108,8 @@ def hostile_tiering() -> TieringReport:
     )
     splits = tuple(SplitReport(value, 0, 50, 90, 3, 60, 10, 99, 1.0, reason=IMG) for value in VALUES)
     rounds = tuple(
-        RoundReport(at, one.table, at, 1, 2, 1.0 + at, "reading", splits=splits, reason=MIXED, notes=VALUES)
-        for at, one in enumerate(tables)
+        RoundReport(at, table.table, at, 1, 2, 1.0 + at, "reading", splits=splits, reason=MIXED, notes=VALUES)
+        for at, table in enumerate(tables)
     )
     named = tuple(ReportedTable(value, 1) for value in VALUES)
     refused = tuple(TableError(value, 50, SCRIPT) for value in VALUES)

@@ -94,7 +94,7 @@ def test_two_lines_of_many_commits_are_means_of_a_few_pixels() -> None:
     body = drawn(panel, plot, x=0, width=320)
     courses = re.findall(r'd="(M[^"]+)" fill="none"', body)
     heights = [{round(float(y)) for y in re.findall(r" ([0-9.]+)", course)} for course in courses]
-    assert [len(found) <= 3 for found in heights] == [True, True]
+    assert [len(line_heights) <= 3 for line_heights in heights] == [True, True]
     assert round(plot.y(2.0)) in heights[0]
     assert round(plot.y(5.0)) in heights[1]
 
@@ -124,8 +124,8 @@ def test_every_label_lies_inside_and_is_well_formed(width: int, count: int) -> N
 
 def test_names_from_data_are_only_text() -> None:
     chart = AmplificationChart(rows(4, why=XSS), title=XSS).wait(60)
-    for made in (chart.to_svg(), chart.frame["svg"], chart._repr_mimebundle_()[0]["text/html"]):
-        assert "<img src=x" not in made
+    for text in (chart.to_svg(), chart.frame["svg"], chart._repr_mimebundle_()[0]["text/html"]):
+        assert "<img src=x" not in text
 
 
 def test_the_text_form_has_a_line_a_number() -> None:

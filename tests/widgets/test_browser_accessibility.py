@@ -36,12 +36,12 @@ def test_axe_finds_nothing_serious(audited: Path, page: Page, theme: str) -> Non
         {WORDS_SHOWN: {"enabled": True}},
     )
     grave = [
-        (one["id"], node["html"][:200])
-        for one in measured["violations"]
-        if one["impact"] in GRAVE
-        for node in one["nodes"]
+        (violation["id"], node["html"][:200])
+        for violation in measured["violations"]
+        if violation["impact"] in GRAVE
+        for node in violation["nodes"]
         # the name of a part of a picture says more than the numbers that it shows, in its own order
-        if not (one["id"] == WORDS_SHOWN and node["html"].startswith("<g "))
+        if not (violation["id"] == WORDS_SHOWN and node["html"].startswith("<g "))
     ]
     assert grave == []
     assert len(measured["passes"]) > 20, "the audit looked at the page"

@@ -96,8 +96,8 @@ class Channel:
                 if kind == "send":
                     view._handle_custom_msg(content, [])
                 else:
-                    known = {k: v for k, v in content.items() if k in view.keys}
-                    for name, value in known.items():
+                    shown = {k: v for k, v in content.items() if k in view.keys}
+                    for name, value in shown.items():
                         setattr(view, name, tuple(value) if isinstance(value, list) else value)
             changes, self._changed = self._changed, {}
             if changes:

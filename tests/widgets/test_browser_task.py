@@ -89,7 +89,7 @@ def test_a_wrong_choice_is_ringed_in_the_picture(page: Page, tmp_path: Path) -> 
             return Object.fromEntries(spots.map((spot) => [spot.dataset.spot, rings(spot)]));
         }"""
     )
-    shown = {name: found for name, found in rings.items() if found}
+    shown = {name: ring for name, ring in rings.items() if ring}
     assert shown == {"a1": ["var(--lw-ok)"], "a2": ["var(--lw-err)"], "b2": ["var(--lw-ok) dashed"]}
     assert card.locator('.spot[data-spot="a2"]').get_attribute("aria-label").endswith(", not it")
     assert card.locator('.spot[data-spot="a2"] text').text_content() == "✗"

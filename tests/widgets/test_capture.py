@@ -50,7 +50,7 @@ def test_chunks_fill_the_lane_of_their_table_and_keep_their_watermark() -> None:
     )
     (lane,) = view_model.lanes
     assert (lane.table, lane.rows, lane.remaining, lane.passes) == ("ods.a", 30, 10, 1)
-    assert [one.position for one in lane.chunks] == ["b.1:0", "b.1:1", "b.1:1"]
+    assert [chunk.position for chunk in lane.chunks] == ["b.1:0", "b.1:1", "b.1:1"]
     assert view_model.snapshotting == 1
     assert view_model.expected == 40
 
@@ -72,7 +72,7 @@ def test_a_snapshot_that_begins_anew_forgets_the_one_before() -> None:
 def test_a_table_that_goes(kind: str, words: str) -> None:
     view_model = model(batch(0, chunks=(chunk(None, None),)), batch(1, events=(event(kind, statement="X"),)))
     assert f" {words}" in view_model.text()
-    assert [one.cause for one in view_model.changes] == ["X"]
+    assert [change.cause for change in view_model.changes] == ["X"]
 
 
 def test_changes_of_tables_that_share_a_target_belong_to_none_of_them() -> None:

@@ -294,6 +294,6 @@ class TestInTheBrowser:
 
 def middle_of_bar(page: Page) -> tuple[float, float]:
     """Where the longest bar is."""
-    boxes = [one.bounding_box() for one in page.page.locator(".bars .point path").all()]
+    boxes = [bar.bounding_box() for bar in page.page.locator(".bars .point path").all()]
     box = max((box for box in boxes if box), key=lambda box: box["height"])
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

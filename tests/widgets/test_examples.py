@@ -47,8 +47,8 @@ def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_example_of_a_view_gives_what_it_says(name: str, orders: ts.Table) -> None:
-    known = {"ts": ts, "widgets": widgets, "orders": orders}
-    example = doctest.DocTestParser().get_doctest(CALLS[name][1], known, name, None, None)
+    names = {"ts": ts, "widgets": widgets, "orders": orders}
+    example = doctest.DocTestParser().get_doctest(CALLS[name][1], names, name, None, None)
     lines: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(example, out=lines.append)

@@ -170,11 +170,11 @@ def test_every_bucket_is_drawn() -> None:
 
 
 def test_the_same_moves_give_the_same_game() -> None:
-    one = played_by(KEEPER, STAGES[4], seed=11)
-    again = played(STAGES[4], seed=11, moves=one.moves)
-    assert again.readings == one.readings
-    assert again.log == one.log
-    assert played_by(KEEPER, STAGES[4], seed=12).readings != one.readings
+    game = played_by(KEEPER, STAGES[4], seed=11)
+    again = played(STAGES[4], seed=11, moves=game.moves)
+    assert again.readings == game.readings
+    assert again.log == game.log
+    assert played_by(KEEPER, STAGES[4], seed=12).readings != game.readings
 
 
 def test_the_defaults_win_the_first_stage_alone() -> None:
@@ -213,9 +213,9 @@ def test_a_step_is_the_engines_pick_and_keeps_the_disk_busy() -> None:
 
 def test_more_buckets_share_a_slow_disk_and_cost_those_who_scan() -> None:
     for stage, fewer in ((STAGES[3], True), (STAGES[0], False)):
-        many, one = (game_of(plan, stage.number) for plan in (PLAYERS["doubles twice"], KEEPER))
-        assert many.last.writes > one.last.writes
-        assert (many.last.reads < one.last.reads) == fewer
+        many, single = (game_of(plan, stage.number) for plan in (PLAYERS["doubles twice"], KEEPER))
+        assert many.last.writes > single.last.writes
+        assert (many.last.reads < single.last.reads) == fewer
         assert many.asked == many.runs * (1 + stage.scans * 3)
         assert many.won == fewer
 

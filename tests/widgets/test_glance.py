@@ -36,19 +36,19 @@ def test_each_row_with_a_value_lies_in_the_condition_of_one_bar(
 ) -> None:
     for seed in seeds:
         table = filled(tmp_path / str(seed), random.Random(seed))
-        columns = {one["name"]: one for one in PruningExplainer(table).frame["glance"]}
+        columns = {column["name"]: column for column in PruningExplainer(table).frame["glance"]}
         assert list(columns) == list(COLUMNS)
         rows = table.scan().to_arrow()
-        for name, one in columns.items():
-            asked = [condition for _, _, condition in one["bars"] if condition]
+        for name, column in columns.items():
+            asked = [condition for _, _, condition in column["bars"] if condition]
             if not asked:
                 continue
             num_rows = [
                 table.scan([name], where=ts.where(condition)).to_arrow().num_rows for condition in asked
             ]
             assert sum(num_rows) == rows.num_rows - rows[name].null_count, (name, asked)
-            if one["nulls"]:
-                none = table.scan([name], where=ts.where(one["nulls"][1])).to_arrow()
+            if column["nulls"]:
+                none = table.scan([name], where=ts.where(column["nulls"][1])).to_arrow()
                 assert none.num_rows == rows[name].null_count
         assert columns["k"]["bars"]
         assert columns["text"]["bars"] == []

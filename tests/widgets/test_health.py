@@ -64,10 +64,10 @@ def test_every_cell_is_what_the_snapshot_held(items: ts.Table) -> None:
         assert grid.columns == min(columns, len(ids)) or grid.columns <= columns
         assert int(grid.ends[-1]) == ids[-1]
         for column, end in enumerate(grid.ends.tolist()):
-            known = expected(items, end)
+            cells = expected(items, end)
             for row, place in enumerate(grid.places):
                 cell = (grid.runs[row, column], grid.files[row, column], grid.bytes[row, column])
-                assert cell == known.get(place, (0, 0, 0)), (place, end)
+                assert cell == cells.get(place, (0, 0, 0)), (place, end)
     touched = edits.touched(np.array(ids))
     changed = [
         len(
@@ -89,10 +89,10 @@ def test_a_file_that_was_there_before_the_oldest_snapshot_is_there(tmp_path: Pat
     assert stays["added"].null_count > 0
     edits = Edits.of(stays)
     state = edits.at(table.inspect.latest_snapshot_id() or 0)
-    known = expected(table, table.inspect.latest_snapshot_id() or 0)
+    cells = expected(table, table.inspect.latest_snapshot_id() or 0)
     assert {
         p: (int(r), int(f)) for p, r, f in zip(edits.places, state["runs"], state["files"], strict=True)
-    } == {place: found[:2] for place, found in known.items()}
+    } == {place: cell[:2] for place, cell in cells.items()}
 
 
 def test_the_view_says_what_the_engine_says(items: ts.Table) -> None:

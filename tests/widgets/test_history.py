@@ -20,10 +20,10 @@ COMPARED = [
 def same(actual: pa.Table, wanted: pa.Table) -> None:
     order = [(name, "ascending") for name in ("partition", "bucket", "run", "min_key_pos", "file_name")]
     rows = [table.select(COMPARED).sort_by(order).to_pylist() for table in (actual, wanted)]
-    for one, other in zip(*rows, strict=True):
-        ends = [(row.pop("min_key_pos"), row.pop("max_key_pos")) for row in (one, other)]
+    for left, right in zip(*rows, strict=True):
+        ends = [(row.pop("min_key_pos"), row.pop("max_key_pos")) for row in (left, right)]
         assert ends[0] == pytest.approx(ends[1])
-        assert one == other
+        assert left == right
 
 
 def history(source: object) -> History:

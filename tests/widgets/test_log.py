@@ -27,8 +27,8 @@ def test_files_and_snapshots_are_those_of_the_engine(tmp_path: Path) -> None:
     model = view_of(table).model
     assert [file.first for file in model.files] == [1, 2, 3, 4, 5, 6]
     assert sum(model.end.values()) == 21 == model.rows
-    assert [one.user for one in model.transactions] == ["till-0", "till-1"] * 3
-    assert [model.at(one.offsets or {}) for one in model.snapshots] == [1, 3, 6, 10, 15, 21]
+    assert [transaction.user for transaction in model.transactions] == ["till-0", "till-1"] * 3
+    assert [model.at(snapshot.offsets or {}) for snapshot in model.snapshots] == [1, 3, 6, 10, 15, 21]
     assert model.spans == ((0, 1), (1, 3), (3, 6), (6, 10), (10, 15), (15, 21))
     assert (model.log_only, model.hidden) == (0, 0)
 
@@ -50,7 +50,10 @@ def test_small_files_become_a_segment_with_its_transactions(tmp_path: Path) -> N
     for number in range(66):
         table.write({"k": [number], "v": ["v"]})
     model = view_of(table).model
-    assert [(one.first, one.last, one.transactions) for one in model.files[:2]] == [(1, 32, 32), (33, 33, 1)]
+    assert [(file.first, file.last, file.transactions) for file in model.files[:2]] == [
+        (1, 32, 32),
+        (33, 33, 1),
+    ]
     assert "1 segment" in str(view_of(table))
 
 

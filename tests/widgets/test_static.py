@@ -116,7 +116,7 @@ def test_a_page_links_views_that_were_not_linked():
 def test_the_present_frame_of_a_page_outlines_the_plan():
     specs = unpacked(widgets.page("t", [widgets.Workbench(frames.FakeTable(appends=7))]))
     frame = specs[2]["frames"]["716"]
-    assert all("input of next compaction" in one["svg"] for one in frame["one"].values())
+    assert all("input of next compaction" in picture["svg"] for picture in frame["one"].values())
     assert frame["about"]["of"][:2] == [7, "/0"]
 
 

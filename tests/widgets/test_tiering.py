@@ -53,7 +53,7 @@ def test_tables_are_counted_by_state_and_lag() -> None:
     assert view_model.lag_rows == 100
     assert view_model.oldest is view_model.tables[1]
     assert view_model.age(view_model.tables[1]) == 8.0
-    assert [view_model.late(one) for one in view_model.tables] == [False, False, False]
+    assert [view_model.late(table) for table in view_model.tables] == [False, False, False]
     assert model(view_model.report, now=22.5).late(view_model.tables[1])
     words = text_form(view_model)
     assert "✕ c Failed      epoch 2     30 rows behind, never complete, asks 5.0 s: disk full" in words
@@ -86,7 +86,7 @@ def test_a_bucket_has_three_marks_and_its_split() -> None:
     splits = (split(0, 100, 110, offset=105, rows=5, started=1.0), split(2, 60, 70, snapshot_id=3))
     report = RoundReport(1, "a", 1, 1, 0, 1.0, "reading", splits=splits)
     view_model = model(TieringReport((table("a", marks=marks),), (report,)))
-    assert [(one.begin, one.end, one.tiered, one.lag_rows) for one in view_model.lanes] == [
+    assert [(lane.begin, lane.end, lane.tiered, lane.lag_rows) for lane in view_model.lanes] == [
         (80, 120, 100, 20),
         (10, 50, 10, 40),
         (60, 70, 0, 70),
@@ -113,7 +113,7 @@ def test_heartbeats_that_say_the_same_are_one_line() -> None:
     )
     beats = (*beats, Heartbeat(12.0, coordinator_epoch=5))
     view_model = model(TieringReport(heartbeats=beats, state="running"))
-    assert [(one.count, one.failed) for one in view_model.exchanges] == [
+    assert [(exchange.count, exchange.failed) for exchange in view_model.exchanges] == [
         (3, False),
         (1, True),
         (1, True),
@@ -137,14 +137,16 @@ def test_every_picture_has_the_places_of_what_it_shows(width: int, at: float) ->
         assert 0 <= y <= y + tall <= drawn.height
         assert heading
         assert all(len(pair) == 2 for pair in facts)
-    assert {spot[6] for spot in drawn.meta["spots"]} >= {one.table for one in view_model.tables}
+    assert {spot[6] for spot in drawn.meta["spots"]} >= {table.table for table in view_model.tables}
 
 
 def test_many_tables_and_a_long_run_stay_small() -> None:
     view_model = model(tierings.report(120.0, copies=12), now=tierings.BEGAN + 120)
     assert len(view_model.tables) == 48
     shown = shown_tables(view_model, 12)
-    assert {one.table for one in view_model.tables if one.state == "Failed"} <= {one.table for one in shown}
+    assert {table.table for table in view_model.tables if table.state == "Failed"} <= {
+        table.table for table in shown
+    }
     drawn = tiering_figure(view_model, width=1040)
     assert "36 more tables" in drawn.body
     assert drawn.height < 1100
@@ -171,8 +173,8 @@ def test_a_journal_is_read_as_it_grows(tmp_path: Path) -> None:
     view = widgets.TieringView(tmp_path / "shop", follow=0.1)
     assert (view.watching, view.state, view.frame["title"]) == (True, "", "shop")
     journal, given = TieringJournal(str(tmp_path / "shop")), tierings.report(5.0)
-    for one in given.rounds:
-        journal.note_round(one)
+    for round_report in given.rounds:
+        journal.note_round(round_report)
     for table in given.tables:
         journal.note_table(table)
     journal.note_state("running")
@@ -231,7 +233,7 @@ def test_a_choice_is_drawn_at_once() -> None:
     assert "Buckets of shop.events" in view.frame["svg"]
     view.table = "shop.parts"
     assert "Buckets of shop.parts" in view.frame["svg"]
-    first = next(one for one in view.model.rounds if one.table == "shop.orders")
+    first = next(round_report for round_report in view.model.rounds if round_report.table == "shop.orders")
     view.round = first.number
     view.table = "shop.orders"
     assert view.model.round is first
@@ -242,7 +244,7 @@ def test_a_choice_is_drawn_at_once() -> None:
 def test_a_page_has_a_frame_a_table() -> None:
     view = widgets.TieringView(tierings.report(20.0), table="shop.events")
     created = view.export(widths=(700,))
-    assert list(created["frames"]["700"]) == [one.table for one in view.model.tables]
+    assert list(created["frames"]["700"]) == [table.table for table in view.model.tables]
     assert "Buckets of shop.parts" in created["frames"]["700"]["shop.parts"]["svg"]
     assert widgets.TieringView(TieringReport()).export(widths=(700,))["frames"]["700"][""]["svg"]
 

@@ -37,21 +37,21 @@ def test_every_setting_has_what_the_simulator_measures(view: TradeOff) -> None:
 
 def test_a_spot_opens_the_tree_of_its_simulation_at_its_fullest(view: TradeOff) -> None:
     view.choose("leveled", trigger=5, ratio=2)
-    one = view.model.outcomes[view.index]
-    levels = LsmLevels(view.simulator(), snapshot=one.snapshot)
-    assert levels.data() == one.levels
+    outcome = view.model.outcomes[view.index]
+    levels = LsmLevels(view.simulator(), snapshot=outcome.snapshot)
+    assert levels.data() == outcome.levels
     tree = view.model.tree(view.index)
-    assert tree.runs == one.most_runs
-    assert f"#{one.snapshot}" in view.now["opened"]
+    assert tree.runs == outcome.most_runs
+    assert f"#{outcome.snapshot}" in view.now["opened"]
 
 
 def test_what_is_unbeaten_is_beaten_by_none(view: TradeOff) -> None:
     outcomes = view.model.outcomes
-    for at, one in enumerate(outcomes):
+    for at, outcome in enumerate(outcomes):
         better = [
             o
             for o in outcomes
-            if all(a <= b for a, b in zip(o.costs, one.costs, strict=True)) and o.costs != one.costs
+            if all(a <= b for a, b in zip(o.costs, outcome.costs, strict=True)) and o.costs != outcome.costs
         ]
         assert (at in view.model.unbeaten) == (not better)
     hollow = next(at for at in range(8) if at not in view.model.unbeaten)
@@ -64,8 +64,8 @@ def test_it_starts_at_paimons_defaults_and_compares_with_them() -> None:
     assert (view.setting.strategy, view.setting.trigger, view.setting.ratio) == ("universal", 5, 1)
     assert view.now["against"] == "These are Paimon's defaults."
     view.choose("universal", trigger=3, ratio=1)
-    one, other = view.model.outcomes[view.index], view.model.outcomes[view.model.reference]
-    assert f"write +{round(100 * (one.write / other.write - 1))} %" in view.now["against"]
+    outcome, reference = view.model.outcomes[view.index], view.model.outcomes[view.model.reference]
+    assert f"write +{round(100 * (outcome.write / reference.write - 1))} %" in view.now["against"]
     with pytest.raises(ts.InvalidRequest, match="is not on the map"):
         view.choose("universal", trigger=7, ratio=1)
 
@@ -102,7 +102,7 @@ def test_other_workloads_have_the_same_sizes(given: Workload, kinds: list[str]) 
     actual = trails.workloads(given)
     assert list(actual) == kinds
     assert actual[given.kind] == given
-    assert {(one.rows, one.row_bytes, one.deletes) for one in actual.values()} == {
+    assert {(outcome.rows, outcome.row_bytes, outcome.deletes) for outcome in actual.values()} == {
         (given.rows, given.row_bytes, given.deletes)
     }
 

@@ -188,8 +188,8 @@ def test_another_bucket_can_be_opened() -> None:
 
 def test_names_from_data_are_only_text() -> None:
     view = WhatIf(WORKLOAD, {TRIGGER: 8}, flushes=10, title=XSS).wait(240)
-    for made in (view.to_svg(), view.frame["svg"], view._repr_mimebundle_()[0]["text/html"]):
-        assert "<img src=x" not in made
+    for text in (view.to_svg(), view.frame["svg"], view._repr_mimebundle_()[0]["text/html"]):
+        assert "<img src=x" not in text
     assert XSS in view.text()
 
 

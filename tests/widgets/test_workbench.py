@@ -65,8 +65,8 @@ def test_many_buckets_are_shown_as_a_table_first(tmp_path):
     bench.close()
     few = widgets.Workbench(made(tmp_path / "few", bucket=8)).wait(120)
     assert list(few.parts) == MAIN
-    one = widgets.Workbench(table, bucket=3).wait(120)
-    assert list(one.parts) == MAIN
+    workbench = widgets.Workbench(table, bucket=3).wait(120)
+    assert list(workbench.parts) == MAIN
 
 
 def test_a_refresh_after_a_commit_reads_the_edits_of_the_commit_alone(tmp_path, monkeypatch):
@@ -222,9 +222,9 @@ def test_linked_views_of_a_page_are_one_group():
         def __init__(self) -> None:
             self.linked: tuple[Linked, ...] = ()
 
-    one, two, three, alone = (Linked() for _ in range(4))
-    one.linked, three.linked = (two,), (one,)
-    assert linked_groups([one, two, alone, three]) == [0, 0, 2, 0]
+    first, second, third, alone = (Linked() for _ in range(4))
+    first.linked, third.linked = (second,), (first,)
+    assert linked_groups([first, second, alone, third]) == [0, 0, 2, 0]
 
 
 def test_a_page_of_a_table_whose_first_snapshots_expired(tmp_path):

@@ -105,20 +105,23 @@ class _TickingService:
             if table.state in ("New", "Scheduled", "Failed") and now >= table.due:
                 table.state, table.since = "Pending", now
         waiting = [
-            one for one in self.tables if one.state == "Pending" or (one.state == "Failed" and now >= one.due)
+            table
+            for table in self.tables
+            if table.state == "Pending" or (table.state == "Failed" and now >= table.due)
         ]
         assigned = None
         if waiting and len(holds) < 2:
-            table = min(waiting, key=lambda one: one.since)
+            table = min(waiting, key=lambda table: table.since)
             table.epoch += 1
             table.state, table.since = "Tiering", now
             assigned = ReportedTable(table.name, table.epoch)
             self._plan(table, now)
         ends = {
-            name: tuple(one for kind, one in self.said if kind == name) for name in ("finished", "failed")
+            name: tuple(reported for kind, reported in self.said if kind == name)
+            for name in ("finished", "failed")
         }
         self.said.clear()
-        held = tuple(ReportedTable(one.name, one.epoch) for one in holds)
+        held = tuple(ReportedTable(table.name, table.epoch) for table in holds)
         self.beats.append(
             Heartbeat(
                 now,
@@ -134,15 +137,15 @@ class _TickingService:
 
     def _plan(self, table: _Table, now: float) -> None:
         splits = []
-        for one in table.buckets:
-            first = one.tiered is None
-            start = one.end - 400 if first and table.keyed else one.tiered or 0
-            if start < one.end:
+        for bucket in table.buckets:
+            first = bucket.tiered is None
+            start = bucket.end - 400 if first and table.keyed else bucket.tiered or 0
+            if start < bucket.end:
                 snapshot = 7 if first and table.keyed else None
-                splits.append(SplitReport(one.partition, one.bucket, start, one.end, snapshot))
+                splits.append(SplitReport(bucket.partition, bucket.bucket, start, bucket.end, snapshot))
         number = len(self.rounds) + 1
-        told = table.reason.startswith("killed")
-        notes = ("the lake is at snapshot 9, the cluster knew 8: it was told",) if told else ()
+        killed = table.reason.startswith("killed")
+        notes = ("the lake is at snapshot 9, the cluster knew 8: it was told",) if killed else ()
         report = RoundReport(
             number,
             table.name,
@@ -162,23 +165,28 @@ class _TickingService:
         created = table.round
         assert created is not None, "it has one"
         splits, busy = list(created.splits), 0
-        for at, one in enumerate(splits):
-            if one.ended is not None or busy == 2:
+        for at, split in enumerate(splits):
+            if split.ended is not None or busy == 2:
                 continue
             busy += 1
-            start = one.offset if one.offset is not None else one.start
-            keys = 7_400 if one.snapshot_id is not None and one.rows == 0 else 0
-            offset = min(start + 4_000, one.stop) if not keys else start
-            rows = one.rows + keys + offset - start
-            ended = now if offset == one.stop else None
+            start = split.offset if split.offset is not None else split.start
+            keys = 7_400 if split.snapshot_id is not None and split.rows == 0 else 0
+            offset = min(start + 4_000, split.stop) if not keys else start
+            rows = split.rows + keys + offset - start
+            ended = now if offset == split.stop else None
             splits[at] = replace(
-                one, offset=offset, rows=rows, bytes=rows * 38, started=one.started or now - 0.1, ended=ended
+                split,
+                offset=offset,
+                rows=rows,
+                bytes=rows * 38,
+                started=split.started or now - 0.1,
+                ended=ended,
             )
         created = replace(created, splits=tuple(splits))
         if table.fails:
             created = replace(created, ended=now, outcome="failed", phase="ended", reason=table.fails)
             table.state, table.reason, table.due = "Failed", table.fails, now + 3
-        elif all(one.ended is not None for one in splits):
+        elif all(split.ended is not None for split in splits):
             created = self._committed(table, created, now)
             table.state, table.tiered_at, table.due = "Tiered", created.started, now + table.freshness
         self.rounds[created.number - 1] = created
@@ -191,22 +199,24 @@ class _TickingService:
                 table.state = "Scheduled" if table.number == 2 else "Tiered"
         elif table.state != "Tiering":
             table.state = "Tiering"
-        for one in self.tables:
-            if one.state == "Tiered" and now >= one.due:
-                one.state, one.since = "Pending", now
+        for split in self.tables:
+            if split.state == "Tiered" and now >= split.due:
+                split.state, split.since = "Pending", now
 
-    def _committed(self, table: _Table, made: RoundReport, now: float) -> RoundReport:
-        if not made.splits:
-            return replace(made, ended=now, phase="ended", outcome="empty")
-        for split in made.splits:
+    def _committed(self, table: _Table, round_report: RoundReport, now: float) -> RoundReport:
+        if not round_report.splits:
+            return replace(round_report, ended=now, phase="ended", outcome="empty")
+        for split in round_report.splits:
             bucket = next(
-                one for one in table.buckets if (one.partition, one.bucket) == (split.partition, split.bucket)
+                bucket
+                for bucket in table.buckets
+                if (bucket.partition, bucket.bucket) == (split.partition, split.bucket)
             )
             bucket.tiered = split.stop
         self.snapshots[table.name] = self.snapshots.get(table.name, 0) + 1
         seconds = {"fetch": 0.21, "decode": 0.08, "write": 0.4, "commit": 0.03}
         return replace(
-            made,
+            round_report,
             ended=now,
             phase="ended",
             outcome="committed",
@@ -230,13 +240,13 @@ class _TickingService:
         for table in self.tables:
             marks = tuple(
                 BucketMarks(
-                    one.partition,
-                    one.bucket,
-                    one.end,
-                    one.tiered,
-                    None if one.tiered is None else max(one.tiered - (900 if table.keyed else 0), 0),
+                    bucket.partition,
+                    bucket.bucket,
+                    bucket.end,
+                    bucket.tiered,
+                    None if bucket.tiered is None else max(bucket.tiered - (900 if table.keyed else 0), 0),
                 )
-                for one in table.buckets
+                for bucket in table.buckets
             )
             collected.append(
                 TableState(
@@ -247,7 +257,7 @@ class _TickingService:
                     table.epoch or None,
                     table.freshness,
                     table.tiered_at,
-                    sum(one.lag_rows for one in marks),
+                    sum(mark.lag_rows for mark in marks),
                     table.reason,
                     marks,
                 )

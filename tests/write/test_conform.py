@@ -256,8 +256,8 @@ def test_frames_hold_maps_as_lists_of_pairs(t: str) -> None:
     rows = pa.record_batch([pa.array([1, 2, 3], pa.int32()), maps], schema=schema(t).arrow)
     frame = rows.to_pandas()
     for some, expected in ((frame, rows), (frame[["v", "k"]], rows), (frame[frame.k > 1], rows[1:])):
-        (made,) = as_batches(some, schema(t))
-        assert conform(made, schema(t)).to_pylist() == expected.to_pylist()
-    (made,) = as_batches(frame[["v"]], schema(t))
-    assert made.to_pylist() == rows.select(["v"]).to_pylist()
+        (batch,) = as_batches(some, schema(t))
+        assert conform(batch, schema(t)).to_pylist() == expected.to_pylist()
+    (batch,) = as_batches(frame[["v"]], schema(t))
+    assert batch.to_pylist() == rows.select(["v"]).to_pylist()
     assert sum(b.num_rows for b in as_batches(frame[:0], schema(t))) == 0

@@ -122,10 +122,10 @@ class FakeSource:
         return self.steps[start["at"] : end["at"]]
 
     def events(self, start: Offset, end: Offset) -> list[TableEvent]:
-        return [one for step in self._between(start, end) for one in step.events]
+        return [event for step in self._between(start, end) for event in step.events]
 
     def pieces(self, start: Offset, end: Offset) -> list[FakePiece]:
-        return [one for step in self._between(start, end) for one in step.pieces]
+        return [piece for step in self._between(start, end) for piece in step.pieces]
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
         return BatchFacts(1.0, f"step {end['at']}", commits=((100, 2),))

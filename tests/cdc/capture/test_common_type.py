@@ -24,12 +24,12 @@ TYPES = st.one_of(
 
 @given(TYPES, TYPES)
 def test_the_common_type_does_not_depend_on_the_order_and_holds_itself(
-    one: DataType, other: DataType
+    left: DataType, right: DataType
 ) -> None:
-    both = common_type(one, other)
-    assert both == common_type(other, one)
+    both = common_type(left, right)
+    assert both == common_type(right, left)
     if both is not None:
-        assert common_type(both, one) == both == common_type(both, other)
+        assert common_type(both, left) == both == common_type(both, right)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_the_common_type_of_three_does_not_depend_on_which_two_come_first(
     a: DataType, b: DataType, c: DataType
 ) -> None:
     actual = {
-        common_type(both, one) for both, one in ((common_type(a, b), c), (common_type(b, c), a)) if both
+        common_type(both, third) for both, third in ((common_type(a, b), c), (common_type(b, c), a)) if both
     }
     assert len(actual - {None}) <= 1
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "found"),
+    ("here", "there", "room"),
     [
         ("INT", "BIGINT", "BIGINT"),
         ("BIGINT", "INT", "BIGINT"),
@@ -84,6 +84,6 @@ def test_the_common_type_of_three_does_not_depend_on_which_two_come_first(
         ("INT NOT NULL", "BIGINT", "BIGINT NOT NULL"),
     ],
 )
-def test_a_column_has_room_for_what_was_and_what_comes(here: str, there: str, found: str | None) -> None:
-    wanted = None if found is None else parse_type(found)
+def test_a_column_has_room_for_what_was_and_what_comes(here: str, there: str, room: str | None) -> None:
+    wanted = None if room is None else parse_type(room)
     assert widened(parse_type(here), parse_type(there)) == wanted

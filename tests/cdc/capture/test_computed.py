@@ -102,11 +102,11 @@ def test_a_function_gives_what_python_gives(
     given_values = data.draw(st.lists(st.one_of(st.none(), values), max_size=6))
     column = ComputedTarget.parse("x", text)
     array = pa.array(given_values, to_arrow(kind))
-    actual, made, wrong = column.values({"c": (array, kind)}, len(array))
+    actual, made_type, wrong = column.values({"c": (array, kind)}, len(array))
     constant = not column.expression.columns
     wanted = [oracle(v) if v is not None or constant else None for v in array.to_pylist()]
     assert actual.to_pylist() == wanted
-    assert actual.type == to_arrow(made) == to_arrow(column.type({"c": kind}))
+    assert actual.type == to_arrow(made_type) == to_arrow(column.type({"c": kind}))
     lost = [w is None and v is not None for v, w in zip(given_values, wanted, strict=True)]
     assert (wrong is not None and wrong.tolist()) == (any(lost) and lost)
 
@@ -173,7 +173,7 @@ def test_wrong_calls_are_refused_by_name(text: str, kind: DataType, words: str) 
 
 
 def test_each_function_says_how_it_is_written() -> None:
-    for name, one in FUNCTIONS.items():
-        assert re.fullmatch(rf"{name}\(column.*\)", one.form)
-        assert one.meaning
+    for name, function in FUNCTIONS.items():
+        assert re.fullmatch(rf"{name}\(column.*\)", function.form)
+        assert function.meaning
     assert ComputedTarget.parse("x", "date(c)").type({"c": t.DATE}) == t.DATE

@@ -72,11 +72,11 @@ ROWS = st.fixed_dictionaries(
 )
 CHANGES = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from([INSERT, DELETE, UPDATE_AFTER]), ROWS).map(lambda one: [one]),
+        st.tuples(st.sampled_from([INSERT, DELETE, UPDATE_AFTER]), ROWS).map(lambda row: [row]),
         st.tuples(ROWS, ROWS).map(lambda two: [(UPDATE_BEFORE, two[0]), (UPDATE_AFTER, two[1])]),
     ),
     max_size=12,
-).map(lambda parts: [one for part in parts for one in part])
+).map(lambda parts: [row for part in parts for row in part])
 
 
 def changes_of(changes: list[tuple[int, dict[str, Any]]]) -> TableRows:
@@ -93,9 +93,11 @@ def test_columns_give_what_rows_give(changes: list[tuple[int, dict[str, Any]]]) 
     converted = conversion.convert(changes_of(changes))
     rows, bad = naive.convert(changes, NAIVE)
     assert list(zip(converted.kinds.to_pylist(), converted.rows.to_pylist(), strict=True)) == rows
-    assert [one.kind for one in converted.bad] == [kind for kind, _ in bad]
-    assert [json.loads(one.row)["id"] for one in converted.bad] == [row["id"] for _, row in bad]
-    assert all(one.reason and one.position == "file:4" and one.seconds == 7 for one in converted.bad)
+    assert [bad_row.kind for bad_row in converted.bad] == [kind for kind, _ in bad]
+    assert [json.loads(bad_row.row)["id"] for bad_row in converted.bad] == [row["id"] for _, row in bad]
+    assert all(
+        bad_row.reason and bad_row.position == "file:4" and bad_row.seconds == 7 for bad_row in converted.bad
+    )
 
 
 def one(**values: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tests.cdc.items import USER, content, ingest, ingested, item_table, shop
 
 
 def rows_of(report: ts.BatchReport) -> int:
-    return sum(one.snapshot_rows + one.changes for one in report.tables)
+    return sum(table_report.snapshot_rows + table_report.changes for table_report in report.tables)
 
 
 def test_a_full_load_and_its_increments_end_at_the_sources_state(lake, tmp_path: Path):
@@ -29,11 +29,13 @@ def test_a_full_load_and_its_increments_end_at_the_sources_state(lake, tmp_path:
     assert content(table) == expected
     assert table.check() == []
     assert [bool(b.chunks) for b in done] == [True] * 2 + [False] * 6
-    assert sum(one.snapshot_rows for b in done for one in b.tables) == 200
+    assert sum(table_report.snapshot_rows for b in done for table_report in b.tables) == 200
     commits = table.inspect.commits()
     assert commits["commit_user"].unique().to_pylist() == [USER]
     assert commits["commit_identifier"].to_pylist() == [b.number for b in done] == list(range(1, 9))
-    assert commits["snapshot_id"].to_pylist() == [one.snapshot for b in done for one in b.tables]
+    assert commits["snapshot_id"].to_pylist() == [
+        table_report.snapshot for b in done for table_report in b.tables
+    ]
     properties = [json.loads(text) for text in commits["properties"].to_pylist()]
     assert [p["tablestore.phase"] for p in properties] == ["full"] * 2 + ["increment"] * 6
     assert [int(p["tablestore.rows"]) for p in properties] == [rows_of(b) for b in done]

@@ -21,7 +21,7 @@ def test_tables_with_their_targets_and_what_is_left_out() -> None:
         ]
     )
     actual = preview(source, CaptureRules.of("shop.*", into="ods"))
-    assert [(str(one.source), one.target, one.rows, one.refused) for one in actual] == [
+    assert [(str(planned.source), planned.target, planned.rows, planned.refused) for planned in actual] == [
         ("shop.b", "ods.b", 7, False),
         ("shop.a", "", None, True),
         ("shop.g", "", None, False),
@@ -33,12 +33,12 @@ def test_tables_with_their_targets_and_what_is_left_out() -> None:
 def test_tables_of_one_target_show_its_columns_or_why_they_cannot_share_it() -> None:
     source = FakeSource([FakeStep([captured("a_1"), captured("a_2", WIDER)])])
     apart = preview(source, CaptureRules.of("shop.a_*", into="ods.a"))
-    assert all(one.refused and "merge_shards" in one.reason for one in apart)
+    assert all(planned.refused and "merge_shards" in planned.reason for planned in apart)
     both = preview(source, CaptureRules.of("shop.a_*", into="ods.a", merge_shards=True))
-    assert [one.source for one in both] == [SourceName("shop", "a_1"), SourceName("shop", "a_2")]
-    for one in both:
-        assert one.columns is not None
-        assert {n: str(t) for n, t in one.columns.types.items()} == {
+    assert [planned.source for planned in both] == [SourceName("shop", "a_1"), SourceName("shop", "a_2")]
+    for planned in both:
+        assert planned.columns is not None
+        assert {n: str(t) for n, t in planned.columns.types.items()} == {
             "id": "BIGINT NOT NULL",
             "v": "DOUBLE",
             "day": "DATE",

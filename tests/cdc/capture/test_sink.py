@@ -78,13 +78,13 @@ def test_the_batch_under_way_says_which_pieces_are_done(world: World):
     batch.fails = lambda _: seen.append(sink.progress())
     sink.write(batch, 1)
     seen.append(sink.progress())
-    assert [None if p is None else [one.rows for one in p.pieces] for p in seen] == [
+    assert [None if p is None else [piece.rows for piece in p.pieces] for p in seen] == [
         [None, None],
         [2, None],
         None,
     ]
     assert (seen[1].number, seen[1].rows, seen[1].end) == (1, 2, batch.end)
-    assert [one.chunk for one in seen[0].pieces] == [chunk, None]
+    assert [piece.chunk for piece in seen[0].pieces] == [chunk, None]
 
 
 @pytest.mark.parametrize(

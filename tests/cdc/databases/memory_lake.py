@@ -84,20 +84,20 @@ class LastRowsLake:
         sent = pickle.dumps(piece)
         assert PASSWORD.encode() not in sent
         piece = pickle.loads(sent)
-        for found in piece.read():
-            name = found.table.table
+        for piece_rows in piece.read():
+            name = piece_rows.table.table
             if chosen is not None and name not in chosen:
                 continue
-            if isinstance(found, BadRow):
-                self.bad.append(found)
+            if isinstance(piece_rows, BadRow):
+                self.bad.append(piece_rows)
                 continue
-            assert found.table in piece.tables
-            assert tuple(found.rows.schema.names) == self.columns[name]
+            assert piece_rows.table in piece.tables
+            assert tuple(piece_rows.rows.schema.names) == self.columns[name]
             rows, key = self.rows[name], self.keys[name]
             if piece.chunk is None:
-                assert found.seconds is not None
-                assert min(found.seconds.to_pylist()) > 0
-            for row, kind in zip(found.rows.to_pylist(), found.kinds.to_pylist(), strict=True):
+                assert piece_rows.seconds is not None
+                assert min(piece_rows.seconds.to_pylist()) > 0
+            for row, kind in zip(piece_rows.rows.to_pylist(), piece_rows.kinds.to_pylist(), strict=True):
                 at = tuple(row[column] for column in key)
                 if kind in (0, 2):
                     rows[at] = row

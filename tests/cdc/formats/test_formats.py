@@ -39,8 +39,8 @@ def plain(row: dict[str, Any]) -> tuple[Any, ...]:
 def rows(
     format: str, values: list[Any], options: dict[str, str] | None = None, fields: Any = ROW
 ) -> list[Any]:
-    made, skip = format_of(format, fields, options or {})
-    return [(kind, *plain(row)) for kind, row in changes(made, values, skip_bad=skip)]
+    row_format, skip = format_of(format, fields, options or {})
+    return [(kind, *plain(row)) for kind, row in changes(row_format, values, skip_bad=skip)]
 
 
 # debezium-json

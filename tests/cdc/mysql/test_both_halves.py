@@ -62,8 +62,8 @@ def assert_equal(snapshot: pa.Table, log: pa.Table) -> None:
         assert log.column(name).equals(column), f"{kind}: {differing(column, log.column(name))}"
 
 
-def differing(one: pa.ChunkedArray, other: pa.ChunkedArray) -> list[object]:
-    pairs = zip(one, other, strict=True)
+def differing(left: pa.ChunkedArray, right: pa.ChunkedArray) -> list[object]:
+    pairs = zip(left, right, strict=True)
     return [(a, b) for a, b in pairs if not a.equals(b)][:3]
 
 

@@ -72,6 +72,6 @@ def test_the_lake_holds_what_the_source_holds(
                 steps.step()
         steps.catch_up()
         assert differences(capture.lake, capture.url, database) == [], (seed, traffic.statements)
-        reasons = Counter(one.reason for one in capture.events)
+        reasons = Counter(event.reason for event in capture.events)
         done = f"{capture.batches} batches, {steps.interrupted} interruptions"
         print(seed, how, done, f"{len(traffic.statements)} statements", reasons)

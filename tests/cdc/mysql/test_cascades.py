@@ -365,15 +365,15 @@ def test_rows_that_change_while_the_table_is_read(beside: MariaDbSource, seeds: 
 
 def change(r: random.Random) -> str:
     """A statement at random about the tables of the next test."""
-    one, other = r.randrange(9), r.randrange(9)
-    null = r.choice(["NULL", str(other)])
+    first, second = r.randrange(9), r.randrange(9)
+    null = r.choice(["NULL", str(second)])
     return r.choice(
         [
-            f"INSERT INTO {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} VALUES ({one}, {null})",
-            f"REPLACE INTO {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} VALUES ({one}, {null})",
-            f"DELETE FROM {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} WHERE k = {one}",
-            f"UPDATE {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} SET k = {one} WHERE k = {other}",
-            f"UPDATE {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} SET p = {null} WHERE k = {one}",
+            f"INSERT INTO {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} VALUES ({first}, {null})",
+            f"REPLACE INTO {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} VALUES ({first}, {null})",
+            f"DELETE FROM {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} WHERE k = {first}",
+            f"UPDATE {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} SET k = {first} WHERE k = {second}",
+            f"UPDATE {r.choice(['o.g', 'o.p', 'a', 'b', 't'])} SET p = {null} WHERE k = {first}",
             "RENAME TABLE o.p TO o.x, o.x TO o.p",
         ]
     )

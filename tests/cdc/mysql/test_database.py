@@ -64,10 +64,10 @@ def test_the_log_of_tables_is_divided_among_tasks() -> None:
         for tasks in (1, 2, 3, 8):
             actual = log_pieces(sizes, tasks)
             assert len(actual) <= tasks
-            parts = sorted(one for piece in actual for one in piece)
+            parts = sorted(part for piece in actual for part in piece)
             assert parts == sorted({*parts})
             for name in sizes:
-                mine = [part for one, part in parts if one == name]
+                mine = [part for table, part in parts if table == name]
                 assert mine == [(i, len(mine)) for i in range(len(mine))]
             for piece in actual:
                 assert len({name for name, _ in piece}) == len(piece)

@@ -150,7 +150,7 @@ def shown(effect: ddl.Effect) -> str:
 
 @pytest.mark.parametrize(("text", "wanted"), STATEMENTS, ids=[str(i) for i in range(len(STATEMENTS))])
 def test_what_a_statement_does(text: str, wanted: list[str]) -> None:
-    assert [shown(one) for one in effects(text, "d")] == wanted
+    assert [shown(effect) for effect in effects(text, "d")] == wanted
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,11 @@ def test_what_a_statement_does(text: str, wanted: list[str]) -> None:
 )
 def test_what_cannot_be_read_may_concern_every_name(text: str) -> None:
     actual = effects(text, "d")
-    assert {one.kind for one in actual} == {ddl.UNKNOWN}
-    assert any(one.concerns("d", "t") or one.concerns("#mysql50#t", "") for one in actual) or "#" in text
+    assert {effect.kind for effect in actual} == {ddl.UNKNOWN}
+    assert (
+        any(effect.concerns("d", "t") or effect.concerns("#mysql50#t", "") for effect in actual)
+        or "#" in text
+    )
 
 
 def test_a_backslash_counts_either_way() -> None:
@@ -188,7 +191,7 @@ def test_a_backslash_counts_either_way() -> None:
 
 def test_names_of_a_server_that_keeps_small_letters() -> None:
     actual = effects("RENAME TABLE Shop.Orders TO OLD", "Shop", lowercase=True)
-    assert [shown(one) for one in actual] == ["rename shop.orders shop.old"]
+    assert [shown(effect) for effect in actual] == ["rename shop.orders shop.old"]
 
 
 INT = SourceColumn("a", "int", "int(11)", size=10)
@@ -239,9 +242,9 @@ def test_values_that_come_without_images() -> None:
     assert "may change rows" in reason("ENGINE=BLACKHOLE", KEY, INT, TEXT)
     assert "may change rows" in reason("FROBNICATE", KEY, INT, TEXT)
     wide = replace(INT, kind="bigint", spelled="bigint(20)", size=19)
-    (one,) = effects("ALTER TABLE t MODIFY a SMALLINT", "d")
+    (effect,) = effects("ALTER TABLE t MODIFY a SMALLINT", "d")
     (two,) = effects("ALTER TABLE t MODIFY a BIGINT", "d")
     assert needs_read_again(two, OLD, altered(KEY, wide, TEXT)) == ""
-    assert "more than once" in needs_read_again(one.then(two), OLD, altered(KEY, wide, TEXT))
+    assert "more than once" in needs_read_again(effect.then(two), OLD, altered(KEY, wide, TEXT))
     (unknown,) = [e for e in effects("REPAIR TABLE t", "d") if e.concerns("d", "t")]
     assert "not understood" in needs_read_again(unknown, OLD, OLD)

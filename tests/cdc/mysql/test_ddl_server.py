@@ -147,8 +147,8 @@ def altered(session: Any, connection: Connection, database: str, statement: str)
     new = SourceTable.read(connection, database, "t")
     after = rows(connection, new)
     log = list(read_log(connection.address, [new], start=start, until=end))
-    assert not [one for one in log if isinstance(one, RowImages)]
-    (text,) = [one for one in log if isinstance(one, LogStatement)]
+    assert not [change for change in log if isinstance(change, RowImages)]
+    (text,) = [change for change in log if isinstance(change, LogStatement)]
     effect = ddl.effects(text.text, text.database)[0]
     reason = ddl.needs_read_again(effect, old, new)
     renamed = ddl.renamed_columns(effect, old, new)
@@ -205,7 +205,7 @@ def logged(session: Any, connection: Connection, *statements_: str) -> list[LogS
         session.execute(each)
     end = dialect_of(connection).position(connection)
     log = read_log(connection.address, [], start=start, until=end)
-    return [one for one in log if isinstance(one, LogStatement)]
+    return [change for change in log if isinstance(change, LogStatement)]
 
 
 def shown(statement_: LogStatement) -> list[str]:
@@ -226,7 +226,7 @@ def test_statements_in_the_character_set_of_their_client(
         f"CREATE TABLE `{name}` (a INT PRIMARY KEY)",
         f"ALTER TABLE `{name}` ADD b INT COMMENT '{name}'",
     )
-    assert [shown(one) for one in actual] == [[f"create {name}"], [f"alter {name}"]]
+    assert [shown(statement) for statement in actual] == [[f"create {name}"], [f"alter {name}"]]
 
 
 def test_statements_as_the_server_writes_them(session: Any, connection: Connection) -> None:
@@ -250,7 +250,7 @@ def test_statements_as_the_server_writes_them(session: Any, connection: Connecti
         'DROP TABLE IF EXISTS "v", "w"',
         "TRUNCATE t",
     )
-    assert [one for each in actual for one in shown(each)] == [
+    assert [effect for each in actual for effect in shown(each)] == [
         *("alter t", "alter t", "alter t", "alter t", "create v", "create w"),
         *("alter t", "drop v", "drop w", "truncate t"),
     ]

@@ -32,7 +32,7 @@ def made(source: SourceTable, wanted: DeclaredColumns, values: list[Any]) -> lis
 
 
 @pytest.mark.parametrize(
-    ("kind", "facts", "spelled", "values", "found"),
+    ("kind", "facts", "spelled", "values", "texts"),
     [
         ("int", {}, "BIGINT", [1, None], ["1", None]),
         ("bigint", {}, "TINYINT", [1, -128], ["1", "-128"]),
@@ -50,13 +50,13 @@ def made(source: SourceTable, wanted: DeclaredColumns, values: list[Any]) -> lis
     ],
 )
 def test_types_that_fit(
-    kind: str, facts: dict[str, Any], spelled: str, values: list[Any], found: list[Any]
+    kind: str, facts: dict[str, Any], spelled: str, values: list[Any], texts: list[Any]
 ) -> None:
     source = table(kind, **facts)
     arrow = source.schema.field("c").type
     if pa.types.is_decimal(arrow):
         values = pa.array([str(v) for v in values]).cast(arrow).to_pylist()
-    assert made(source, declared(spelled), values) == found
+    assert made(source, declared(spelled), values) == texts
 
 
 def test_an_instant_without_a_zone_is_that_of_the_server() -> None:

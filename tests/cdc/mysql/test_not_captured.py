@@ -29,7 +29,9 @@ def test_they_are_named_by_a_plan_and_skipped_while_others_go_on(source: MariaDb
     source.made(3, "a")
     source.run(*(f"CREATE TABLE {name} {columns}" for name, (columns, _) in REASONS.items()))
     rules = CaptureRules.of("*", database=source.name, into="ods")
-    planned = {one.source.table: one.reason for one in preview(source.opened(), rules)}
+    planned = {
+        planned_table.source.table: planned_table.reason for planned_table in preview(source.opened(), rules)
+    }
     assert planned.keys() == {"a", *REASONS}
     lake = source.lake()
     lake.catch_up()

@@ -49,8 +49,8 @@ def test_ranges_hold_every_row_once(
     assert [r.low for r in actual[1:]] == [r.high for r in actual[:-1]]
     assert [actual[0].low, actual[-1].high] == [None, None]
     sizes, seen = [], Counter()
-    for one in actual:
-        rows = [row for batch in read_range(connection, table, one) for row in batch["v"].to_pylist()]
+    for key_range in actual:
+        rows = [row for batch in read_range(connection, table, key_range) for row in batch["v"].to_pylist()]
         sizes.append(len(rows))
         seen.update(rows)
     assert sizes == [7] * 7 + [1]
@@ -222,11 +222,14 @@ def test_large_ranges_hold_all_rows_about_evenly(
         "ANALYZE TABLE many",
     )
     actual = list(ranges(connection, SourceTable.read(connection, address.database, "many"), 25_000))
-    assert [one.low for one in actual] == [None, *(one.high for one in actual[:-1])]
+    assert [key_range.low for key_range in actual] == [None, *(key_range.high for key_range in actual[:-1])]
     assert actual[-1].high is None
     bounds = [
-        (-(1 << 62) if one.low is None else one.low, 1 << 62 if one.high is None else one.high)
-        for one in actual
+        (
+            -(1 << 62) if key_range.low is None else key_range.low,
+            1 << 62 if key_range.high is None else key_range.high,
+        )
+        for key_range in actual
     ]
     counts = [
         mariadb.run(f"SELECT COUNT(*) FROM {address.database}.many WHERE k > {low} AND k <= {high}")[0][0]

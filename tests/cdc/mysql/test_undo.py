@@ -46,7 +46,7 @@ def test_rows_are_those_of_before(kind: str, seeds: tuple[int, ...]) -> None:
                 kinds.append(2 if kinds else 0)
             changes.add(batch(rows), pa.array(kinds, pa.int8()))
         kept = changes.unchanged(batch(list(now.values()))).to_pylist()
-        again = [row for one in changes.before() for row in one.to_pylist()]
+        again = [row for batch in changes.before() for row in batch.to_pylist()]
         actual = {row["v"]: tuple(row.values()) for row in kept + again}
         assert len(actual) == len(kept) + len(again)
         assert actual == before

@@ -130,7 +130,9 @@ class Traffic:
     def _write(self, r: random.Random) -> None:
         cursor = self._cursor()
         while cursor is not None and not self._stopping.wait(r.random() * 2 * self.pause):
-            statements = [one for _ in range(r.choice([1, 1, 2, 4])) for one in self._change(cursor, r)]
+            statements = [
+                statement for _ in range(r.choice([1, 1, 2, 4])) for statement in self._change(cursor, r)
+            ]
             if len(statements) > 1:
                 statements = ["BEGIN", *statements, r.choice(["COMMIT"] * 5 + ["ROLLBACK"])]
             cursor = self._run(cursor, statements)
@@ -262,6 +264,6 @@ def _unequal(want: pa.Table, have: pa.Table) -> list[str]:
     have = have.select(want.column_names).cast(nullable)
     if have.num_rows != len(set(have["id"].to_pylist())):
         return ["a key twice"]
-    a, b = ({row["id"]: row for row in one.to_pylist()} for one in (want, have))
+    a, b = ({row["id"]: row for row in side.to_pylist()} for side in (want, have))
     lines = [f"{key} is {b.get(key)}, not {a.get(key)}" for key in sorted(a | b) if a.get(key) != b.get(key)]
     return [f"{len(lines)} of {len(a)} rows", *lines[:5]] if lines else []

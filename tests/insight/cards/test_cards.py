@@ -100,9 +100,9 @@ def test_a_scan_shows_a_few_rows_and_how_many_files_it_reads(orders: ts.Table) -
     assert "reads 12 of 12 files" in actual
     assert actual.count(" s5 ") + actual.count(" s0 ") >= 1
     assert "first 5 rows" in actual
-    one = words(shown(orders.scan(["status"], where="order_id = 3").head(1)))
-    assert re.search(r"reads \d of 12 files", one)
-    assert "status s3 first 1 row" in one
+    card_words = words(shown(orders.scan(["status"], where="order_id = 3").head(1)))
+    assert re.search(r"reads \d of 12 files", card_words)
+    assert "status s3 first 1 row" in card_words
     assert "no rows" in words(shown(orders.scan(where="order_id > 900")))
     assert "reads 0 of 12 files" in words(shown(orders.scan(where="order_id > 900")))
 

@@ -34,19 +34,19 @@ def test_facts_hold_for_the_rows_of_random_files(tmp_path: Path, seeds: tuple[in
                 )
             )
         rows = table.scan().to_arrow()
-        facts = {one["column"]: one for one in table.scan().explain().columns().to_pylist()}
-        for name, one in facts.items():
+        facts = {fact["column"]: fact for fact in table.scan().explain().columns().to_pylist()}
+        for name, fact in facts.items():
             values = rows[name].drop_null().to_pylist()
-            assert (one["rows"], one["nulls"]) == (len(rows), rows[name].null_count)
-            assert len(set(values)) <= one["distinct_most"] <= max(len(values), 1)
+            assert (fact["rows"], fact["nulls"]) == (len(rows), rows[name].null_count)
+            assert len(set(values)) <= fact["distinct_most"] <= max(len(values), 1)
             if name in ("n", "x") and values:
-                assert (float(one["min"]), float(one["max"])) == pytest.approx((min(values), max(values)))
-                assert sum(one["spread"]) == pytest.approx(len(values))
-                assert len(one["spread"]) == PARTS
+                assert (float(fact["min"]), float(fact["max"])) == pytest.approx((min(values), max(values)))
+                assert sum(fact["spread"]) == pytest.approx(len(values))
+                assert len(fact["spread"]) == PARTS
             elif name == "word" and values:
-                assert (one["min"], one["max"]) == (min(values), max(values))
+                assert (fact["min"], fact["max"]) == (min(values), max(values))
             if name in ("word", "late", "flag"):
-                assert one["spread"] is None
+                assert fact["spread"] is None
         assert facts["late"]["min"] is None
 
 
@@ -57,8 +57,8 @@ def test_only_files_that_are_read_count(tmp_path: Path) -> None:
     (both,) = table.scan().explain().columns("n").to_pylist()
     assert (both["min"], both["max"], both["rows"]) == ("0", "109", 20)
     assert (both["spread"][0], both["spread"][-1], sum(both["spread"][2:-2])) == (10.0, 10.0, 0.0)
-    (one,) = table.scan(where="n < 50").explain().columns("n").to_pylist()
-    assert (one["min"], one["max"], one["rows"], one["distinct_most"]) == ("0", "9", 10, 10)
+    (fact,) = table.scan(where="n < 50").explain().columns("n").to_pylist()
+    assert (fact["min"], fact["max"], fact["rows"], fact["distinct_most"]) == ("0", "9", 10, 10)
     with pytest.raises(ts.NotFound, match="did you mean word"):
         table.scan().explain().columns("wrd")
     table.analyze()

@@ -36,7 +36,7 @@ def measured(**columns: list[object]) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    ("found", "state", "sentence"),
+    ("health", "state", "sentence"),
     [
         (Health(None, True, measured(runs=[])), "empty", "empty: no snapshot yet"),
         (Health(3, True, measured(runs=[])), "empty", "empty: no files"),
@@ -81,8 +81,8 @@ def measured(**columns: list[object]) -> pa.Table:
         ),
     ],
 )
-def test_a_verdict_is_one_sentence_with_its_numbers(found: Health, state: str, sentence: str) -> None:
-    assert (found.state, found.verdict) == (state, sentence)
+def test_a_verdict_is_one_sentence_with_its_numbers(health: Health, state: str, sentence: str) -> None:
+    assert (health.state, health.verdict) == (state, sentence)
 
 
 def test_numbers_are_those_of_inspection_and_due_is_what_the_engine_decides(crowded: ts.Table) -> None:

@@ -53,7 +53,7 @@ def test_parts_in_any_order_are_those_of_a_fresh_reader(tmp_path: Path, kind: st
     for turn in range(6):
         first = drawn.randint(1, last)
         until = drawn.choice([last, drawn.randint(first, last)])
-        actual, wanted = (one.edits(first=first, last=until) for one in (inspect, fresh(table)))
+        actual, wanted = (reader.edits(first=first, last=until) for reader in (inspect, fresh(table)))
         assert actual.schema.metadata == wanted.schema.metadata, turn
         assert rows_of(actual) == rows_of(wanted), (turn, first, until)
         for snapshot in {first, drawn.randint(first, until), until}:

@@ -215,8 +215,8 @@ def test_texts_have_places_by_what_follows_their_common_beginning() -> None:
 
 
 def test_a_single_key_is_in_the_middle_and_infinities_at_the_ends() -> None:
-    one = binary_row.encode([3], [INT])
-    assert key_axis([one, one], [INT])(one) == 0.5
+    key = binary_row.encode([3], [INT])
+    assert key_axis([key, key], [INT])(key) == 0.5
     ends = [binary_row.encode([v], [DOUBLE]) for v in (float("-inf"), 0.0, 10.0, float("inf"), float("nan"))]
     place = key_axis(ends, [DOUBLE])
     assert [place(k) for k in ends] == [0.0, 0.0, 1.0, 1.0, 1.0]

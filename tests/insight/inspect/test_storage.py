@@ -95,10 +95,10 @@ def assert_holders(t: ts.Table, actual: dict[str, dict[str, Any]]) -> None:
 
 
 def assert_writers(life: Life, actual: dict[str, dict[str, Any]]) -> None:
-    known = writers(life.table)
+    writers_of = writers(life.table)
     for path, row in actual.items():
-        if row["kind"] == "data" and path in known:
-            assert row["written_by"] == known[path], path
+        if row["kind"] == "data" and path in writers_of:
+            assert row["written_by"] == writers_of[path], path
         if row["written_by"] is not None and row["kind"] != "snapshot" and not row["branches"]:
             assert row["written_by"] in life.written[path], path
 

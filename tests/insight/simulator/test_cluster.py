@@ -42,14 +42,16 @@ def test_the_chosen_number_is_the_cheapest_that_does(seeds: tuple[int, ...]) -> 
         )
         keys = chance.choice([100_000, 3_000_000])
         plan = planned(asked, RULES, keys=keys, row_bytes=chance.choice([20.0, 200.0]))
-        for one in (plan, plan.aside):
-            assert one is not None
-            able = [load for load in one.loads if not load.short_of]
+        for proposal in (plan, plan.aside):
+            assert proposal is not None
+            able = [load for load in proposal.loads if not load.short_of]
             assert all(_does(load, asked) for load in able)
             if able:
-                assert (one.workers, one.buckets) == min((load.workers, load.buckets) for load in able)
-            assert one.chosen.cpu == pytest.approx(
-                one.chosen.writing + one.chosen.merging + one.chosen.committing
+                assert (proposal.workers, proposal.buckets) == min(
+                    (load.workers, load.buckets) for load in able
+                )
+            assert proposal.chosen.cpu == pytest.approx(
+                proposal.chosen.writing + proposal.chosen.merging + proposal.chosen.committing
             )
 
 
@@ -64,10 +66,10 @@ def _does(load: Load, asked: ClusterSpec) -> bool:
 
 def test_where_cpu_decides_twice_the_rows_take_twice_the_writing() -> None:
     asked = ClusterSpec(20_000, costs=SLOW, freshness="10 min", latency="1 ms")
-    one = planned(asked, RULES, keys=5_000_000, row_bytes=50.0)
+    once = planned(asked, RULES, keys=5_000_000, row_bytes=50.0)
     two = planned(replace(asked, rows_per_second=40_000), RULES, keys=5_000_000, row_bytes=50.0)
-    assert two.chosen.writing == pytest.approx(2 * one.chosen.writing, rel=0.05)
-    assert two.workers >= one.workers
+    assert two.chosen.writing == pytest.approx(2 * once.chosen.writing, rel=0.05)
+    assert two.workers >= once.workers
     assert two.workers * asked.cores * asked.busy >= two.chosen.cpu
 
 

@@ -62,10 +62,10 @@ def test_a_sample_keeps_its_workload_and_its_buckets() -> None:
 
 @pytest.mark.parametrize("deletes", [0.0, 0.3])
 def test_more_buckets_hold_the_same_rows_each_once(deletes: float) -> None:
-    one = tree(6, deletes=deletes)
-    two = one.rescaled(2)
+    single = tree(6, deletes=deletes)
+    two = single.rescaled(2)
     four = two.rescaled(4)
-    left = one.buckets[0].compacted().keys
+    left = single.buckets[0].compacted().keys
     for many in (two, four):
         levels = many.inspect.levels()
         assert pc.sum(levels["rows"]).as_py() == len(left)

@@ -165,7 +165,7 @@ def test_the_journal_keeps_the_newest_steps_and_all_sums() -> None:
 
 
 def test_without_a_journal_nothing_is_kept_and_steps_are_the_same() -> None:
-    one, other = (Simulator(DELETES, {TRIGGER: 3}, keep=n).advance(20) for n in (0, 100))
-    assert one.inspect.commits().num_rows == 0
-    assert one.inspect.levels().num_rows == 0
-    assert [f.file_name for f in one.levels().files] == [f.file_name for f in other.levels().files]
+    without, journaled = (Simulator(DELETES, {TRIGGER: 3}, keep=n).advance(20) for n in (0, 100))
+    assert without.inspect.commits().num_rows == 0
+    assert without.inspect.levels().num_rows == 0
+    assert [f.file_name for f in without.levels().files] == [f.file_name for f in journaled.levels().files]

@@ -224,9 +224,9 @@ def test_full_compactions_come_when_the_interval_is_over() -> None:
 
 
 def test_buckets_share_the_rows() -> None:
-    one = simulate(Workload(rows=1_000, keys=20_000), flushes=50)
+    single = simulate(Workload(rows=1_000, keys=20_000), flushes=50)
     four = simulate(Workload(rows=1_000, keys=20_000), flushes=50, buckets=4)
-    assert four.summary.bytes_ingested == pytest.approx(one.summary.bytes_ingested, rel=0.03)
+    assert four.summary.bytes_ingested == pytest.approx(single.summary.bytes_ingested, rel=0.03)
     assert set(four.levels_table()["bucket"].to_pylist()) == {0, 1, 2, 3}
 
 

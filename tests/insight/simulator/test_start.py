@@ -93,15 +93,15 @@ def test_what_no_simulation_begins_with_is_refused(tmp_path: Path) -> None:
     levels = table.inspect.levels()
     with pytest.raises(ts.InvalidRequest, match="files of 2 buckets: give those of one"):
         ts.simulator("uniform", start=levels)
-    one = table.inspect.levels(bucket=0)
+    of_a_bucket = table.inspect.levels(bucket=0)
     with pytest.raises(ts.InvalidRequest, match=r"has no .run.: give rows of table"):
-        ts.simulator("uniform", start=one.drop_columns(["run"]))
+        ts.simulator("uniform", start=of_a_bucket.drop_columns(["run"]))
     for wrong in (3, "levels", [3], {"level": 0}):
         with pytest.raises(ts.InvalidRequest, match=r"rows of table\.inspect\.levels\(\), not"):
             ts.simulator("uniform", start=wrong)
     with pytest.raises(ts.InvalidRequest, match="has no 'rows'"):
-        ts.simulator("uniform", start=[{**one.to_pylist()[0], "rows": "many"}])
+        ts.simulator("uniform", start=[{**of_a_bucket.to_pylist()[0], "rows": "many"}])
     with pytest.raises(ts.InvalidRequest, match="leave samples out"):
-        ts.simulator("uniform", start=one, samples=10)
+        ts.simulator("uniform", start=of_a_bucket, samples=10)
     with pytest.raises(ts.InvalidRequest, match="has one bucket"):
-        ts.simulator("uniform", start=one, buckets=2)
+        ts.simulator("uniform", start=of_a_bucket, buckets=2)

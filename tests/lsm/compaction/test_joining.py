@@ -176,9 +176,9 @@ def test_files_without_checksums_of_pages_are_not_joined(tmp_path):
 
 
 def test_files_of_other_columns_are_not_joined(tmp_path):
-    one = bucket_of(tmp_path / "one", rows(0))
+    first = bucket_of(tmp_path / "one", rows(0))
     other = bucket_of(tmp_path / "other", [(i, "x" * 60) for i in range(ROWS)], fields=FIELDS[:2])
-    paths = [f"{b.directory}/{b.live[0].file_name}" for b in (one, other)]
+    paths = [f"{b.directory}/{b.live[0].file_name}" for b in (first, other)]
     assert join(IO, paths, str(tmp_path / "joined")) is None
     assert not (tmp_path / "joined").exists()
 

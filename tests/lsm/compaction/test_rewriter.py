@@ -83,16 +83,21 @@ def bucket_of(tmp_path, *batches, **options):
 def test_merging_keeps_sequences_and_marks_the_source(tmp_path):
     bucket = bucket_of(tmp_path, ([(1, "a"), (2, "b")], None), ([(2, "B"), (3, "C")], None))
     result = run(bucket, 5)
-    (made,) = result.after
-    assert bucket.file_rows(made) == [(0, 0, 1, "a"), (2, 0, 2, "B"), (3, 0, 3, "C")]
-    assert (made.level, made.file_source, made.min_sequence, made.max_sequence) == (5, 1, 0, 3)
+    (rewritten,) = result.after
+    assert bucket.file_rows(rewritten) == [(0, 0, 1, "a"), (2, 0, 2, "B"), (3, 0, 3, "C")]
+    assert (rewritten.level, rewritten.file_source, rewritten.min_sequence, rewritten.max_sequence) == (
+        5,
+        1,
+        0,
+        3,
+    )
     assert sorted(f.file_name for f in result.before) == sorted(f.file_name for f in bucket.live)
 
 
 def test_deletes_vanish_when_nothing_lies_below(tmp_path):
     bucket = bucket_of(tmp_path, ([(1, "a"), (2, "b")], None), ([(2, None), (9, None)], [3, 3]))
-    (made,) = run(bucket, 5).after
-    assert (bucket.file_rows(made), made.delete_count) == ([(0, 0, 1, "a")], 0)
+    (rewritten,) = run(bucket, 5).after
+    assert (bucket.file_rows(rewritten), rewritten.delete_count) == ([(0, 0, 1, "a")], 0)
 
 
 def test_deletes_stay_above_a_level_that_holds_files(tmp_path):
@@ -101,9 +106,9 @@ def test_deletes_stay_above_a_level_that_holds_files(tmp_path):
     bucket.write([(2, None)], [3])
     bucket.write([(7, "c")])
     unit = CompactUnit(4, bucket.levels.level0)
-    (made,) = Rewriter(bucket.files).run(unit, bucket.levels).after
-    assert bucket.file_rows(made) == [(2, 3, 2, None), (3, 0, 7, "c")]
-    assert made.delete_count == 1
+    (rewritten,) = Rewriter(bucket.files).run(unit, bucket.levels).after
+    assert bucket.file_rows(rewritten) == [(2, 3, 2, None), (3, 0, 7, "c")]
+    assert rewritten.delete_count == 1
 
 
 def test_everything_deleted_leaves_no_file(tmp_path):
@@ -116,15 +121,15 @@ def test_everything_deleted_leaves_no_file(tmp_path):
 
 def test_a_lone_file_of_deletes_is_rewritten_at_the_top(tmp_path):
     bucket = bucket_of(tmp_path, ([(1, "a"), (2, None)], [0, 3]))
-    (made,) = run(bucket, 5).after
-    assert bucket.file_rows(made) == [(0, 0, 1, "a")]
+    (rewritten,) = run(bucket, 5).after
+    assert bucket.file_rows(rewritten) == [(0, 0, 1, "a")]
 
 
 def test_disjoint_files_are_joined_in_key_order(tmp_path):
     batches = [([(k, "v") for k in range(s, s + 3)], None) for s in (20, 0, 10)]
     bucket = bucket_of(tmp_path, *batches)
-    (made,) = run(bucket, 5).after
-    assert [r[2] for r in bucket.file_rows(made)] == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    (rewritten,) = run(bucket, 5).after
+    assert [r[2] for r in bucket.file_rows(rewritten)] == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
 def test_output_rolls_at_the_target_size(tmp_path):

@@ -138,11 +138,11 @@ class Cell:
             return self.checked(whole if (current < 0) == (incoming < 0) else -whole)
         if self.name == "collect":
             kept, gone = [], list(incoming)
-            for one in current:
-                if one in gone:
-                    gone.remove(one)
+            for element in current:
+                if element in gone:
+                    gone.remove(element)
                 else:
-                    kept.append(one)
+                    kept.append(element)
             return kept
         if self.name == "merge_map":
             return {k: v for k, v in current.items() if k not in incoming}

@@ -24,14 +24,14 @@ def expected(values: list[bytes | None], walk: Walk, group: int) -> bytes | None
         bitmaps += [value] if value is not None and action != SKIP else []
     if len(bitmaps) < 2:
         return bitmaps[0] if bitmaps else None
-    return roaring.encode32(np.unique(np.concatenate([roaring.decode32(one) for one in bitmaps])))
+    return roaring.encode32(np.unique(np.concatenate([roaring.decode32(bitmap) for bitmap in bitmaps])))
 
 
 def test_a_key_has_the_union_of_its_rows(seeds: tuple[int, ...]) -> None:
     for seed in (s * 10 + n for s in seeds for n in range(10)):
         rng = random.Random(seed)
         sets = [rng.sample(range(0, 2**20, 1009), 20), range(6_000), range(0, 20_000, 2), [2**32 - 1], []]
-        pool = [roaring.encode32(np.array(sorted(one), dtype=np.int64)) for one in sets]
+        pool = [roaring.encode32(np.array(sorted(positions), dtype=np.int64)) for positions in sets]
         rows = rng.choice([1, 7, 60])
         values = [None if rng.random() < 0.2 else rng.choice(pool) for _ in range(rows)]
         walk = random_walk(rng, rng.choice([[ADD], [ADD, OLDER, SKIP], [ADD, ADD, SET, OLDER]]), rows)

@@ -27,11 +27,11 @@ def bucket(tmp_path):
 
 def test_flush_folds_keys_and_numbers_rows_in_order_of_arrival(bucket):
     message = bucket.write([(3, "c"), (1, "a"), (3, "C")])
-    (made,) = message.new_files
-    assert bucket.file_rows(made) == [(1, 0, 1, "a"), (2, 0, 3, "C")]
-    assert (made.level, made.file_source, made.row_count, made.delete_count) == (0, 0, 2, 0)
-    assert made.file_name.startswith("data-")
-    assert made.file_name.endswith("-0.parquet")
+    (file,) = message.new_files
+    assert bucket.file_rows(file) == [(1, 0, 1, "a"), (2, 0, 3, "C")]
+    assert (file.level, file.file_source, file.row_count, file.delete_count) == (0, 0, 2, 0)
+    assert file.file_name.startswith("data-")
+    assert file.file_name.endswith("-0.parquet")
 
 
 def test_sequence_numbers_go_on_from_the_live_maximum(bucket):

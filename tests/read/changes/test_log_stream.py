@@ -229,11 +229,11 @@ def test_a_log_keeps_what_was_before_the_place_of_a_consumer(tmp_path: Path) -> 
     assert kept_when_read() == {0: 0, 1: 0}  # a consumer at the first snapshot may have begun before it
     lake.commit()
     lake.write(("+U", "x", 1, 3))
-    known = offsets_at(store, store.snapshots.get(2))
-    assert kept_when_read() == known
-    assert sorted(known.values()) == [0, 2]
+    logged_to = offsets_at(store, store.snapshots.get(2))
+    assert kept_when_read() == logged_to
+    assert sorted(logged_to.values()) == [0, 2]
     lake.commit()
-    assert kept() == known  # until it reads on
+    assert kept() == logged_to  # until it reads on
     lake.write(("+U", "x", 1, 4))
     assert kept_when_read() == offsets_at(store, store.snapshots.get(3))
 

@@ -39,13 +39,15 @@ A, B = ColumnStats(3, 7, 0, 10), ColumnStats("x", "y", 2, 10)
 WRITTEN = schema((0, "a", INT), (1, "b", STRING))
 
 
-def file(*known: ColumnStats, types: tuple[DataType, ...] = (INT, STRING), **fields: Any) -> DataFileMeta:
+def file(*columns: ColumnStats, types: tuple[DataType, ...] = (INT, STRING), **fields: Any) -> DataFileMeta:
     created = data_file("f.parquet", 0, 9, row_count=10)
-    return replace(created, **{"value_stats": stats.encode(list(known), list(types[: len(known)])), **fields})
+    return replace(
+        created, **{"value_stats": stats.encode(list(columns), list(types[: len(columns)])), **fields}
+    )
 
 
 @pytest.mark.parametrize(
-    ("fields", "known"),
+    ("fields", "expected"),
     [
         ({}, {"a": A, "b": B}),  # all columns of its schema
         ({"write_cols": ("b", "a"), "value_stats": stats.encode([B, A], [STRING, INT])}, {"a": A, "b": B}),
@@ -60,17 +62,17 @@ def file(*known: ColumnStats, types: tuple[DataType, ...] = (INT, STRING), **fie
     ],
 )
 def test_a_file_says_of_which_columns_it_has_statistics(
-    fields: dict[str, Any], known: dict[str, ColumnStats]
+    fields: dict[str, Any], expected: dict[str, ColumnStats]
 ) -> None:
-    assert own_stats(file(A, B, **fields), WRITTEN) == known
+    assert own_stats(file(A, B, **fields), WRITTEN) == expected
 
 
 def test_blanks_of_char_values_in_orc_files_are_no_part_of_them() -> None:
     padded, types = ColumnStats("x  ", "y  ", 0, 10), (CHAR(3), STRING)
     written = schema((0, "c", types[0]), (1, "s", types[1]))
-    one = file(padded, padded, types=types)
-    assert own_stats(one, written) == {"c": padded, "s": padded}
-    assert own_stats(replace(one, file_name="f.orc"), written) == {
+    padded_file = file(padded, padded, types=types)
+    assert own_stats(padded_file, written) == {"c": padded, "s": padded}
+    assert own_stats(replace(padded_file, file_name="f.orc"), written) == {
         "c": ColumnStats("x", "y", 0, 10),
         "s": padded,
     }
@@ -85,15 +87,15 @@ def test_columns_are_matched_by_their_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "known"),
+    ("type_", "expected"),
     [
         (BIGINT, A),  # wider integers keep their bounds
         (STRING, ColumnStats(None, None, 0, 10)),  # texts order otherwise
         (DECIMAL(2, 1), ColumnStats(None, None, None, 10)),  # what is too large is NULL
     ],
 )
-def test_bounds_of_another_type_are_unknown(type_: DataType, known: ColumnStats) -> None:
-    assert stats_by_name(file(A, B), WRITTEN, schema((0, "a", type_)))["a"] == known
+def test_bounds_of_another_type_are_unknown(type_: DataType, expected: ColumnStats) -> None:
+    assert stats_by_name(file(A, B), WRITTEN, schema((0, "a", type_)))["a"] == expected
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def manifest(
     name: str, low: int | None, high: int | None, nulls: int = 0, **fields: object
 ) -> ManifestFileMeta:
     """One with entries of partitions low..high, or without statistics of them."""
-    known = EMPTY_STATS if low is None else stats.encode([ColumnStats(low, high, nulls, 4)], [INT])
-    meta = ManifestFileMeta(name, 100, 3, 1, known, 0)
+    partition_stats = EMPTY_STATS if low is None else stats.encode([ColumnStats(low, high, nulls, 4)], [INT])
+    meta = ManifestFileMeta(name, 100, 3, 1, partition_stats, 0)
     return replace(meta, **fields)
 
 
@@ -69,14 +69,14 @@ def test_manifests_are_left_out_by_the_buckets_of_their_entries(buckets: set[int
 
 
 def test_a_partition_is_selected_exactly() -> None:
-    one, two, null = (binary_row.encode([value], [INT]) for value in (1, 2, None))
+    first, second, null = (binary_row.encode([value], [INT]) for value in (1, 2, None))
 
     def selected(where: str) -> list[bool]:
         bound = predicate.bind(parse(where), SCHEMA)
         actual = selected_partitions(
-            [one, two, one, null], bound, lambda p: binary_row.decode(p, [INT]), SCHEMA
+            [first, second, first, null], bound, lambda p: binary_row.decode(p, [INT]), SCHEMA
         )
-        return [actual[each] for each in (one, two, null)]
+        return [actual[each] for each in (first, second, null)]
 
     assert selected("p = 2") == [False, True, False]
     assert selected("p is null") == [False, False, True]

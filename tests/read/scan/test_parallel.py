@@ -41,19 +41,19 @@ def test_results_come_in_the_order_of_the_tasks(
 
 
 def test_no_more_waits_than_may() -> None:
-    made, taken, most = [0], 0, 10
+    begun, taken, most = [0], 0, 10
 
     def task() -> Iterator[int]:
         for n in range(50):
             with lock:
-                made[0] += 1
+                begun[0] += 1
             yield n
 
     lock = threading.Lock()
     for _ in in_order([task] * 4, threads=3, buffered_bytes=most):
         taken += 1
         with lock:  # waiting, one in the hand of each thread, and the one whose turn it is
-            assert made[0] - taken <= most + 3 + 1
+            assert begun[0] - taken <= most + 3 + 1
     assert taken == 200
 
 
@@ -109,14 +109,18 @@ def wide(path: Path, *, rows: int = 40_000, buckets: int = 4) -> Table:
 def test_scans_and_compactions_with_threads_give_what_they_give_without(tmp_path: Path) -> None:
     table = wide(tmp_path)
     assert parallel.threads(table.with_options({"tablestore.scan.threads": 3}).store, [8 << 20] * 2) == 2
-    one, two = (table.with_options({"tablestore.scan.threads": n}) for n in (1, 2))
-    before = one.scan().to_arrow()
-    assert two.scan().to_arrow().equals(before)
-    assert two.scan(where=ts.col("v") == 1).to_arrow().equals(one.scan(where=ts.col("v") == 1).to_arrow())
-    assert two.scan().head(5).to_arrow().num_rows == 5
-    done = two.compact(full=True)
+    single, threaded = (table.with_options({"tablestore.scan.threads": n}) for n in (1, 2))
+    before = single.scan().to_arrow()
+    assert threaded.scan().to_arrow().equals(before)
+    assert (
+        threaded.scan(where=ts.col("v") == 1)
+        .to_arrow()
+        .equals(single.scan(where=ts.col("v") == 1).to_arrow())
+    )
+    assert threaded.scan().head(5).to_arrow().num_rows == 5
+    done = threaded.compact(full=True)
     assert [p.bucket for p in done.picks] == [0, 1, 2, 3]
-    assert two.refresh().scan().to_arrow().equals(before)
+    assert threaded.refresh().scan().to_arrow().equals(before)
     assert table.check() == []
     assert running() == 0
 

@@ -54,11 +54,11 @@ def entry(line: str, schema: TableSchema) -> ManifestEntry:
     partition, bucket, total, level, low, high = map(int, match.groups()[1:7])
     keys = ColumnStats(low, high, 0, 10)
     if values == "null":
-        known = ColumnStats(None, None, 10, 10)
+        value_stats = ColumnStats(None, None, 10, 10)
     else:
-        known = ColumnStats(*map(int, values.split("..")), 0, 10) if values else None
+        value_stats = ColumnStats(*map(int, values.split("..")), 0, 10) if values else None
     types = [f.type.as_nullable() for f in schema.fields]
-    columns = [keys, ColumnStats(partition, partition, 0, 10), known]
+    columns = [keys, ColumnStats(partition, partition, 0, 10), value_stats]
     some = [i for i, column in enumerate(columns) if column is not None]
     meta = data_file(
         name,

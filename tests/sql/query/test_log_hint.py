@@ -33,8 +33,8 @@ def opened(path: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with opened(tmp_path_factory.mktemp("lake")) as found:
-        yield found
+    with opened(tmp_path_factory.mktemp("lake")) as opened_session:
+        yield opened_session
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,12 @@ def layered(lake: ts.Lake) -> ts.Table:
         partition_by=["day"],
         options={"bucket": 1},
     )
-    one, two = dt.date(2026, 1, 1), dt.date(2026, 1, 2)
-    table.write([{"day": d, "k": k, "v": f"v{k}", "gone": False} for d in (one, two) for k in range(100)])
+    first, second = dt.date(2026, 1, 1), dt.date(2026, 1, 2)
+    table.write(
+        [{"day": d, "k": k, "v": f"v{k}", "gone": False} for d in (first, second) for k in range(100)]
+    )
     table.compact(full=True)
-    table.write([{"day": two, "k": k, "v": f"w{k}", "gone": True} for k in range(50, 60)])
+    table.write([{"day": second, "k": k, "v": f"w{k}", "gone": True} for k in range(50, 60)])
     table.delete("day = DATE '2026-01-02' AND k < 5")
     return table
 

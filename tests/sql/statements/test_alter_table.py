@@ -20,7 +20,7 @@ MADE = (
 
 
 @pytest.fixture
-def made(session: Session) -> Session:
+def session_with_table(session: Session) -> Session:
     session.sql(MADE)
     return session
 
@@ -33,29 +33,33 @@ def layout(session: Session) -> list[str]:
     return [row["name"] for row in session.sql("DESCRIBE t").to_arrow().to_pylist()]
 
 
-def test_options_and_the_comment(made: Session) -> None:
-    made.sql("ALTER TABLE t SET ('snapshot.num-retained.min' = '3', 'comment' = 'hello')")
-    made.sql("ALTER TABLE t SET TBLPROPERTIES ('file.format' = 'avro')")
-    assert schema(made).comment == "hello"
-    assert schema(made).options["snapshot.num-retained.min"] == "3"
-    made.sql("ALTER TABLE t RESET ('snapshot.num-retained.min', 'comment')")
-    made.sql("ALTER TABLE t UNSET TBLPROPERTIES ('file.format')")
-    assert schema(made).comment is None
-    assert not {"file.format", "snapshot.num-retained.min"} & set(schema(made).options)
+def test_options_and_the_comment(session_with_table: Session) -> None:
+    session_with_table.sql("ALTER TABLE t SET ('snapshot.num-retained.min' = '3', 'comment' = 'hello')")
+    session_with_table.sql("ALTER TABLE t SET TBLPROPERTIES ('file.format' = 'avro')")
+    assert schema(session_with_table).comment == "hello"
+    assert schema(session_with_table).options["snapshot.num-retained.min"] == "3"
+    session_with_table.sql("ALTER TABLE t RESET ('snapshot.num-retained.min', 'comment')")
+    session_with_table.sql("ALTER TABLE t UNSET TBLPROPERTIES ('file.format')")
+    assert schema(session_with_table).comment is None
+    assert not {"file.format", "snapshot.num-retained.min"} & set(schema(session_with_table).options)
 
 
-def test_columns_come_go_and_move(made: Session) -> None:
-    before = layout(made)
+def test_columns_come_go_and_move(session_with_table: Session) -> None:
+    before = layout(session_with_table)
     assert before == ["k", "p", "v", "d", "w", "n", "ts", "r"]
-    made.sql("ALTER TABLE t ADD (x INT COMMENT 'c' AFTER k, y AS k + 1, z STRING DEFAULT 'a' FIRST)")
-    assert layout(made) == ["z", "k", "x", "p", "v", "d", "w", "n", "ts", "r", "y"]
-    made.sql("ALTER TABLE t DROP (w, x); ALTER TABLE t DROP COLUMN z; ALTER TABLE t RENAME d TO d2")
-    made.sql("ALTER TABLE t RENAME COLUMN v TO v2")
-    assert layout(made) == ["k", "p", "v2", "d2", "n", "ts", "r", "y"]
-    made.sql("ALTER TABLE t MODIFY (n VARCHAR(9) COMMENT 'wider' FIRST, v2 DECIMAL(12, 2))")
-    assert layout(made) == ["n", "k", "p", "v2", "d2", "ts", "r", "y"]
-    assert str(schema(made).by_name["n"].type) == "VARCHAR(9)"
-    options = {k: v for k, v in schema(made).options.items() if k.startswith("schema.")}
+    session_with_table.sql(
+        "ALTER TABLE t ADD (x INT COMMENT 'c' AFTER k, y AS k + 1, z STRING DEFAULT 'a' FIRST)"
+    )
+    assert layout(session_with_table) == ["z", "k", "x", "p", "v", "d", "w", "n", "ts", "r", "y"]
+    session_with_table.sql(
+        "ALTER TABLE t DROP (w, x); ALTER TABLE t DROP COLUMN z; ALTER TABLE t RENAME d TO d2"
+    )
+    session_with_table.sql("ALTER TABLE t RENAME COLUMN v TO v2")
+    assert layout(session_with_table) == ["k", "p", "v2", "d2", "n", "ts", "r", "y"]
+    session_with_table.sql("ALTER TABLE t MODIFY (n VARCHAR(9) COMMENT 'wider' FIRST, v2 DECIMAL(12, 2))")
+    assert layout(session_with_table) == ["n", "k", "p", "v2", "d2", "ts", "r", "y"]
+    assert str(schema(session_with_table).by_name["n"].type) == "VARCHAR(9)"
+    options = {k: v for k, v in schema(session_with_table).options.items() if k.startswith("schema.")}
     assert options == {
         "schema.2.name": "p",
         "schema.2.expr": "PROCTIME()",
@@ -73,46 +77,54 @@ def test_columns_come_go_and_move(made: Session) -> None:
     }
 
 
-def test_the_python_face_keeps_computed_columns_in_their_places(made: Session) -> None:
-    table = made.lake().table("shop.t")
+def test_the_python_face_keeps_computed_columns_in_their_places(session_with_table: Session) -> None:
+    table = session_with_table.lake().table("shop.t")
     table.alter(ts.drop("n"), ts.add("a", ts.INT, first=True), ts.move("r", first=True))
-    assert layout(made) == ["r", "a", "k", "p", "v", "d", "w", "ts"]
+    assert layout(session_with_table) == ["r", "a", "k", "p", "v", "d", "w", "ts"]
     with pytest.raises(ts.InvalidRequest, match="column 'w' is computed"):
         table.alter(ts.retype("w", ts.BIGINT))
     with pytest.raises(ts.InvalidOption, match="of a computed column or the watermark"):
         table.alter(ts.reset_options("schema.1.expr"))
 
 
-def test_computed_columns_change_and_the_watermark(made: Session) -> None:
-    made.sql(
+def test_computed_columns_change_and_the_watermark(session_with_table: Session) -> None:
+    session_with_table.sql(
         "ALTER TABLE t MODIFY w AS v * 3 COMMENT 'thrice'; ALTER TABLE t MODIFY d AS CAST(ts AS DATE) FIRST"
     )
-    assert layout(made) == ["d", "k", "p", "v", "w", "n", "ts", "r"]
-    assert schema(made).options["schema.4.expr"] == "`v` * 3"
-    made.sql("ALTER TABLE t DROP WATERMARK")
-    assert "schema.watermark.0.rowtime" not in schema(made).options
+    assert layout(session_with_table) == ["d", "k", "p", "v", "w", "n", "ts", "r"]
+    assert schema(session_with_table).options["schema.4.expr"] == "`v` * 3"
+    session_with_table.sql("ALTER TABLE t DROP WATERMARK")
+    assert "schema.watermark.0.rowtime" not in schema(session_with_table).options
     with pytest.raises(ts.NotFound, match="has no watermark: write ADD WATERMARK"):
-        made.sql("ALTER TABLE t MODIFY WATERMARK FOR ts AS ts")
-    made.sql("ALTER TABLE t ADD WATERMARK FOR ts AS ts - INTERVAL '1' SECOND")
-    made.sql("ALTER TABLE t MODIFY WATERMARK FOR ts AS ts")
-    assert schema(made).options["schema.watermark.0.strategy.expr"] == "`ts`"
+        session_with_table.sql("ALTER TABLE t MODIFY WATERMARK FOR ts AS ts")
+    session_with_table.sql("ALTER TABLE t ADD WATERMARK FOR ts AS ts - INTERVAL '1' SECOND")
+    session_with_table.sql("ALTER TABLE t MODIFY WATERMARK FOR ts AS ts")
+    assert schema(session_with_table).options["schema.watermark.0.strategy.expr"] == "`ts`"
 
 
-def test_alter_column_of_spark_and_nested_fields(made: Session) -> None:
-    made.sql("ALTER TABLE t ADD COLUMNS (r.z INT AFTER x); ALTER TABLE t RENAME COLUMN r.y TO yy")
-    made.sql(
+def test_alter_column_of_spark_and_nested_fields(session_with_table: Session) -> None:
+    session_with_table.sql(
+        "ALTER TABLE t ADD COLUMNS (r.z INT AFTER x); ALTER TABLE t RENAME COLUMN r.y TO yy"
+    )
+    session_with_table.sql(
         "ALTER TABLE t ALTER COLUMN r.x TYPE BIGINT; ALTER TABLE t ALTER COLUMN n COMMENT 'a name' AFTER k"
     )
-    made.sql("ALTER TABLE t ALTER COLUMN v SET DEFAULT 1.5; ALTER TABLE t DROP r.z")
-    assert str(schema(made).by_name["r"].type) == "ROW<`x` BIGINT, `yy` STRING>"
-    assert (schema(made).by_name["v"].default, schema(made).by_name["n"].description) == ("1.5", "a name")
-    assert layout(made)[:2] == ["k", "n"]
-    made.sql("ALTER TABLE t ALTER COLUMN v DROP DEFAULT")
-    made.sql("ALTER TABLE t SET ('alter-column-null-to-not-null.disabled' = 'false')")
-    made.sql("ALTER TABLE t ALTER COLUMN v SET NOT NULL")
-    assert (schema(made).by_name["v"].default, schema(made).by_name["v"].type.nullable) == (None, False)
-    made.sql("ALTER TABLE t MODIFY v DECIMAL(10, 2)")
-    assert schema(made).by_name["v"].type.nullable
+    session_with_table.sql("ALTER TABLE t ALTER COLUMN v SET DEFAULT 1.5; ALTER TABLE t DROP r.z")
+    assert str(schema(session_with_table).by_name["r"].type) == "ROW<`x` BIGINT, `yy` STRING>"
+    assert (
+        schema(session_with_table).by_name["v"].default,
+        schema(session_with_table).by_name["n"].description,
+    ) == ("1.5", "a name")
+    assert layout(session_with_table)[:2] == ["k", "n"]
+    session_with_table.sql("ALTER TABLE t ALTER COLUMN v DROP DEFAULT")
+    session_with_table.sql("ALTER TABLE t SET ('alter-column-null-to-not-null.disabled' = 'false')")
+    session_with_table.sql("ALTER TABLE t ALTER COLUMN v SET NOT NULL")
+    assert (
+        schema(session_with_table).by_name["v"].default,
+        schema(session_with_table).by_name["v"].type.nullable,
+    ) == (None, False)
+    session_with_table.sql("ALTER TABLE t MODIFY v DECIMAL(10, 2)")
+    assert schema(session_with_table).by_name["v"].type.nullable
 
 
 def test_a_table_gets_another_name(session: Session) -> None:
@@ -197,13 +209,15 @@ def test_drop_and_analyze(session: Session) -> None:
         ("ANALYZE TABLE t COMPUTE STATISTICS FOR COLUMNS zz", ts.NotFound, "zz"),
     ],
 )
-def test_what_is_refused(made: Session, text: str, error: type[TablestoreError], problem: str) -> None:
-    made.sql("ALTER TABLE t ADD filler INT")
-    before = schema(made)
+def test_what_is_refused(
+    session_with_table: Session, text: str, error: type[TablestoreError], problem: str
+) -> None:
+    session_with_table.sql("ALTER TABLE t ADD filler INT")
+    before = schema(session_with_table)
     with pytest.raises(error) as e:
-        made.sql(text)
+        session_with_table.sql(text)
     assert problem in str(e.value)
-    assert schema(made) == before
+    assert schema(session_with_table) == before
 
 
 def test_if_exists(session: Session) -> None:

@@ -62,8 +62,8 @@ def test_secrets_of_a_catalog_are_not_echoed(tmp_path: Path) -> None:
         "CREATE CATALOG `c`\nWITH (\n  's3.secret-key' = '***',\n  'type' = 'paimon',\n"
         f"  'warehouse' = '{tmp_path}'\n)\n"
     )
-    told = rows(session, "DESCRIBE CATALOG EXTENDED c")
-    assert {"info name": "option:s3.secret-key", "info value": "***"} in told
+    described = rows(session, "DESCRIBE CATALOG EXTENDED c")
+    assert {"info name": "option:s3.secret-key", "info value": "***"} in described
     with pytest.raises(TablestoreError) as e:
         session.sql("CREATE CATALOG d WITH ('type' = 'jdbc', 'password' = 'hush')")
     assert "a catalog of type 'jdbc'" in str(e.value)

@@ -55,8 +55,8 @@ def test_golden_tables(tmp_path: Path, place: Path) -> None:
     session.sql(text)
     again = session.lake().table("d.again")
     assert definition(again.store.schema) == definition(golden.store.schema)
-    (told,) = session.sql("SHOW CREATE TABLE d.again").to_arrow()["result"].to_pylist()
-    assert told == text
+    (statement,) = session.sql("SHOW CREATE TABLE d.again").to_arrow()["result"].to_pylist()
+    assert statement == text
 
 
 names = st.text(
@@ -113,10 +113,10 @@ def test_random_tables_with_hostile_names(tmp_path: Path, statement: str) -> Non
     session = ts.sql_session(ts.connect(tmp_path))
     session.sql("CREATE DATABASE IF NOT EXISTS d; DROP TABLE IF EXISTS d.one; DROP TABLE IF EXISTS d.two")
     session.sql(statement)
-    (told,) = session.sql("SHOW CREATE TABLE d.one").to_arrow()["result"].to_pylist()
-    session.sql(told.replace("`d`.`one`", "`d`.`two`", 1))
-    one, two = (session.lake().table(f"d.{name}").store.schema for name in ("one", "two"))
-    assert definition(two) == definition(one)
+    (definition_shown,) = session.sql("SHOW CREATE TABLE d.one").to_arrow()["result"].to_pylist()
+    session.sql(definition_shown.replace("`d`.`one`", "`d`.`two`", 1))
+    first, second = (session.lake().table(f"d.{name}").store.schema for name in ("one", "two"))
+    assert definition(second) == definition(first)
 
 
 def test_computed_columns_and_temporary_tables(session: Session) -> None:
@@ -124,19 +124,19 @@ def test_computed_columns_and_temporary_tables(session: Session) -> None:
         "CREATE TABLE t (w AS v * 2 COMMENT 'it''s', v INT, ts TIMESTAMP(3), d AS CAST(ts AS DATE), "
         "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)"
     )
-    (told,) = session.sql("SHOW CREATE TABLE t").to_arrow()["result"].to_pylist()
+    (statement,) = session.sql("SHOW CREATE TABLE t").to_arrow()["result"].to_pylist()
     before = session.lake().table("shop.t").store.schema
-    session.sql(f"DROP TABLE t; {told}")
+    session.sql(f"DROP TABLE t; {statement}")
     after = session.lake().table("shop.t").store.schema
     assert definition(after) == definition(before)
     assert len(computed_columns(after.options, after.names)) == 2
     assert watermark(after.options) is not None
     assert set(other_options(after.options, after.names)) == {"tablestore.uuid"}
     session.sql("CREATE TEMPORARY TABLE s LIKE t WITH ('connector' = 'datagen', 'password' = 'hush')")
-    (told,) = session.sql("SHOW CREATE TABLE s").to_arrow()["result"].to_pylist()
-    assert told.startswith("CREATE TEMPORARY TABLE `lake`.`shop`.`s` (")
-    assert "hush" not in told
+    (statement,) = session.sql("SHOW CREATE TABLE s").to_arrow()["result"].to_pylist()
+    assert statement.startswith("CREATE TEMPORARY TABLE `lake`.`shop`.`s` (")
+    assert "hush" not in statement
     kept = session.temporary["lake", "shop", "s"]
-    session.sql(f"DROP TEMPORARY TABLE s; {told}")
+    session.sql(f"DROP TEMPORARY TABLE s; {statement}")
     again = session.temporary["lake", "shop", "s"]
     assert replace(again, options={}) == replace(kept, options={})

@@ -75,15 +75,15 @@ def session_of(folder: str, kind: str, commits: list[Any]) -> Session:
     schema = {"k": ts.INT, "v": ts.INT, "s": ts.STRING}
     table = lake.create_table("d.t", schema=schema, options=TABLES[kind], **keyed)
     inserted: set[int] = set()
-    for one in commits:
-        if isinstance(one, list):
-            rows = [dict(zip(schema, values, strict=True)) for values in one]
+    for commit in commits:
+        if isinstance(commit, list):
+            rows = [dict(zip(schema, values, strict=True)) for values in commit]
             if kind == "input":
                 rows = list({r["k"]: r for r in rows if r["k"] not in inserted}.values())
                 inserted.update(r["k"] for r in rows)
             table.write(rows)
         elif kind in ("plain", "input", "lookup"):
-            table.delete(f"k = {one}")
+            table.delete(f"k = {commit}")
     dim = lake.create_table("d.dim", schema={"k": ts.INT, "name": ts.STRING}, primary_key=["k"])
     dim.write([{"k": 1, "name": "one"}, {"k": 2, "name": "two"}])
     session = ts.sql_session(lake)
@@ -110,8 +110,11 @@ def states(session: Session, sql: str) -> Iterator[tuple[int, Counter[tuple[Any,
             if end != offset:
                 steps.look_up_at(end["lookups"])
                 parts = [(plan.inputs[w.source], w.piece) for w in streams.works(offset, end)]
-                changes = [(one.view, piece.read(one.columns, one.where)) for one, piece in parts]
-                by_row = (steps.rows(view, *one) for view, some in changes for one in some)
+                changes = [
+                    (state_input.view, piece.read(state_input.columns, state_input.where))
+                    for state_input, piece in parts
+                ]
+                by_row = (steps.rows(view, *change) for view, some in changes for change in some)
                 for batch, kinds in by_row if groups is None else groups.batch(changes):
                     taken_back = rowkind.retracts(kinds.to_numpy(zero_copy_only=False))
                     for values, minus in zip(batch.to_pylist(), taken_back, strict=True):

@@ -97,10 +97,10 @@ class Model:
         if basis is None:
             return None
         parts: dict[int, list[bytes]] = {}
-        one = self.plan.inputs[0]
+        first_input = self.plan.inputs[0]
         for start in range(pieces):
-            some = self.batches(changes[start::pieces], one.columns)
-            for bucket, part in self.state.partials().of(one.view, some):
+            some = self.batches(changes[start::pieces], first_input.columns)
+            for bucket, part in self.state.partials().of(first_input.view, some):
                 parts.setdefault(bucket, []).append(part)
         return [m for bucket, some in parts.items() for m in self.state.apply(bucket, some, basis)]
 

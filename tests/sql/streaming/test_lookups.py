@@ -92,9 +92,9 @@ def test_a_lookup_by_columns_of_another(shop: Session) -> None:
 
 
 def test_sides_of_union_all_have_their_own(shop: Session) -> None:
-    one = f"SELECT a.o, b.name FROM {FACTS} JOIN {CUSTOMER} ON a.o = b.c"
+    side = f"SELECT a.o, b.name FROM {FACTS} JOIN {CUSTOMER} ON a.o = b.c"
     other = f"SELECT a.o, n.label FROM {FACTS} JOIN {NATION} ON a.o = n.c AND n.n = 2"
-    assert rows(shop, f"{one} UNION ALL {other}") == [(2, "bob"), (3, "Cyd"), (3, "c2")]
+    assert rows(shop, f"{side} UNION ALL {other}") == [(2, "bob"), (3, "Cyd"), (3, "c2")]
 
 
 def test_later_changes_of_the_table_reach_later_rows_only(shop: Session, lake: ts.Lake) -> None:

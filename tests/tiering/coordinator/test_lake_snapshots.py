@@ -54,11 +54,11 @@ class SnapshotClient:
 
     def prepare(self, *offsets: int | None, ignores: bool = False) -> str:
         request = pb.PrepareLakeTableSnapshotRequest(ignore_previous_offsets=ignores)
-        one = request.tables.add(table_id=self.table.table_id)
-        one.table_path.database_name, one.table_path.table_name = "shop", "t"
+        added = request.tables.add(table_id=self.table.table_id)
+        added.table_path.database_name, added.table_path.table_name = "shop", "t"
         for bucket, offset in enumerate(offsets):
             if offset is not None:
-                one.buckets.add(bucket_id=bucket, log_end_offset=offset)
+                added.buckets.add(bucket_id=bucket, log_end_offset=offset)
         (prepared,) = self.cluster.call(apis.PREPARE_LAKE_TABLE_SNAPSHOT, request).tables
         assert (prepared.table_id, prepared.error_code) == (self.table.table_id, 0), prepared.error_message
         return prepared.offsets_path
@@ -71,7 +71,7 @@ class SnapshotClient:
         request = pb.GetLakeSnapshotRequest(**asked_for)
         request.table_path.database_name, request.table_path.table_name = "shop", "t"
         actual = self.cluster.call(apis.GET_LAKE_SNAPSHOT, request)
-        return actual.snapshot_id, [one.log_offset for one in actual.buckets]
+        return actual.snapshot_id, [bucket.log_offset for bucket in actual.buckets]
 
 
 @pytest.fixture
@@ -171,10 +171,10 @@ def test_of_the_files_of_offsets_the_newest_few_stay(client: SnapshotClient):
 def test_services_up_to_0_8_name_a_snapshot_and_get_the_answer_they_know(client: SnapshotClient):
     request = pb.CommitLakeTableSnapshotRequest()
     for table_id in (client.table.table_id, 4711):
-        one = request.tables.add(table_id=table_id, snapshot_id=3)
-        one.buckets.add(bucket_id=1, log_end_offset=2)
+        added = request.tables.add(table_id=table_id, snapshot_id=3)
+        added.buckets.add(bucket_id=1, log_end_offset=2)
     answer = client.cluster.call(apis.COMMIT_LAKE_TABLE_SNAPSHOT, request)
-    codes = [(one.table_id, one.error_code) for one in answer.tables]
+    codes = [(table_answer.table_id, table_answer.error_code) for table_answer in answer.tables]
     assert codes == [(client.table.table_id, 0), (4711, ErrorCode.TABLE_NOT_EXIST)]
     assert client.known() == (3, [2])
     token = client.cluster.call(apis.GET_FILE_SYSTEM_SECURITY_TOKEN, pb.GetFileSystemSecurityTokenRequest())
@@ -191,7 +191,7 @@ def granted(wire: socket.socket) -> str | None:
 
 
 def are_due(coordinator: Coordinator, count: int) -> bool:
-    return sum(one.state == "Pending" for one in coordinator.tables()) == count
+    return sum(table_state.state == "Pending" for table_state in coordinator.tables()) == count
 
 
 def test_a_table_whose_lake_is_itself_is_not_handed_to_a_service_of_others(
@@ -208,7 +208,7 @@ def test_a_table_whose_lake_is_itself_is_not_handed_to_a_service_of_others(
         hello = pb.ApiVersionsRequest(client_name="fluss", client_version="0.9").SerializeToString()
         assert asked(wire, apis.API_VERSIONS.key, hello)[0] == 0
         assert [granted(wire) for _ in range(3)] == ["t", None, None]
-        said = [one.message for one in caplog.records if "is not handed to" in one.message]
+        said = [record.message for record in caplog.records if "is not handed to" in record.message]
         assert len(said) == 1
         assert said[0].startswith("shop.own is not handed to 'fluss'")
         with Cluster(coordinator.address, timeout=240) as cluster:

@@ -71,8 +71,8 @@ def coordinator(lake: Lake) -> Iterator[Coordinator]:
 
 @pytest.fixture
 def cluster(coordinator: Coordinator) -> Iterator[Cluster]:
-    with Cluster(coordinator.address, timeout=240) as found:
-        yield found
+    with Cluster(coordinator.address, timeout=240) as running:
+        yield running
 
 
 def of(table: Table, cluster: Cluster) -> FlussTable:
@@ -100,7 +100,7 @@ def scanned(
                 (batch.bucket.bucket, batch.base + i, kind, each)
                 for i, (kind, each) in enumerate(zip(kinds, rows, strict=True))
             ]
-    return sorted(collected, key=lambda one: one[:2])
+    return sorted(collected, key=lambda record: record[:2])
 
 
 def logged(table: Table) -> list[tuple[int, int, int, dict]]:
@@ -112,7 +112,7 @@ def logged(table: Table) -> list[tuple[int, int, int, dict]]:
             (batch.bucket, int(offset), kind, each)
             for offset, kind, each in zip(batch.offsets, batch.kinds.to_pylist(), rows, strict=True)
         ]
-    return sorted(actual, key=lambda one: one[:2])
+    return sorted(actual, key=lambda record: record[:2])
 
 
 @pytest.mark.parametrize("keyed", [True, False])
@@ -125,14 +125,14 @@ def test_a_client_reads_the_log_with_every_type(lake: Lake, cluster: Cluster, ke
     if keyed:
         table.delete(ts.col("id") == 3)
     actual = scanned(cluster, of(table, cluster))
-    assert [one[:3] for one in actual] == [one[:3] for one in logged(table)]
+    assert [record[:3] for record in actual] == [record[:3] for record in logged(table)]
     for (*_, there), (*_, expected) in zip(actual, logged(table), strict=True):
         if expected["z"] is not None:
             expected["z"] = expected["z"].replace(tzinfo=None)
         assert there == expected
     projected = scanned(cluster, of(table, cluster), ["id", "d", "z"])
-    assert [set(one[3]) for one in projected[:1]] == [{"id", "d", "z"}]
-    assert [one[3]["d"] for one in projected] == [one[3]["d"] for one in actual]
+    assert [set(record[3]) for record in projected[:1]] == [{"id", "d", "z"}]
+    assert [record[3]["d"] for record in projected] == [record[3]["d"] for record in actual]
 
 
 def test_a_client_reads_nested_values(lake: Lake, cluster: Cluster):
@@ -151,11 +151,14 @@ def test_a_client_reads_nested_values(lake: Lake, cluster: Cluster):
         {"v": 3, "l": [], "m": [], "r": {"x": None, "y": None}},
     ]
     table.write(rows)
-    known = of(table, cluster)
-    types = {column.name: column.type for column in known.columns}
+    described = of(table, cluster)
+    types = {column.name: column.type for column in described.columns}
     collected = {}
     with LogScan(
-        cluster, known, dict.fromkeys(buckets(known), 0), Admin(cluster).offsets(known, buckets(known))
+        cluster,
+        described,
+        dict.fromkeys(buckets(described), 0),
+        Admin(cluster).offsets(described, buckets(described)),
     ) as scan:
         for batch in scan:
             named = {
@@ -207,8 +210,8 @@ def test_small_answers_go_on_where_the_last_one_ended(lake: Lake, cluster: Clust
 
 def test_rows_that_come_while_a_fetch_waits_are_its_answer(lake: Lake, cluster: Cluster):
     table = lake.create_table("shop.t", schema={"v": ts.INT}, options={**APPENDED, "bucket": 1})
-    known = of(table, cluster)
-    with LogScan(cluster, known, {TableBucket(known.table_id, None, 0): 0}) as scan:
+    described = of(table, cluster)
+    with LogScan(cluster, described, {TableBucket(described.table_id, None, 0): 0}) as scan:
         assert scan.poll(0.05) == []
         table.write([{"v": 1}])
         assert [b.rows.column("v").to_pylist() for b in scan.poll(5)] == [[1]]
@@ -226,24 +229,24 @@ def test_what_is_not_there_is_told_by_its_code(lake: Lake, cluster: Cluster):
     lake.create_table("shop.files", schema={"v": ts.INT})
     for name, lacking in (("bag", ts.MULTISET(ts.INT)), ("any", ts.VARIANT)):
         lake.create_table(f"shop.{name}", schema={"v": ts.INT, "w": lacking}, options=APPENDED)
-    admin, known = Admin(cluster), of(table, cluster)
+    admin, described = Admin(cluster), of(table, cluster)
     assert [str(path) for path in admin.tables("shop")] == ["shop.t"]
     refused(ErrorCode.DATABASE_NOT_EXIST, lambda: admin.tables("nope"))
-    refused(ErrorCode.TABLE_NOT_PARTITIONED, lambda: admin.partitions(known.path))
-    refused(ErrorCode.INVALID_TIMESTAMP, lambda: admin.offsets(known, buckets(known), 1 << 50))
-    refused(ErrorCode.NON_PRIMARY_KEY_TABLE, lambda: admin.kv_snapshots(known))
+    refused(ErrorCode.TABLE_NOT_PARTITIONED, lambda: admin.partitions(described.path))
+    refused(ErrorCode.INVALID_TIMESTAMP, lambda: admin.offsets(described, buckets(described), 1 << 50))
+    refused(ErrorCode.NON_PRIMARY_KEY_TABLE, lambda: admin.kv_snapshots(described))
     assert not admin.table_exists(TablePath("shop", "files"))
-    assert admin.lake_snapshot(known.path) is None
+    assert admin.lake_snapshot(described.path) is None
     unknown = [
-        TableBucket(known.table_id, None, 9),
+        TableBucket(described.table_id, None, 9),
         TableBucket(4711, None, 0),
-        TableBucket(known.table_id, 1, 0),
+        TableBucket(described.table_id, 1, 0),
     ]
     codes = [fetched(cluster, bucket).error_code for bucket in unknown]
     assert codes == [ErrorCode.UNKNOWN_TABLE_OR_BUCKET] * 3
-    assert fetched(cluster, buckets(known)[0], at=5).error_code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE
+    assert fetched(cluster, buckets(described)[0], at=5).error_code == ErrorCode.LOG_OFFSET_OUT_OF_RANGE
     for columns in ([1], [0, 0], [-1]):
-        actual = fetched(cluster, buckets(known)[0], columns=columns)
+        actual = fetched(cluster, buckets(described)[0], columns=columns)
         assert actual.error_code == ErrorCode.INVALID_COLUMN_PROJECTION
 
 
@@ -268,12 +271,16 @@ def test_offsets_by_time_and_what_is_in_files(lake: Lake, cluster: Cluster):
     between = int(time.time() * 1000)
     time.sleep(0.02)
     table.write([{"v": 3}])
-    known, admin = of(table, cluster), Admin(cluster)
-    (bucket,) = buckets(known)
-    assert [admin.offsets(known, [bucket], at)[bucket] for at in ("earliest", between, "latest")] == [0, 2, 3]
-    assert admin.lake_snapshot(known.path) is None
+    described, admin = of(table, cluster), Admin(cluster)
+    (bucket,) = buckets(described)
+    assert [admin.offsets(described, [bucket], at)[bucket] for at in ("earliest", between, "latest")] == [
+        0,
+        2,
+        3,
+    ]
+    assert admin.lake_snapshot(described.path) is None
     table.log.finish()
-    snapshot = admin.lake_snapshot(known.path)
+    snapshot = admin.lake_snapshot(described.path)
     assert (snapshot.snapshot_id, dict(snapshot.offsets)) == (table.log.newest_snapshot, {bucket: 3})
 
 

@@ -192,27 +192,27 @@ def test_a_snapshot_that_the_lake_does_not_have_is_not_registered(
     table.write([{"v": 2}])
     with Cluster(coordinator.address, timeout=240) as cluster:
         admin = Admin(cluster)
-        known = admin.table(TablePath("shop", "t"))
-        bucket = TableBucket(known.table_id, None, 0)
+        described = admin.table(TablePath("shop", "t"))
+        bucket = TableBucket(described.table_id, None, 0)
 
         def refused(snapshot_id: int, at: TableBucket, offset: int) -> bool:
             with pytest.raises(FlussError, match=r"cannot have the rows|no bucket"):
-                admin.commit_lake_snapshot(known, snapshot_id, {at: offset})
+                admin.commit_lake_snapshot(described, snapshot_id, {at: offset})
             return True
 
-        wrong = TableBucket(known.table_id, None, 9), TableBucket(known.table_id, 3, 0)
+        wrong = TableBucket(described.table_id, None, 9), TableBucket(described.table_id, 3, 0)
         assert all(refused(1, at, 1) for at in wrong)
         assert refused(1, bucket, 3)
         assert refused(-1, bucket, 1)
-        assert admin.lake_snapshot(known.path) is None
-        admin.commit_lake_snapshot(known, 9, {bucket: 1})  # of another lake: only the log can be asked
-        assert admin.lake_snapshot(known.path).snapshot_id == 9
+        assert admin.lake_snapshot(described.path) is None
+        admin.commit_lake_snapshot(described, 9, {bucket: 1})  # of another lake: only the log can be asked
+        assert admin.lake_snapshot(described.path).snapshot_id == 9
         table.log.finish()
         newest = table.log.newest_snapshot
         assert refused(newest + 1, bucket, 2)
-        admin.commit_lake_snapshot(known, newest, {bucket: 2})
-        told = admin.lake_snapshot(known.path)
-        assert (told.snapshot_id, dict(told.offsets)) == (newest, {bucket: 2})
+        admin.commit_lake_snapshot(described, newest, {bucket: 2})
+        lake_snapshot = admin.lake_snapshot(described.path)
+        assert (lake_snapshot.snapshot_id, dict(lake_snapshot.offsets)) == (newest, {bucket: 2})
 
 
 # in bounded number and time
@@ -226,8 +226,8 @@ def test_strangers_who_wait_give_way(coordinator: Coordinator) -> None:
         assert ends(idle[0])
         more = [connected(coordinator) for _ in range(128)]
         assert asked(wire, apis.LIST_DATABASES.key)[0] == 0
-    for one in (*idle, *more):
-        one.close()
+    for peer in (*idle, *more):
+        peer.close()
 
 
 def test_clients_too_many_are_refused_and_room_comes_back(coordinator: Coordinator) -> None:
@@ -235,8 +235,8 @@ def test_clients_too_many_are_refused_and_room_comes_back(coordinator: Coordinat
     open_now = [signed_in(coordinator) for _ in range(64)]
     with connected(coordinator) as late:
         assert code_of(sign_in(late, password)) == ErrorCode.RETRIABLE_AUTHENTICATE
-    for one in open_now:
-        one.close()
+    for peer in open_now:
+        peer.close()
     for _ in range(1_000):
         with connected(coordinator) as again:
             if sign_in(again, password)[0] == 0:

@@ -38,8 +38,8 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def cluster(lake: Lake) -> Iterator[Cluster]:
-    with lake.coordinator() as coordinator, Cluster(coordinator.address, timeout=240) as found:
-        yield found
+    with lake.coordinator() as coordinator, Cluster(coordinator.address, timeout=240) as running:
+        yield running
 
 
 def of(table: Table, cluster: Cluster) -> FlussTable:
@@ -72,10 +72,10 @@ def sent(
     request.buckets.add(bucket_id=bucket, records=records)
     if columns:
         request.target_columns.extend(columns)
-    (one,) = cluster.call(api, request).buckets
-    assert one.bucket_id == bucket
-    assert bool(one.error_code) == bool(one.error_message)
-    return one.error_code
+    (answer,) = cluster.call(api, request).buckets
+    assert answer.bucket_id == bucket
+    assert bool(answer.error_code) == bool(answer.error_message)
+    return answer.error_code
 
 
 def writer(cluster: Cluster, table: FlussTable) -> int:
@@ -109,23 +109,23 @@ def test_rows_of_every_type_are_appended_upserted_and_deleted(
 
 def test_a_batch_that_is_sent_again_is_there_once_and_a_gap_is_none(lake: Lake, cluster: Cluster):
     table = log_table(lake)
-    known = of(table, cluster)
-    one, other = writer(cluster, known), writer(cluster, known)
-    assert one != other
+    described = of(table, cluster)
+    first_writer, second_writer = writer(cluster, described), writer(cluster, described)
+    assert first_writer != second_writer
 
-    def batch(sequence: int, of_writer: int = one, text: str = "a") -> bytes:
+    def batch(sequence: int, of_writer: int = first_writer, text: str = "a") -> bytes:
         rows = pairs((sequence, text)).to_batches()[0]
         return encode(rows, schema_id=0, compression="NONE", number=BatchNumber(of_writer, sequence))
 
-    assert sent(cluster, known, batch(0)) == 0
-    assert sent(cluster, known, batch(0)) == ErrorCode.DUPLICATE_SEQUENCE
-    assert sent(cluster, known, batch(2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE
-    assert sent(cluster, known, batch(0) + batch(1)) == 0  # the second is not lost behind the first
-    assert sent(cluster, known, batch(0) + batch(1)) == ErrorCode.DUPLICATE_SEQUENCE
-    assert sent(cluster, known, batch(0), bucket=1) == 0  # each bucket has numbers of its own
-    assert sent(cluster, known, batch(0, other, "b")) == 0
-    assert sent(cluster, known, batch(0, 4711)) == ErrorCode.UNKNOWN_WRITER_ID
-    assert sent(cluster, known, batch(-1, -1, "c")) == sent(cluster, known, batch(-1, -1, "c")) == 0
+    assert sent(cluster, described, batch(0)) == 0
+    assert sent(cluster, described, batch(0)) == ErrorCode.DUPLICATE_SEQUENCE
+    assert sent(cluster, described, batch(2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE
+    assert sent(cluster, described, batch(0) + batch(1)) == 0  # the second is not lost behind the first
+    assert sent(cluster, described, batch(0) + batch(1)) == ErrorCode.DUPLICATE_SEQUENCE
+    assert sent(cluster, described, batch(0), bucket=1) == 0  # each bucket has numbers of its own
+    assert sent(cluster, described, batch(0, second_writer, "b")) == 0
+    assert sent(cluster, described, batch(0, 4711)) == ErrorCode.UNKNOWN_WRITER_ID
+    assert sent(cluster, described, batch(-1, -1, "c")) == sent(cluster, described, batch(-1, -1, "c")) == 0
     assert rows_of(table) == [(-1, "c"), (-1, "c"), (0, "a"), (0, "a"), (0, "b"), (1, "a")]
 
 
@@ -134,21 +134,23 @@ def test_the_next_coordinator_knows_no_writer_of_an_earlier_one(lake: Lake):
     with lake.coordinator() as first, Cluster(first.address, timeout=240) as cluster:
         earlier = writer(cluster, of(table, cluster))
     with lake.coordinator() as second, Cluster(second.address, timeout=240) as cluster:
-        known = of(table, cluster)
+        described = of(table, cluster)
         rows = pairs((1, "a")).to_batches()[0]
         batch = encode(rows, schema_id=0, compression="NONE", number=BatchNumber(earlier, 0))
-        assert sent(cluster, known, batch) == ErrorCode.UNKNOWN_WRITER_ID
-        assert writer(cluster, known) != earlier
+        assert sent(cluster, described, batch) == ErrorCode.UNKNOWN_WRITER_ID
+        assert writer(cluster, described) != earlier
     assert rows_of(table) == []
 
 
 def test_upserts_and_deletes_of_a_batch_happen_in_their_order(lake: Lake, cluster: Cluster):
     table = keyed_table(lake)
-    known = of(table, cluster)
+    described = of(table, cluster)
     some = ((1, "a"), (2, "b"), (1, None), (3, "c"), (1, "d"), (2, None))
-    assert sent(cluster, known, changes(known, *some)) == 0
+    assert sent(cluster, described, changes(described, *some)) == 0
     assert rows_of(table) == [(1, "d"), (3, "c")]
-    assert sent(cluster, known, changes(known, (9, None), (1, None))) == 0  # also of a key that is not there
+    assert (
+        sent(cluster, described, changes(described, (9, None), (1, None))) == 0
+    )  # also of a key that is not there
     assert rows_of(table) == [(3, "c")]
     assert table.check() == []
 
@@ -157,24 +159,24 @@ def test_a_client_sends_again_only_what_is_not_written_in_part(
     lake: Lake, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     table = keyed_table(lake)
-    known = of(table, cluster)
+    described = of(table, cluster)
 
     def away(*_: object) -> None:
         raise Unavailable("the store is away")
 
     monkeypatch.setattr(Table, "delete", away)
-    assert sent(cluster, known, changes(known, (1, None), (2, "b"))) == ErrorCode.STORAGE
-    assert sent(cluster, known, changes(known, (1, "a"), (2, None))) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert sent(cluster, described, changes(described, (1, None), (2, "b"))) == ErrorCode.STORAGE
+    assert sent(cluster, described, changes(described, (1, "a"), (2, None))) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert rows_of(table) == [(1, "a")]
 
 
-def changes(known: FlussTable, *some: tuple[int, str | None]) -> bytes:
+def changes(described: FlussTable, *some: tuple[int, str | None]) -> bytes:
     """One batch; None: a delete."""
     parts = []
     for id, text in some:
-        rows = pairs((id, text or "")).to_batches()[0].cast(known.arrow_schema)
-        keys = key_bytes(known, rows)
-        parts.append(encode_changes(keys, None if text is None else compacted(known, rows), schema_id=0))
+        rows = pairs((id, text or "")).to_batches()[0].cast(described.arrow_schema)
+        keys = key_bytes(described, rows)
+        parts.append(encode_changes(keys, None if text is None else compacted(described, rows), schema_id=0))
     body = b"".join(part[_BEFORE_RECORDS:] for part in parts)
     return with_records(parts[0], body, len(parts))
 

@@ -97,7 +97,7 @@ def test_of_two_services_one_is_refused_and_its_files_go(
     committer, plan, results = late
     commit = LakeCommit(plan.lake, 1, {TieredBucket(None, 0): 5}, {})
     with pytest.raises(CommitConflict, match="newer snapshot"):
-        committer.commit(committer.to_committable([one.result for one in results]), commit)
+        committer.commit(committer.to_committable([outcome.result for outcome in results]), commit)
     assert rows(properties) == sorted([*range(5), *range(3)])
     assert files(tmp_path) == 2
 
@@ -112,7 +112,7 @@ def test_rows_that_others_append_meanwhile_refuse_a_round_in_the_commit_itself(
     monkeypatch.setattr(committer, "_loaded", lambda: stale)
     with pytest.raises(CommitConflict, match="changed since"):
         committer.commit(
-            committer.to_committable([one.result for one in results]),
+            committer.to_committable([outcome.result for outcome in results]),
             LakeCommit(plan.lake, 1, {TieredBucket(None, 0): 5}, {}),
         )
     assert rows(properties) == [99]

@@ -93,8 +93,8 @@ def test_every_kind_of_table_comes_into_files_by_rounds_while_writers_run(tmp_pa
     assert [v for _, v, _ in rows(sums)] == [sum(range(25))] * 5
     for table in tables:
         table = lake.table(table.name)
-        known = positions.known(table.store, table.store.snapshots.latest())
-        assert known["writer"] == (24, "at 24")
+        offsets = positions.known(table.store, table.store.snapshots.latest())
+        assert offsets["writer"] == (24, "at 24")
         assert table.write([{"k": 1, "v": 1, "p": "p1"}], user="writer", identifier=24).replayed
         assert table.check() == []
         assert len(table.store.snapshots.ids()) < 40, "rounds, not commits, make snapshots"

@@ -102,7 +102,7 @@ def test_of_two_rounds_of_one_state_the_second_is_refused_by_the_lake(lake: ts.L
     table = cluster.table("db.t")
     factory.prepare(table)
     committers = [factory.create_committer(table) for _ in range(2)]
-    states = [one.state() for one in committers]
+    states = [committer.state() for committer in committers]
     split = TieringLogSplit(table_path="db.t", table_id=1, bucket=0, start=0, stop=2)
     committables = []
     for committer in committers:

@@ -113,8 +113,8 @@ class SimCluster(NothingLeased):
     def restart(self) -> None:
         """The coordinator starts anew: states are in memory only."""
         self.states = TableStates(self._epochs, coordinator_epoch=self._epochs.start())
-        for one in self.tables.values():
-            self._register(one, initialized=True)
+        for sim_table in self.tables.values():
+            self._register(sim_table, initialized=True)
 
     def create(self, path: str) -> None:
         """Make a table of some kind, with an id that no table had before."""
@@ -177,8 +177,8 @@ class SimCluster(NothingLeased):
             if log is not None:
                 log.start = max(log.start, min(offset, log.end))
 
-    def _register(self, one: SimTable, *, initialized: bool = False) -> None:
-        fresh = TableFreshness(one.table.table_id, one.table.path, one.freshness_ms)
+    def _register(self, sim_table: SimTable, *, initialized: bool = False) -> None:
+        fresh = TableFreshness(sim_table.table.table_id, sim_table.table.path, sim_table.freshness_ms)
         self.states.add(fresh, self.clock_ms, initialized=initialized)
 
     # `TieringCluster`
@@ -195,7 +195,7 @@ class SimCluster(NothingLeased):
         return dict(self._of(table_path).partitions)
 
     def lake_tables(self) -> Sequence[TieringTable]:
-        return [TieringTable(one.table.table_id, path, 0) for path, one in self.tables.items()]
+        return [TieringTable(sim_table.table.table_id, path, 0) for path, sim_table in self.tables.items()]
 
     def bounds(
         self, table: ClusterTable, partition_ids: Sequence[int | None]

@@ -74,11 +74,11 @@ class SimLake:
             table.dropped.add(id)  # all rows of the name go, whoever wrote them
             for place in [place for place in table.rows if place.partition_id == id]:
                 del table.rows[place]
-        for one in written:
-            if one.file not in self.staged:
-                raise Wrong(f"{path}: file {one.file} is committed twice, or was deleted")
-            table.rows.setdefault(one.place, []).extend(one.rows)
-            self.staged.discard(one.file)
+        for result in written:
+            if result.file not in self.staged:
+                raise Wrong(f"{path}: file {result.file} is committed twice, or was deleted")
+            table.rows.setdefault(result.place, []).extend(result.rows)
+            self.staged.discard(result.file)
         number = (table.state.snapshot_id or 0) + 1
         table.state = LakeState(number, commit.table_id, dict(commit.offsets), dict(commit.partition_names))
         table.reached.update(commit.offsets)
@@ -87,7 +87,7 @@ class SimLake:
         return number
 
     def discard(self, written: Sequence[WrittenRows]) -> None:
-        self.staged.difference_update(one.file for one in written)
+        self.staged.difference_update(result.file for result in written)
 
     def check(self, path: str) -> None:
         """Raise Wrong unless the rows of a table are those of the log up to the offsets of its state."""

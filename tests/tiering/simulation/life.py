@@ -74,9 +74,9 @@ class Life:
             raise
         finally:
             self.scheduler.close()
-        self.counts["rounds"] = sum(one.rounds for one in self.services)
-        self.counts["failed rounds"] = sum(one.failures for one in self.services)
-        self.counts["lake commits"] = sum(one.commits for one in self.lake.tables.values())
+        self.counts["rounds"] = sum(service.rounds for service in self.services)
+        self.counts["failed rounds"] = sum(service.failures for service in self.services)
+        self.counts["lake commits"] = sum(lake_table.commits for lake_table in self.lake.tables.values())
         return LifeResult(self.seed, self.counts)
 
     # events
@@ -114,7 +114,7 @@ class Life:
         self.told.add((event.table, event.partition))
 
     def _alive(self) -> list[SimService]:
-        return [one for one in self.services if not one.actors[0].dead]
+        return [service for service in self.services if not service.actors[0].dead]
 
     def _kill(self) -> None:
         self.counts["kills"] += 1
@@ -205,19 +205,25 @@ class Life:
     def _lag(self) -> list[str]:
         """What the lake, or the cluster's knowledge of it, lacks."""
         collected = []
-        for path, one in self.cluster.tables.items():
+        for path, sim_table in self.cluster.tables.items():
             state = self.lake.table(path).state
-            same = state.table_id == one.table.table_id
+            same = state.table_id == sim_table.table.table_id
             offsets = state.offsets if same else {}
-            ends = {place: one.logs[place].end for place in one.places() if place in one.logs}
+            ends = {
+                place: sim_table.logs[place].end for place in sim_table.places() if place in sim_table.logs
+            }
             if any(end > offsets.get(place, 0) for place, end in ends.items()):
                 collected.append(f"{path}: lake {dict(offsets)}, log {ends}")
-            known = self.cluster.known.get(one.table.table_id)
+            lake_snapshot = self.cluster.known.get(sim_table.table.table_id)
             if same:
-                gone = {id: name for id, name in state.partition_names.items() if id not in one.partitions}
+                gone = {
+                    id: name for id, name in state.partition_names.items() if id not in sim_table.partitions
+                }
                 collected += [f"{path}: the lake has {name}, which is dropped" for name in gone.values()]
-            if same and (known is None or any(known.offsets.get(p) != o for p, o in offsets.items())):
-                collected.append(f"{path}: the cluster knows {known}, the lake has {dict(offsets)}")
+            if same and (
+                lake_snapshot is None or any(lake_snapshot.offsets.get(p) != o for p, o in offsets.items())
+            ):
+                collected.append(f"{path}: the cluster knows {lake_snapshot}, the lake has {dict(offsets)}")
         return collected
 
 

@@ -121,9 +121,11 @@ class RemoteCluster(NothingLeased):
         prepared: str | None = None,
         readable: bool = False,
     ) -> None:
-        known = dict(offsets)
+        offsets_known = dict(offsets)
         self._call(
-            lambda: self._cluster.commit_lake_snapshot(table, snapshot_id, known), changes=True, again=True
+            lambda: self._cluster.commit_lake_snapshot(table, snapshot_id, offsets_known),
+            changes=True,
+            again=True,
         )
 
     def read_log(self, table: ClusterTable, splits: Sequence[TieringSplit]) -> Iterator[ReadStep]:
@@ -204,7 +206,7 @@ class SimService:
         tasks = tasks_of(
             cluster, factory, table, plan.splits, replaces=plan.replaces, parallel=self._rng.randint(1, 3)
         )
-        results = [one for task in tasks for one in BoundedSplitReader(task, stopped=given_up).run()]
+        results = [outcome for task in tasks for outcome in BoundedSplitReader(task, stopped=given_up).run()]
         commit_round(cluster, committer, plan, results, still_ours=lambda: not given_up())
 
     def _lake_call(self, what: str, act: Callable[[], Any]) -> Any:

@@ -165,28 +165,28 @@ def test_a_lesson_is_answered_by_wrong_and_right_clicks_without_a_network(
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto((playground / "02_lesson.html").as_uri())
     page.locator("body[data-ready=true]").wait_for()
-    one, each = page.locator(".lw-task").first, page.locator(".lw-task").last
+    first_task, last_task = page.locator(".lw-task").first, page.locator(".lw-task").last
     veil, score = page.locator(".lw-veil"), page.locator(".lw-score")
-    one.locator("[data-id='1']").click()  # at once, before Python has started
-    one.get_by_role("button", name="Ask the engine").click()
+    first_task.locator("[data-id='1']").click()  # at once, before Python has started
+    first_task.get_by_role("button", name="Ask the engine").click()
     page.locator("#lw-play[data-state=ready], #lw-play[data-state=failed]").wait_for()
     assert page.inner_text("#lw-play") == "Playable: the engine's own rules run in this page."
-    result = one.locator(".lw-task-result")
+    result = first_task.locator(".lw-task-result")
     result.get_by_text("1 is too low: a run is not a table. Count the lanes.").wait_for()
     assert "the engine's" not in result.inner_text()
     assert "veiled until task 1, runs, is answered" in veil.inner_text()
-    one.locator("[data-id='2']").click()
-    one.get_by_role("button", name="Ask again").click()
+    first_task.locator("[data-id='2']").click()
+    first_task.get_by_role("button", name="Ask again").click()
     result.get_by_text("One a write.").wait_for()
     assert "one is below." in result.inner_text()
-    assert one.locator("[data-id='3'].lw-right").count() == 1
-    assert one.locator("[data-id='2'].lw-wrong").count() == 1
+    assert first_task.locator("[data-id='3'].lw-right").count() == 1
+    assert first_task.locator("[data-id='2'].lw-wrong").count() == 1
     veil.get_by_text("three runs").wait_for()
-    each.locator(".spot[data-spot=b]").click()
-    each.get_by_role("button", name="Ask the engine").click()
-    each.get_by_text("It has no value.").wait_for()
+    last_task.locator(".spot[data-spot=b]").click()
+    last_task.get_by_role("button", name="Ask the engine").click()
+    last_task.get_by_text("It has no value.").wait_for()
     assert score.locator(".lw-chip").all_inner_texts() == ["✗ runs", "✓ null"]
-    one.get_by_role("button", name="Start over").click()
+    first_task.get_by_role("button", name="Start over").click()
     veil.get_by_text("veiled until").wait_for()
     assert score.locator(".lw-chip").all_inner_texts() == ["○ runs", "✓ null"]
     trade_off = page.locator(".lw-trade_off")

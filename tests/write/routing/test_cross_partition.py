@@ -18,18 +18,20 @@ from tablestore.write.routing.cross_partition import BucketFill
 from tablestore.write.routing.key_index import NOWHERE, KeyIndex
 
 
-def by_rows(engine: str, rows: list[tuple[int, int]], known: dict[int, int]) -> list[list[tuple[str, int]]]:
+def by_rows(
+    engine: str, rows: list[tuple[int, int]], partitions: dict[int, int]
+) -> list[list[tuple[str, int]]]:
     """What each (key, partition) makes: (kind, partition) in order."""
     collected = []
     for key, partition in rows:
-        was = known.get(key)
+        was = partitions.get(key)
         if was is None:
-            known[key] = partition
+            partitions[key] = partition
             collected.append([("+I", partition)])
         elif was == partition:
             collected.append([("+I", partition)])
         elif engine == "moving":
-            known[key] = partition
+            partitions[key] = partition
             collected.append([("-D", was), ("+I", partition)])
         else:
             collected.append([("+I", was)] if engine == "staying" else [])
@@ -40,7 +42,7 @@ def by_rows(engine: str, rows: list[tuple[int, int]], known: dict[int, int]) -> 
 def test_a_batch_does_what_its_rows_would_do_one_by_one(engine: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds:
         rng = random.Random(seed)
-        rooms, known, places = BucketFill(3), {}, {}
+        rooms, partitions, places = BucketFill(3), {}, {}
         for _ in range(8):
             rows = [(rng.randrange(12), rng.randrange(4)) for _ in range(rng.randrange(1, 25))]
             codes = np.array([k for k, _ in rows])
@@ -56,9 +58,9 @@ def test_a_batch_does_what_its_rows_would_do_one_by_one(engine: str, seeds: tupl
                 [("-D", o)] * (o != NOWHERE) + [("+I", p)] * (p != NOWHERE)
                 for o, p in zip(moves.old_partition.tolist(), moves.partition.tolist(), strict=True)
             ]
-            assert created == by_rows(engine, rows, known), f"seed {seed}"
+            assert created == by_rows(engine, rows, partitions), f"seed {seed}"
             places |= dict(zip(keys, zip(place.tolist(), buckets.tolist(), strict=True), strict=True))
-            assert {k: p for k, (p, _) in places.items()} == known
+            assert {k: p for k, (p, _) in places.items()} == partitions
             written = list(zip(moves.partition.tolist(), moves.bucket.tolist(), strict=True))
             last = {k: i for i, (k, _) in enumerate(rows)}
             if engine != "dropping":

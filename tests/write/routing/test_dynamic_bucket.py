@@ -18,15 +18,15 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int32)
 
 
-def one_by_one(limits: BucketLimits, known: dict[int, int], hashes: list[int]) -> list[int]:
+def one_by_one(limits: BucketLimits, buckets: dict[int, int], hashes: list[int]) -> list[int]:
     """The rule for one row after another."""
     collected = []
     for h in hashes:
-        if h not in known:
-            counts = {b: list(known.values()).count(b) for b in set(known.values())}
+        if h not in buckets:
+            counts = {b: list(buckets.values()).count(b) for b in set(buckets.values())}
             room = [b for b in sorted(counts) if counts[b] < limits.rows]
-            known[h] = room[0] if room else len(counts)
-        collected.append(known[h])
+            buckets[h] = room[0] if room else len(counts)
+        collected.append(buckets[h])
     return collected
 
 
@@ -34,12 +34,12 @@ def test_new_keys_fill_buckets_in_order_and_known_ones_stay(seeds: tuple[int, ..
     for seed in seeds:
         rng = random.Random(seed)
         limits = BucketLimits(rng.randrange(1, 9))
-        index, known = PartitionIndex(limits), {}
+        index, buckets = PartitionIndex(limits), {}
         for _ in range(6):
             hashes = [rng.randrange(-40, 40) for _ in range(rng.randrange(1, 30))]
-            expected = one_by_one(limits, known, hashes)
+            expected = one_by_one(limits, buckets, hashes)
             assert index.assign(ints(*hashes)).tolist() == expected, f"seed {seed}"
-        assert dict(zip(index.hashes.tolist(), index.buckets.tolist(), strict=True)) == known
+        assert dict(zip(index.hashes.tolist(), index.buckets.tolist(), strict=True)) == buckets
 
 
 def test_an_index_read_from_files_goes_on_where_it_was() -> None:
