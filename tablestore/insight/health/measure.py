@@ -1,9 +1,10 @@
 """The health of a table at a snapshot: its manifests added up by bucket, what the engine would compact, and
 the verdict, a sentence and a state.
 
-Only buckets that may have something to do become objects, `MOST_FILES` of their files at most, fullest first;
-a bucket beyond them counts as due where its runs exceed the trigger, which is certain. Shown by cards and by
-the views of health.
+Only buckets that may have something to do become objects, without the statistics of columns, `MOST_FILES` of
+their files at most, fullest first; a bucket beyond them counts as due where its runs exceed the trigger, which
+is certain. Where no rule can fire, buckets with as many runs share one decision. Shown by cards and by the
+views of health.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from tablestore.lsm.compaction import PickContext, append_compaction, pick
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.write.routing.bucket_mode import BucketMode
 
 MOST_FILES = 50_000
+_STATISTICS = ("key_min", "key_max", "key_nulls", "value_min", "value_max", "value_nulls", "value_stats_cols")
 Work = tuple[list[CompactUnit], str]
 
 
@@ -46,8 +49,10 @@ def health_of(facts: Facts, *, most_files: int = MOST_FILES) -> Health:
     store, snapshot = facts.store, facts.snapshot
     places, stop = facts.places, facts.rules.stop_trigger
     count, waiting = len(places), len(facts.waiting)
-    work: dict[int, Work] = {}
     candidates = _candidates(facts)
+    few = _too_few_runs(facts, candidates)
+    work = _shared_work(facts, candidates[few])
+    candidates = candidates[~few]
     decided = candidates[np.cumsum(places.files[candidates]) <= max(most_files, 0)]
     for place, files in _files(facts, decided):
         work[place] = _keyed(facts, files) if facts.keyed else _append(facts, files)
@@ -113,20 +118,35 @@ def _candidates(facts: Facts) -> np.ndarray:
     return some[np.argsort(-small[some], kind="stable")]
 
 
+def _too_few_runs(facts: Facts, chosen: np.ndarray) -> np.ndarray:
+    """In which of these places no rule can fire, whatever the files: there are fewer runs than the trigger,
+    and every rule that is on counts them (`universal.quiet`)."""
+    if not facts.keyed or facts.rules.leveled or facts.rules.always_tried:
+        return np.zeros(len(chosen), dtype=bool)
+    return facts.places.runs[chosen] < facts.rules.trigger
+
+
+def _shared_work(facts: Facts, few: np.ndarray) -> dict[int, Work]:
+    """The decision in places in which no rule can fire: it says how many runs there are, and nothing else of
+    them."""
+    _, first, alike = np.unique(facts.places.runs[few], return_index=True, return_inverse=True)
+    decided = [_keyed(facts, files) for _, files in _files(facts, few[first])]
+    return {place: decided[which] for place, which in zip(few.tolist(), alike.tolist(), strict=True)}
+
+
 def _files(facts: Facts, chosen: np.ndarray) -> Iterator[tuple[int, list[DataFileMeta]]]:
-    """The files of these places as objects, made together."""
+    """The files of these places as objects without statistics, made together."""
     if not len(chosen):
         return
     rank = np.full(len(facts.places), -1, dtype=np.int64)
     rank[chosen] = np.arange(len(chosen))
     mine = np.flatnonzero(rank[facts.group] >= 0)
     ordered = mine[np.argsort(rank[facts.group[mine]], kind="stable")]
-    if 2 * len(ordered) > len(facts.live):  # all of them, which others that look at this snapshot share
-        shared = facts.live.objects
-        objects = [shared[at] for at in ordered.tolist()]
-    else:
-        objects = facts.live.take(ordered).objects
-    at = 0
+    table = facts.live.table.take(pa.array(ordered))
+    for name in _STATISTICS:
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), pa.nulls(len(table), table.schema.field(at).type))
+    objects, at = Entries(table).objects, 0
     for place in chosen.tolist():
         end = at + int(facts.places.files[place])
         yield place, [e.file for e in objects[at:end]]
