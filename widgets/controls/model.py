@@ -134,8 +134,8 @@ class Picks(Sequence[BucketPick]):
 
     @classmethod
     def of_health(cls, buckets: pa.Table, plan: Callable[[str, int], Any]) -> "Picks":
-        """The picks in the buckets of `inspect.health()`: `plan` gives that of a partition and bucket, when it
-        is looked at."""
+        """The picks in the buckets of `inspect.health()`: `plan` gives that of a partition and bucket, when
+        it is looked at."""
         columns = [buckets[name].to_pylist() for name in ("partition", "bucket", "due", "due_bytes")]
         rows = [(p or "", b, size if due else None) for p, b, due, size in zip(*columns, strict=True)]
         picks = cls()

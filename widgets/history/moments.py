@@ -21,8 +21,8 @@ from widgets.kit import format as fmt
 WINDOW = 1_000
 """Snapshots of a long history that are read at once: those around the one that is looked at."""
 SOON = 300
-"""Snapshots of a short history, which is read at once; of a longer one the first picture looks through so many
-for those that added files."""
+"""Snapshots of a short history, which is read at once; of a longer one the first picture looks through so
+many for those that added files."""
 CACHED = 32
 """States that are kept."""
 LevelsAt = Callable[[int | None], pa.Table]
