@@ -6,7 +6,7 @@ the engine; what is not known before the rewrite is marked as a prediction by th
 and widget.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -127,14 +127,30 @@ class Picks(Sequence[BucketPick]):
     engine says of a bucket is put into words when that one is looked at. Immutable."""
 
     def __init__(self, planned: Iterable[Any] = ()) -> None:
-        sized = [(_work(pick), pick) for pick in planned]
-        sized.sort(key=lambda size: (size[0] is None, -(size[0] or 0)))
-        self._planned = [pick for _, pick in sized]
+        picks = list(planned)
+        self._keep(
+            [(str(pick.partition or ""), int(pick.bucket), _work(pick)) for pick in picks], picks.__getitem__
+        )
+
+    @classmethod
+    def of_health(cls, buckets: pa.Table, plan: Callable[[str, int], Any]) -> "Picks":
+        """The picks in the buckets of `inspect.health()`: `plan` gives that of a partition and bucket, when
+        it is looked at."""
+        columns = [buckets[name].to_pylist() for name in ("partition", "bucket", "due", "due_bytes")]
+        rows = [(p or "", b, size if due else None) for p, b, due, size in zip(*columns, strict=True)]
+        picks = cls()
+        picks._keep(rows, lambda at: plan(*rows[at][:2]))
+        return picks
+
+    def _keep(self, rows: list[tuple[str, int, int | None]], planned: Callable[[int], Any]) -> None:
+        order = sorted(range(len(rows)), key=lambda at: (rows[at][2] is None, -(rows[at][2] or 0)))
+        self._rows = [rows[at] for at in order]
+        self._planned = lambda at: planned(order[at])
         self._made: dict[int, BucketPick] = {}
-        self.waiting = sum(1 for size, _ in sized if size is not None)
+        self.waiting = sum(work is not None for _, _, work in rows)
 
     def __len__(self) -> int:
-        return len(self._planned)
+        return len(self._rows)
 
     @overload
     def __getitem__(self, at: int) -> BucketPick: ...
@@ -145,26 +161,25 @@ class Picks(Sequence[BucketPick]):
             return tuple(self[i] for i in range(len(self))[at])
         at = range(len(self))[at]
         if at not in self._made:
-            self._made[at] = _pick(self._planned[at])
+            self._made[at] = _pick(self._planned(at))
         return self._made[at]
 
     def find(self, partition: str | None, bucket: int | None) -> int | None:
         """The position of the first pick of a partition and bucket (None: any)."""
-        for at, pick in enumerate(self._planned):
-            here = partition is None or str(pick.partition or "") == partition
-            if here and (bucket is None or int(pick.bucket) == bucket):
+        for at, (there, number, _) in enumerate(self._rows):
+            if partition in (None, there) and bucket in (None, number):
                 return at
         return None
 
     def to_arrow(self) -> pa.Table:
         """The bytes that each bucket's compaction takes, a row for each with work."""
         places = [pick.place for pick in self[: self.waiting]]
-        taken = [_work(pick) for pick in self._planned[: self.waiting]]
+        taken = [work for _, _, work in self._rows[: self.waiting]]
         return pa.table({"bucket": pa.array(places, pa.string()), "bytes": pa.array(taken, pa.int64())})
 
     def partitions(self) -> tuple[str, ...]:
         """The partitions with something to compact, in order."""
-        return tuple(dict.fromkeys(str(pick.partition or "") for pick in self._planned[: self.waiting]))
+        return tuple(dict.fromkeys(partition for partition, _, _ in self._rows[: self.waiting]))
 
 
 def _work(pick: Any) -> int | None:

@@ -138,19 +138,29 @@ class CompactionControls(WorkingView):
         previous = self._model.pick
         self._model = replace(self._model, settings=self._settings(), refused="")
         try:
-            picks = picks_of(self._planner().compact(dry_run=True, full=self.full, **self._scope()))
+            picks = self._picks()
+            focus = 0 if picks else -1
+            if previous and picks and not self._quiet(picks, previous):
+                focus = focus_on(picks, previous.partition, previous.bucket)
+            _ = picks[focus : focus + 1]  # plans it, or says why not
         except ts.Unsupported as refused:
             self._model = replace(self._model, refused=str(refused), picks=Picks(), focus=-1)
             self._show()
             return
         self._runs = {}
-        focus = (
-            focus_on(picks, previous.partition, previous.bucket)
-            if previous and not self._quiet(picks, previous)
-            else 0
-        )
-        self._model = replace(self._model, picks=picks, focus=focus if picks else -1)
-        self._focus(self._model.focus)
+        self._model = replace(self._model, picks=picks)
+        self._focus(focus)
+
+    def _picks(self) -> Picks:
+        """The picks of the scope: of a whole table its health says which buckets are due, and each is planned
+        when it is looked at; otherwise a dry run plans all."""
+        planner, scope = self._planner(), self._scope()
+        measure = getattr(getattr(planner, "inspect", None), "health", None)
+        if measure is not None and not (self.full or scope):
+            health = measure()
+            if health.merges and health.complete and health.buckets.num_rows and not health.waiting:
+                return Picks.of_health(health.buckets, partial(_planned, planner))
+        return picks_of(planner.compact(dry_run=True, full=self.full, **scope))
 
     def _planner(self) -> Any:
         """The table under the settings asked for."""
@@ -484,3 +494,9 @@ class CompactionControls(WorkingView):
         traits = "index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened"
         spec = self.export_spec("controls", widths, self.export_frames(widths), *traits, newest=newest)
         return spec | {"past": self._moments.newest_stories(MOST_PAST) if newest is not None else {}}
+
+
+def _planned(planner: Any, partition: str, bucket: int) -> Any:
+    """What the engine would do in one bucket."""
+    place = {"partition": partition} if partition else {}
+    return planner.compact(dry_run=True, bucket=bucket, **place).picks[0]

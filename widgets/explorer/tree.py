@@ -27,6 +27,7 @@ from widgets.explorer.model import (
     plain_listing,
 )
 from widgets.kit import format as fmt
+from widgets.levels.buckets import natural
 
 LISTS = {"base": "base manifest list", "delta": "delta manifest list", "changelog": "changelog list"}
 MAX_BETWEEN = 50
@@ -142,7 +143,7 @@ class SnapshotTree:
         if not is_open:
             return nodes
         sums = state.group_by(["partition", "bucket"]).aggregate([("bytes", "sum"), ("bytes", "count")])
-        rows = sorted(sums.to_pylist(), key=lambda row: (_natural(row["partition"]), row["bucket"]))
+        rows = sorted(sums.to_pylist(), key=lambda row: (natural(row["partition"]), row["bucket"]))
         for row in rows:
             place = f"{row['partition']}/{row['bucket']}"
             label = place if row["partition"] else f"bucket-{row['bucket']}"
@@ -196,11 +197,6 @@ def _column_row(row: Mapping[str, Any]) -> PlainRow:
 
 def _vectors(count: int) -> str:
     return fmt.plural(count, "index file")
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    parts = "".join(c if c.isalnum() else " " for c in text).split()
-    return [(1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts]
 
 
 def _cut(nodes: list[Node], path: str, parent: str) -> list[Node]:

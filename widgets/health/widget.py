@@ -107,8 +107,10 @@ class TableHealth(WorkingView):
         return self
 
     def _load(self) -> None:
-        self._table = self._table.refresh() if not getattr(self._table, "past", False) else self._table
-        commits, options = self._moments.source.inspect.commits(), dict(option_map(self._table))
+        fresh = self._table if getattr(self._table, "past", False) else self._table.refresh()
+        commits, options = self._moments.source.inspect.commits(), dict(option_map(fresh))
+        if (options, fresh.schema) != (dict(option_map(self._table)), self._table.schema):
+            self._table = fresh
         if same := commits.num_rows > 0 and commits.equals(self._commits) and options == self._options:
             measured = self._model.amplification
         else:  # of the same commits under the same options nothing is measured again

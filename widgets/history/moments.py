@@ -21,7 +21,8 @@ from widgets.kit import format as fmt
 WINDOW = 1_000
 """Snapshots of a long history that are read at once: those around the one that is looked at."""
 SOON = 300
-"""Snapshots that the first picture of a long history looks through for those that added files."""
+"""Snapshots of a short history, which is read at once; of a longer one the first picture looks through so
+many for those that added files."""
 CACHED = 32
 """States that are kept."""
 LevelsAt = Callable[[int | None], pa.Table]
@@ -140,7 +141,9 @@ class Moments:
         hand is read on where it ends before. Raises NotFound for one that has expired."""
         history, moment = self.history, self._states.pop(snapshot, None)
         if moment is None:
-            if history is not None and history.last == self.newest and (snapshot or 0) > history.last:
+            if history is None and self._is_short():
+                history = self.read()
+            elif history is not None and history.last == self.newest and (snapshot or 0) > history.last:
                 history = self.read()  # a new commit: its edits are few, its files may be many
             if history is not None and snapshot is not None and history.covers(snapshot):
                 moment = _moment(snapshot, history.files(snapshot))
@@ -150,6 +153,13 @@ class Moments:
         while len(self._states) > CACHED:
             del self._states[next(iter(self._states))]
         return moment
+
+    def _is_short(self) -> bool:
+        """Whether the whole history is read as soon as the files of one moment."""
+        inspect: Any = getattr(self.source, "inspect", None)
+        if self._levels_at is not None or not hasattr(inspect, "edits"):
+            return False
+        return 0 < getattr(inspect, "snapshot_count", lambda: 0)() <= SOON
 
     def _levels(self, snapshot: int | None) -> pa.Table:
         if self._levels_at is not None:

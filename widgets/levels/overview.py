@@ -13,7 +13,7 @@ from typing import Literal
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, esc, fit, group, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import level_fill, level_text, var
-from widgets.levels.buckets import BucketCell, natural, short_partition
+from widgets.levels.buckets import BucketCell, short_partition
 
 ColourBy = Literal["runs", "files", "bytes", "deletes", "masked"]
 MARGIN, LEFT, BARS, ROW = 16, 92, 40, 30
@@ -37,8 +37,9 @@ class Overview:
 
 
 def overview(cells: Sequence[BucketCell], *, trigger: int, stop_trigger: int, places: int) -> Overview:
-    """The newest `places` partitions; a row a bucket, or one row of the worst bucket above eight of them."""
-    partitions = sorted({cell.partition for cell in cells}, key=natural)
+    """The newest `places` partitions; a row a bucket, or one row of the worst bucket above eight of them.
+    `cells` come in partition order."""
+    partitions = list(dict.fromkeys(cell.partition for cell in cells))
     shown = partitions[-places:]
     buckets = sorted({cell.bucket for cell in cells})
     by_place = {(cell.partition, cell.bucket): cell for cell in cells}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tablestore.insight.health.alarm import Alarm, AlarmHistory
 from tablestore.insight.health.alarms import AlarmLimits, alarm_history
-from tablestore.insight.health.measure import BUCKETS, STATES, Health, health, verdict
+from tablestore.insight.health.measure import BUCKETS, STATES, Health, Healths, health, verdict
 from tablestore.insight.health.reader_rules import readers
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "AlarmHistory",
     "AlarmLimits",
     "Health",
+    "Healths",
     "alarm_history",
     "health",
     "readers",

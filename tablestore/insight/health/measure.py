@@ -1,14 +1,15 @@
 """The health of a table at a snapshot: its manifests added up by bucket, what the engine would compact, and
 the verdict, a sentence and a state.
 
-Only buckets that may have something to do become objects, `MOST_FILES` of their files at most, fullest first;
-a bucket beyond them counts as due where its runs exceed the trigger, which is certain. Shown by cards and by
-the views of health.
+Only buckets that may have something to do become objects, without the statistics of columns, `MOST_FILES` of
+their files at most, fullest first; a bucket beyond them counts as due where its runs exceed the trigger: that
+is certain. Where no rule can fire, buckets with as many runs share one decision. Shown by cards and by the
+views of health.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,46 +25,128 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor.facts import Facts, Limits, added
 from tablestore.lsm.compaction import PickContext, append_compaction, pick
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
-from tablestore.lsm.compaction.decision import CompactUnit, Decision
+from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.write.routing.bucket_mode import BucketMode
 
 MOST_FILES = 50_000
-Work = tuple[list[CompactUnit], str]
+_STATISTICS = ("key_min", "key_max", "key_nulls", "value_min", "value_max", "value_nulls", "value_stats_cols")
 
 
 def health(store: Store, snapshot: Snapshot | None, *, most_files: int = MOST_FILES) -> Health:
     """How the buckets of `snapshot` (None: of a table without any) stand; at most `most_files` of them are
     looked at one by one."""
-    if snapshot is None:
-        return Health(None, bool(store.schema.primary_keys), BUCKETS.empty_table())
-    return health_of(Facts(store, snapshot, Limits()), most_files=most_files)
+    return Healths(store).of(snapshot, most_files=most_files)
 
 
-def health_of(facts: Facts, *, most_files: int = MOST_FILES) -> Health:
+class Healths:
+    """Health of one table. The last one is kept, and what was decided in its buckets: where the files are the
+    same and the time decides nothing else, nothing is decided again. Safe: what is kept is replaced, never
+    changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: tuple[Snapshot, int, Health] | None = None
+        self._decided: tuple[int, Mapping[_FilesKey, _Work]] = 0, {}
+
+    def of(self, snapshot: Snapshot | None, *, most_files: int = MOST_FILES) -> Health:
+        """As `health`."""
+        store, last = self._store, self._last
+        if snapshot is None:
+            return Health(None, bool(store.schema.primary_keys), BUCKETS.empty_table())
+        facts = Facts(store, snapshot, Limits())
+        instant = _instant(facts)
+        if last is None or last[:2] != (snapshot, instant):
+            at, earlier = self._decided
+            work = _Works.of(facts, most_files, earlier if at == instant else {})
+            self._decided = instant, work.by_files
+            self._last = last = snapshot, instant, _health_of(facts, work)
+        return last[2]
+
+
+def health_of(facts: Facts) -> Health:
     """`health` of a snapshot whose metadata is there."""
+    return _health_of(facts, _Works.of(facts, MOST_FILES, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a compaction would take of a bucket now, in the engine's words (None: nothing), and why."""
+
+    reason: str
+    due: str | None = None
+    files: int = 0
+    size: int = 0
+
+    @classmethod
+    def of(cls, decisions: Sequence[Decision], reason: str) -> _Work:
+        units = [d.unit for d in decisions if d.unit is not None]
+        words = "; ".join(u.text for u in units[:3]) or None
+        return cls(reason, words, sum(len(u.files) for u in units), sum(u.size for u in units))
+
+
+_FilesKey = tuple[bytes, int, int, int]  # partition, bucket, how many files, the sum of their hashes
+
+
+@dataclass(frozen=True, slots=True)
+class _Works:
+    """The work of the places of a snapshot that were decided, also by their files; `left` ones were too
+    many."""
+
+    by_place: Mapping[int, _Work]
+    by_files: Mapping[_FilesKey, _Work]
+    left: np.ndarray
+
+    @classmethod
+    def of(cls, facts: Facts, most_files: int, earlier: Mapping[_FilesKey, _Work]) -> _Works:
+        """Decide in the places in which a rule may ask for something, where nobody has `earlier`."""
+        places, candidates = facts.places, _candidates(facts)
+        few = _too_few_runs(facts, candidates)
+        work = _shared_work(facts, candidates[few])
+        candidates = candidates[~few]
+        chosen = candidates[np.cumsum(places.files[candidates]) <= max(most_files, 0)]
+        named = _named(facts, chosen) if facts.keyed else {}
+        work |= {place: earlier[files] for place, files in named.items() if files in earlier}
+        new = np.array([place for place in chosen.tolist() if place not in work], dtype=np.int64)
+        for place, objects in _files(facts, new):
+            work[place] = _keyed(facts, objects) if facts.keyed else _append(facts, objects)
+        left = np.setdiff1d(candidates, chosen)
+        for place in left[facts.backlog[left] > facts.trigger].tolist() if facts.keyed else ():
+            work[place] = _Work(f"{facts.backlog[place]} > trigger {facts.trigger}", "a compaction")
+        return cls(work, {files: work[place] for place, files in named.items()}, left)
+
+
+def _named(facts: Facts, chosen: np.ndarray) -> dict[int, _FilesKey]:
+    """Each of these places by its files, their levels included."""
+    places, levels = facts.places, facts.live.table.column("level").to_pylist()
+    names = facts.live.table.column("file_name").to_pylist()
+    sums = added(facts.group, np.fromiter(map(hash, zip(names, levels, strict=True)), np.int64), len(places))
+    return {
+        at: (places.partition[at], int(places.bucket[at]), int(places.files[at]), int(sums[at]))
+        for at in chosen.tolist()
+    }
+
+
+def _instant(facts: Facts) -> int:
+    """What decisions depend on beside the files: the hour, or with an interval between full compactions the
+    millisecond."""
+    now = facts.store.env.local_now_ms()
+    return now if facts.rules.interval_ms is not None else now // 3_600_000
+
+
+def _health_of(facts: Facts, work: _Works) -> Health:
     store, snapshot = facts.store, facts.snapshot
     places, stop = facts.places, facts.rules.stop_trigger
     count, waiting = len(places), len(facts.waiting)
-    work: dict[int, Work] = {}
-    candidates = _candidates(facts)
-    decided = candidates[np.cumsum(places.files[candidates]) <= max(most_files, 0)]
-    for place, files in _files(facts, decided):
-        work[place] = _keyed(facts, files) if facts.keyed else _append(facts, files)
-    left = np.setdiff1d(candidates, decided)
-    for place in left[facts.backlog[left] > facts.trigger].tolist() if facts.keyed else ():
-        work[place] = [], f"{facts.backlog[place]} > trigger {facts.trigger}"
     due_files = np.zeros(count, dtype=np.int64)
     due_bytes = np.zeros(count, dtype=np.int64)
     due: list[str | None] = [None] * count
     reasons: list[str | None] = [None] * count
-    for place, (units, reason) in work.items():
-        reasons[place] = reason
-        if units or place in left:
-            due_files[place] = sum(len(u.files) for u in units)
-            due_bytes[place] = sum(u.size for u in units)
-            due[place] = "; ".join(u.text for u in units[:3]) or "a compaction"
+    for place, at in work.by_place.items():
+        reasons[place], due[place] = at.reason, at.due
+        due_files[place], due_bytes[place] = at.files, at.size
     texts = {p: store.partition_text(p) for p in set(places.partition)}
     stalls = facts.keyed and not facts.options.write_only  # write-only writers do not wait
     stalled = facts.backlog > stop if stalls else np.zeros(count, dtype=bool)
@@ -90,7 +173,7 @@ def health_of(facts: Facts, *, most_files: int = MOST_FILES) -> Health:
         stop,
         int(stalled.sum()),
         waiting,
-        not len(left),
+        not len(work.left),
     )
 
 
@@ -113,34 +196,49 @@ def _candidates(facts: Facts) -> np.ndarray:
     return some[np.argsort(-small[some], kind="stable")]
 
 
+def _too_few_runs(facts: Facts, chosen: np.ndarray) -> np.ndarray:
+    """In which of these places no rule can fire, whatever the files: there are fewer runs than the trigger,
+    and every rule that is on counts them (`universal.quiet`)."""
+    if not facts.keyed or facts.rules.leveled or facts.rules.always_tried:
+        return np.zeros(len(chosen), dtype=bool)
+    return facts.places.runs[chosen] < facts.rules.trigger
+
+
+def _shared_work(facts: Facts, few: np.ndarray) -> dict[int, _Work]:
+    """The decision in places in which no rule can fire: it says how many runs there are, and nothing else of
+    them."""
+    _, first, alike = np.unique(facts.places.runs[few], return_index=True, return_inverse=True)
+    decided = [_keyed(facts, files) for _, files in _files(facts, few[first])]
+    return {place: decided[which] for place, which in zip(few.tolist(), alike.tolist(), strict=True)}
+
+
 def _files(facts: Facts, chosen: np.ndarray) -> Iterator[tuple[int, list[DataFileMeta]]]:
-    """The files of these places as objects, made together."""
+    """The files of these places as objects without statistics, made together."""
     if not len(chosen):
         return
     rank = np.full(len(facts.places), -1, dtype=np.int64)
     rank[chosen] = np.arange(len(chosen))
     mine = np.flatnonzero(rank[facts.group] >= 0)
     ordered = mine[np.argsort(rank[facts.group[mine]], kind="stable")]
-    if 2 * len(ordered) > len(facts.live):  # all of them, which others that look at this snapshot share
-        shared = facts.live.objects
-        objects = [shared[at] for at in ordered.tolist()]
-    else:
-        objects = facts.live.take(ordered).objects
-    at = 0
+    table = facts.live.table.take(pa.array(ordered))
+    for name in _STATISTICS:
+        field = table.schema.field(name)
+        table = table.set_column(table.schema.names.index(name), field, pa.nulls(len(table), field.type))
+    objects, at = Entries(table).objects, 0
     for place in chosen.tolist():
         end = at + int(facts.places.files[place])
         yield place, [e.file for e in objects[at:end]]
         at = end
 
 
-def _keyed(facts: Facts, files: list[DataFileMeta]) -> Work:
+def _keyed(facts: Facts, files: list[DataFileMeta]) -> _Work:
     levels = Levels.of(files, facts.options.num_levels, facts.store.key_order)
     decision = pick(levels, facts.rules, PickContext.at(facts.store.env.local_now_ms(), levels))
     rule, text = decision.reason.rule, decision.reason.text
-    return _units([decision]), text if rule == "none" or text.startswith(rule) else f"{rule}: {text}"
+    return _Work.of([decision], text if rule == "none" or text.startswith(rule) else f"{rule}: {text}")
 
 
-def _append(facts: Facts, files: list[DataFileMeta]) -> Work:
+def _append(facts: Facts, files: list[DataFileMeta]) -> _Work:
     vectors = _vectors(facts)
     wanted = AppendCompaction.of(
         facts.options,
@@ -151,11 +249,7 @@ def _append(facts: Facts, files: list[DataFileMeta]) -> Work:
         decisions = append_compaction.pack(files, wanted, all_small=False)
     else:
         decisions = [append_compaction.pick(files, wanted)]
-    return _units(decisions), decisions[0].text
-
-
-def _units(decisions: list[Decision]) -> list[CompactUnit]:
-    return [d.unit for d in decisions if d.unit is not None]
+    return _Work.of(decisions, decisions[0].text)
 
 
 def _vectors(facts: Facts) -> dict[str, tuple[int, str]]:

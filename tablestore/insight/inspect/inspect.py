@@ -23,7 +23,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor import Diagnosis, diagnose, limits_of
 from tablestore.insight.explain.merge_steps import Merging
 from tablestore.insight.explain.merge_steps.stored_runs import KeyWindow, merging
-from tablestore.insight.health import AlarmHistory, AlarmLimits, Health, alarm_history, health, readers
+from tablestore.insight.health import AlarmHistory, AlarmLimits, Health, Healths, alarm_history, readers
 from tablestore.insight.inspect import edits as inspect_edits
 from tablestore.insight.inspect import files as inspect_files
 from tablestore.insight.inspect import files as inspect_pressure
@@ -63,7 +63,7 @@ class Inspect(SystemTables):
     Where a method takes a `snapshot` it is an id, a tag's name or a `Snapshot`; None: the one that
     `Table.at` chose, else the newest. A `partition` is a text such as "l_year=1995/l_month=6".
     Remembers the snapshots it has read, the counts of commits, compactions, the life of files, where files
-    came from and the last views of amplification; not thread-safe.
+    came from, the last health and views of amplification; not thread-safe.
     """
 
     def __init__(self, store: Store, *, at: Snapshot | None = None) -> None:
@@ -73,6 +73,7 @@ class Inspect(SystemTables):
         self._compactions = CompactionRows(store, self._snapshots)
         self._amplified, self._history = Amplifications(store), FileHistory(store)
         self._edits: tuple[object, pa.Table] | None = None
+        self._healths = Healths(store)
 
     def __repr__(self) -> str:
         names = [n for of in (Inspect, SystemTables) for n in vars(of) if not n.startswith("_")]
@@ -294,7 +295,7 @@ class Inspect(SystemTables):
         'healthy: 1 bucket, 2 runs, nothing due'
         """
         with self._store.manifests.naming_rows():
-            return health(self._store, self._snapshot(snapshot))
+            return self._healths.of(self._snapshot(snapshot))
 
     @naming_rows
     def stays(self) -> pa.Table:

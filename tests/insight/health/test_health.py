@@ -148,3 +148,27 @@ def test_partitions_are_named_and_waiting_files_counted(tmp_path: Path) -> None:
     health = table.inspect.health()
     assert health.buckets["partition"].to_pylist() == ["p=a"]
     assert health.state == "healthy"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compaction.optimization-interval": "1 h"},
+        {"tablestore.compaction.strategy": "leveled"},
+    ],
+    ids=lambda options: ",".join(options) or "default",
+)
+def test_every_bucket_has_its_own_decision_also_after_further_commits(
+    options: dict[str, object], tmp_path: Path
+) -> None:
+    table = KEYED.with_options(WRITE_ONLY).create(tmp_path, {"bucket": 6, **options})
+    for start in range(6):
+        table.write(keys(*range(start, 60 // (start + 1) + start)))
+        for at in (None, table.inspect.latest_snapshot_id()):  # of what is kept, and anew
+            buckets = (table if at is None else ts.open(table.location)).inspect.health(at).buckets
+            decided = {row["bucket"]: row for row in table.inspect.pressure().to_pylist()}
+            for row in buckets.to_pylist():
+                own = decided[row["bucket"]]
+                assert row["due"] == own["due"]
+                assert row["reason"] is None or row["reason"] == own["reason"].removeprefix("none: ")
