@@ -10,13 +10,14 @@ keeps sums of its files beside them (`.<n>.crc`), and reads files that have none
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from dataclasses import dataclass
 from typing import Any
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import Corrupt, InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable
 from tablestore.flow.journal import JournalFiles, NumberedFiles
 from tablestore.flow.source import Offset
 from tablestore.io.paths import location
@@ -70,6 +71,12 @@ class Checkpoint:
         if self._files.read(_METADATA) is None:
             self._files.claim(_METADATA, {"id": SYSTEM.uuid()})
 
+    def require_begun(self) -> None:
+        """Raise Unavailable where a checkpoint that was begun is not there: what it lies on is away. Nothing
+        may be written then, or another would begin in its place."""
+        if self._files.read(_METADATA) is None:
+            raise Unavailable(errno.ENOENT, f"the checkpoint {self.directory} is away: mount what holds it")
+
     def note_planned(self, number: int, end: Offset) -> None:
         """Write where a batch ends. Raises InvalidRequest where another process has done so."""
         facts = {"batchWatermarkMs": 0, "batchTimestampMs": SYSTEM.now_ms(), "conf": {}}
@@ -96,6 +103,7 @@ class Checkpoint:
                     self._files.io.delete(self._files.place(which, remains.name))
 
     def _note(self, which: str, number: int, lines: list[dict[str, Any]]) -> None:
+        self.require_begun()
         texts = [_VERSION, *(json.dumps(line, separators=(",", ":")) for line in lines)]
         self._files.io.delete(self._sum(which, number))
         if not self._files.claim(self._states(which).name(number), "\n".join(texts).encode()):

@@ -1,5 +1,5 @@
-"""Every service on a disk that fills up and is freed again: who waits says so, nothing is half written, and
-all goes on by itself."""
+"""Every service on a disk that fills up and is freed again, or that goes away and comes back: who waits says
+so, nothing is half written or begun anew, and all goes on by itself."""
 
 from __future__ import annotations
 
@@ -153,3 +153,69 @@ def test_services_wait_on_a_full_disk_and_go_on_when_it_is_freed(disk: Path) -> 
         table = lake.table(name)
         assert table.check() == []
     assert not [*(disk / "lake").rglob(".*.tmp")], "no file is half written"
+
+
+@pytest.fixture(params=["moved", "unmounted"])
+def hide(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[bool], None]]:
+    """Takes the lake `<tmp_path>/lake` away, or brings it back: by another name for its directory, or by a
+    mount, which leaves an empty one."""
+    place, aside = tmp_path / "lake", tmp_path / "aside"
+    if request.param == "moved":
+        place.mkdir()
+        yield lambda away: place.rename(aside) if away else aside.rename(place)
+        return
+    for each in (place, aside):
+        each.mkdir()
+
+    def mount(away: bool) -> None:
+        command = ["umount", "-l", str(place)] if away else ["mount", "--bind", str(aside), str(place)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    try:
+        mount(False)
+    except (OSError, subprocess.CalledProcessError) as e:
+        pytest.skip(f"nothing can be mounted here: {e}")
+    yield mount
+    subprocess.run(["umount", "-l", str(place)], check=False, capture_output=True)
+
+
+def test_captures_wait_for_a_lake_that_is_away_and_never_begin_anew(
+    tmp_path: Path, hide: Callable[[bool], None]
+) -> None:
+    pytest.importorskip("prometheus_client")
+    counterparts.need("PostgreSQL")
+    place = tmp_path / "lake"
+    lake = ts.connect(place)
+    with servers.mariadb(servers.FAST) as mariadb, Postgres() as postgres, Services(trusted="") as services:
+        shop = Shop(mariadb, postgres)
+        for name, server in (("my", mariadb), ("pg", postgres)):
+            source = ("--from", f"{server.url}/shop", "--password-file", str(server.password_file))
+            where = ("--warehouse", str(place), "--into", name, "--engine", "local")
+            services.add(name, "tablestore.cli", "cdc", *source, *where)
+            services.start(name)
+
+        def illnesses() -> dict[str, str]:
+            return {name: ill for name in services.names if (ill := services.illness(name))}
+
+        def all_there() -> bool:
+            there = {"my.t", "pg.t"} & set(lake.tables())
+            return [lake.table(name).scan().to_arrow().num_rows for name in there] == [shop.rows] * 2
+
+        shop.put()
+        until(lambda: not illnesses() and all_there(), lambda: (illnesses(), services.ended()))
+        hide(True)
+        shop.put()
+        until(
+            lambda: all(str(place) in ill for ill in illnesses().values()) and len(illnesses()) == 2,
+            lambda: (illnesses(), services.ended()),
+        )
+        mariadb.run("CREATE TABLE shop.u (k INT PRIMARY KEY)")
+        shop.put()
+        assert services.ended() == {}
+        assert not place.exists() or not [*place.iterdir()], "nothing is begun anew there"
+        hide(False)
+        until(lambda: not illnesses() and all_there(), lambda: (illnesses(), services.ended()))
+        until(lambda: "my.u" in lake.tables(), lambda: illnesses())
+        assert {name: services.stop(name) for name in services.names} == dict.fromkeys(
+            services.names, ExitCode.INTERRUPTED
+        )

@@ -152,6 +152,10 @@ def test_two_processes_do_not_share_a_checkpoint(tmp_path: Path):
 
 def test_a_checkpoint_keeps_the_newest_batches(tmp_path: Path):
     checkpoint = Checkpoint.at(str(tmp_path))
+    with pytest.raises(ts.Unavailable, match="is away"):
+        checkpoint.note_planned(0, {"at": 1})
+    assert not [*tmp_path.iterdir()], "nothing is begun anew where it is not mounted"
+    checkpoint.begin()
     for number in range(2 * KEPT + 1):
         checkpoint.note_planned(number, {"at": number + 1})
         assert checkpoint.pending() == number

@@ -14,6 +14,7 @@ from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.core.errors import Unsupported
 from tablestore.flow.batch import Batch
+from tablestore.flow.checkpoint import Checkpoint
 from tablestore.flow.job import FlowJob
 from tablestore.flow.origin import Origin, origin_in_lake
 from tablestore.flow.runner import Runner, Stream
@@ -87,7 +88,9 @@ class CaptureJob(FlowJob):
 
     def _begin(self, origin: Origin) -> Stream:
         """The stream from where its checkpoint is."""
-        settings = self._settings
+        settings, checkpoint = self._settings, Checkpoint.at(self.checkpoint)
+        if self._sink is not None:
+            checkpoint.require_begun()
         sink = self._sink = CaptureSink(
             self.lake,
             self._source,
@@ -97,6 +100,7 @@ class CaptureJob(FlowJob):
         )
 
         def on_batch(batch: Batch) -> None:
+            checkpoint.require_begun()
             report = sink.write(batch, origin.identifier + batch.number)
             self._batches += 1
             if self._on_batch is not None:

@@ -152,6 +152,7 @@ class CaptureSink:
             self._under_way = None
 
     def _write(self, batch: Batch, identifier: int) -> BatchReport:
+        self._targets.require_store()
         now = _CaptureBatch(batch, identifier, self._seconds())
         events = self._carry_out(now)
         works = batch.works()

@@ -8,6 +8,7 @@ rows looks at the commit identifier first, so that rows which came after an even
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import operator
 from collections.abc import Iterator, Mapping
@@ -32,10 +33,12 @@ from tablestore.cdc.capture.source import (
     TableEvent,
     TableShape,
 )
-from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unavailable
 from tablestore.flow.writing import write_kinds
 from tablestore.format.predicates.predicate import Predicate, col
 from tablestore.format.rowkind import DELETE, INSERT
+from tablestore.io.paths import is_object_location
+from tablestore.io.routed import file_io_for
 from tablestore.table.identifier import Identifier
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table
@@ -86,9 +89,16 @@ class Targets:
     def __contains__(self, target: str) -> bool:
         return target in self._lake
 
+    def require_store(self) -> None:
+        """Raise Unavailable where tables had rows, and the directory of the lake is empty or not there: it is
+        not mounted, say."""
+        place = self._lake.warehouse
+        if self._known and not is_object_location(place) and not file_io_for(place).list(place, hidden=True):
+            raise Unavailable(errno.ENOENT, f"the lake {place} is away: mount what holds it")
+
     def opened(self, target: str) -> Table:
         """A table under its newest schema. Raises NotFound for one that somebody dropped, also if another was
-        made under its name: what it had is not read again."""
+        made under its name: what it had is not read again. Raises Unavailable where the lake is away."""
         table = self._tables.get(target)
         try:
             if table is None:
@@ -100,6 +110,7 @@ class Targets:
                 table.store.require_same()
         except (NotFound, IndexError):
             self._tables.pop(target, None)
+            self.require_store()
             raise NotFound(
                 f"table {target} is gone, and rows for it were captured before: begin anew with another "
                 "name= and a fresh checkpoint"
