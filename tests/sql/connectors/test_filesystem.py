@@ -95,7 +95,7 @@ def test_no_value_of_csv_is_another_afterwards(
 def test_csv_without_quotes_refuses_what_needs_them(session: Session, tmp_path: Path, text: str):
     options = {"csv__disable_quote_character": "true", "csv__null_literal": "nil"}
     table(session, tmp_path / "out", "csv", "s STRING, i INT", **options)
-    with pytest.raises(ts.SchemaMismatch, match="column 's'.*needs quotes"):
+    with pytest.raises(ts.SchemaMismatch, match=r"column 's'.*needs quotes"):
         session.sql("INSERT INTO files VALUES ('first', 1), (?, 2)", [text])
     session.sql("INSERT INTO files VALUES ('\"x\"', NULL)")
     assert rows(session, "SELECT * FROM files") == [{"s": '"x"', "i": None}]

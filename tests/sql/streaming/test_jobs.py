@@ -198,6 +198,7 @@ def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, c
 @pytest.mark.usefixtures("tasks_here")
 def test_a_batch_of_files_that_comes_again_adds_nothing(session: Session, tmp_path: Path):
     folder = tmp_path / "files"
+    folder.mkdir()
     session.sql(
         f"CREATE TEMPORARY TABLE files (n INT) WITH ('connector' = 'filesystem', 'path' = '{folder}', "
         "'format' = 'csv')"
