@@ -288,7 +288,8 @@ class ObjectStoreFileIO:
         self.write(f"{path.rstrip('/')}/{_MARKER}", b"")
 
     def move(self, path: str, target: str) -> None:
-        """Move all objects below a prefix by copying. Not atomic, so nobody may write there meanwhile.
+        """Move all objects below a prefix, or the one of that name, by copying. Not atomic, so nobody may
+        write there meanwhile. Raises FileNotFoundError where nothing is there.
 
         `schema/` is copied last and removed first: a half-moved table is seen at its old place only.
         """
@@ -300,7 +301,7 @@ class ObjectStoreFileIO:
             keys = [
                 o["path"] for page in self._client.list(store, prefix=key, chunk_size=_BULK) for o in page
             ]
-            keys.sort(key=lambda k: k.startswith(f"{key}/schema/"))
+            keys = sorted(keys, key=lambda k: k.startswith(f"{key}/schema/")) or [key]
             for k in keys:
                 self._client.copy(onto, k, new + k.removeprefix(key), overwrite=True)
             for at in range(len(keys), 0, -_BULK):

@@ -143,6 +143,15 @@ def test_a_directory_moves_with_all_it_holds(place: FilePlace) -> None:
     assert place.io.read(place.at("elsewhere", "u", "bucket-0", "f")) == b"f"
 
 
+def test_a_file_moves(place: FilePlace) -> None:
+    place.io.write(place.at("d", ".f.coming"), b"f")
+    place.io.move(place.at("d", ".f.coming"), place.at("d", "f"))
+    assert names(place, "d", hidden=True) == ["f"]
+    assert place.io.read(place.at("d", "f")) == b"f"
+    with pytest.raises(FileNotFoundError):
+        place.io.move(place.at("d", ".f.coming"), place.at("d", "g"))
+
+
 def test_a_parquet_file_goes_out_and_comes_back(place: FilePlace) -> None:
     rows = pa.table({"k": np.arange(200_000), "v": np.random.default_rng(7).random(200_000)})
     with place.io.open_output(place.at("bucket-0", "f.parquet")) as sink:

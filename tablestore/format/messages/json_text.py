@@ -142,7 +142,8 @@ def _test(path: str, kind: str) -> str:
 
 def has_fields(objects: pa.Array, names: Sequence[str]) -> list[pa.Array]:
     """Of JSON objects as texts: for each name, whether they have a field of it, be it null."""
-    paths = ("'" + f'$."{name}"'.replace("'", "''") + "'" for name in names)
+    pointers = ("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+    paths = ("'" + pointer.replace("'", "''") + "'" for pointer in pointers)
     tests = ", ".join(f"coalesce(json_exists(v, {path}), false)" for path in paths)
     flags = run(f"SELECT [{tests}] FROM texts", objects)
     flat = pc.list_flatten(flags).to_numpy(zero_copy_only=False).reshape(len(objects), len(names))

@@ -18,7 +18,7 @@ from tablestore.format.types import cast_text
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.connectors.connector import ConnectorOptions
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 16 << 20  # of CSV and JSON that are parsed at once: a row is no longer
 _AS_TEXT = frozenset("DATE TIME TIMESTAMP TIMESTAMP_LTZ".split())  # what JSON has as texts
 _CONTROLS = "[\x00-\x1f]"
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -109,37 +109,42 @@ def _csv_parse(options: ConnectorOptions) -> pa.csv.ParseOptions:
         delimiter=options.values["csv.field-delimiter"],
         quote_char=quote,
         newlines_in_values=quote is not False,
+        ignore_empty_lines=len(options.columns) > 1,  # of one column such a line is a row with NULL
     )
 
 
 class _CsvRows:
-    """Lines of texts: numbers as they are, texts in quotes where they need them."""
+    """Lines of texts, in quotes where they would be read as something else without."""
 
     def __init__(self, file: Any, options: ConnectorOptions) -> None:
         for f in options.columns:
             _require_plain(f, "CSV")
-        self._file, self._options = file, options
-        if options.values["tablestore.csv.header"]:
-            names = [pa.array([f.name]) for f in options.columns]
-            self._lines([self._quoted(name) for name in names])
+        values = options.values
+        self._file, self._options, self._literal = file, options, values["csv.null-literal"] or ""
+        self._nulls = pa.array(["", self._literal])
+        self._signs = [values["csv.field-delimiter"], "\n", "\r", "\ufeff"]  # a byte order mark is cut off
+        if not values["csv.disable-quote-character"]:
+            self._signs.append(values["csv.quote-character"])
+        if values["tablestore.csv.header"]:
+            self._lines([self._quoted(pa.array([f.name]), f.name) for f in options.columns])
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = []
-        literal = self._options.values["csv.null-literal"] or ""
-        for array, f in zip(batch.columns, self._options.columns, strict=True):
-            text = cast_text.of(array, f.type)
-            columns.append((self._quoted(text) if f.type.is_string else text).fill_null(literal))
-        self._lines(columns)
+        texts = (cast_text.of(a, f.type) for a, f in zip(batch.columns, self._options.columns, strict=True))
+        quoted = [self._quoted(text, f.name) for text, f in zip(texts, self._options.columns, strict=True)]
+        self._lines([text.fill_null(self._literal) for text in quoted])
 
-    def _quoted(self, text: pa.Array) -> pa.Array:
+    def _quoted(self, text: pa.Array, name: str) -> pa.Array:
+        needed = pc.is_in(text, self._nulls)
+        for sign in self._signs:
+            needed = pc.or_(needed, pc.match_substring(text, sign).fill_null(False))
+        if not pc.any(needed).as_py():
+            return text
         values = self._options.values
         if values["csv.disable-quote-character"]:
-            return text
-        quote, literal = values["csv.quote-character"], values["csv.null-literal"]
-        special = [quote, values["csv.field-delimiter"], "\n", "\r"]
-        needed = pc.equal(text, literal or "")
-        for sign in special:
-            needed = pc.or_(needed, pc.match_substring(text, sign))
+            value = text[pc.index(needed, True).as_py()].as_py()
+            problem = f"column {name!r}: {value[:40]!r} needs quotes"
+            raise SchemaMismatch(f"{problem}, and option 'csv.disable-quote-character' is true")
+        quote = values["csv.quote-character"]
         doubled = pc.replace_substring(text, quote, quote * 2)
         return pc.if_else(needed, pc.binary_join_element_wise(quote, doubled, quote, ""), text)
 
@@ -236,7 +241,9 @@ def _in_quotes(text: pa.Array) -> pa.Array:
 
 
 def _write_lines(file: Any, lines: pa.Array) -> None:
-    """Each text and a line end."""
+    """Each text and a line end. Raises SchemaMismatch for a line that could not be read again."""
+    if (pc.max(pc.binary_length(lines)).as_py() or 0) >= _BLOCK_BYTES:
+        raise SchemaMismatch(f"a row of more than {_BLOCK_BYTES:,} bytes: parquet has rows of any length")
     whole = pc.binary_join_element_wise(lines, "\n", "").cast(pa.binary())
     _, offsets, data = whole.buffers()
     first, *_, last = pa.Array.from_buffers(pa.int32(), len(whole) + 1, [None, offsets], offset=whole.offset)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import NotFound, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options.values import boolean, duration_ms, one_of
 from tablestore.flow.batch import Work
 from tablestore.flow.sink import Computation, SinkBatch
@@ -208,8 +208,21 @@ class _BatchFiles:
         written = batch.batch.over(task, batch.batch.works())
         for path, _ in written:
             if path:
-                io.move(_coming(path), path)
+                _show(io, path)
         return sum(rows for _, rows in written)
+
+
+def _show(io: ConfinedFileIO, path: str) -> None:
+    """Give a file its name; the one that an earlier try of its batch has named stays. Raises InvalidRequest
+    where that is another file: the job began anew."""
+    coming = _coming(path)
+    if not io.exists(path):
+        io.move(coming, path)
+        return
+    if io.size(coming) != io.size(path):
+        problem = f"{path} holds another batch of a job whose checkpoint is gone"
+        raise InvalidRequest(f"{problem}: give this one another name: SET 'pipeline.name' = '…'")
+    io.delete(coming)
 
 
 @dataclass(frozen=True)

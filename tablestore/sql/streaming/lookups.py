@@ -106,11 +106,13 @@ class LookupRows:
         duck.register(lookup.view, rows)
 
     def _fitted(self, keys: pa.Table) -> pa.Table:
-        """Times in the digits of the table's columns; the others fit."""
+        """The keys, times and fractions in the digits of the table's columns. Keys that become one stay one:
+        a row that is fetched twice would be joined twice."""
         for i, name in enumerate(self._lookup.on):
-            kind = self._lookup.store.schema.by_name[name].arrow.type
-            if pa.types.is_timestamp(kind) and keys.schema.field(i).type != kind:
-                keys = keys.set_column(i, _KEY.format(i), keys.column(i).cast(kind, safe=False))
+            kind, given = self._lookup.store.schema.by_name[name].arrow.type, keys.schema.field(i)
+            if given.type != kind and (pa.types.is_timestamp(kind) or pa.types.is_floating(kind)):
+                keys = keys.set_column(i, given.name, keys.column(i).cast(kind, safe=False))
+                keys = keys.group_by(keys.schema.names, use_threads=False).aggregate([])
         return keys
 
     def close(self) -> None:

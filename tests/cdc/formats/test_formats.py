@@ -188,6 +188,15 @@ def test_json_rows_are_read_exactly():
         rows("json", [{"day": 19782}], fields=fields)
 
 
+@pytest.mark.parametrize("name", ['we"ird', "q's", "*", "a/b", "~1", "a.b[0]", "back\\slash", "$"])
+def test_old_names_columns_of_any_name(name: str):
+    fields = columns(**{name: "INT", "other": "STRING"})
+    values = [{"type": "UPDATE", "data": [{name: "2", "other": "x"}], "old": [{name: None}]}]
+    assert rows("canal-json", values, fields=fields) == [("-U", None, "x"), ("+U", 2, "x")]
+    values = [{"type": "update", "data": {name: 2, "other": "x"}, "old": {"other": None}}]
+    assert rows("maxwell-json", values, fields=fields) == [("-U", 2, None), ("+U", 2, "x")]
+
+
 def test_canal_rows_before_an_update_are_as_old_says():
     change = {"database": "shop", "table": "t", "isDdl": False}
     values = [

@@ -68,6 +68,49 @@ def test_one_file_and_a_header(session: Session, tmp_path: Path):
         session.sql("INSERT INTO files (id) VALUES (1)")
 
 
+@pytest.mark.parametrize(
+    ("columns", "options", "written"),
+    [
+        ("s STRING", {}, [("a",), (None,), ("",), (None,)]),
+        ("s STRING", {"tablestore__csv__header": "true"}, [(None,), ("b",)]),
+        ("s STRING, i INT", {"csv__null_literal": "NULL"}, [("", 1), ("NULL", 2), (None, None)]),
+        ("s STRING, i INT", {"csv__null_literal": "0"}, [("0", 0), (None, None), ("", 10)]),
+        ("s STRING, f DOUBLE", {"csv__field_delimiter": "."}, [("a.b", 1.5), ("c", None)]),
+        ("s STRING", {}, [("\ufeffa",), ("b",)]),
+    ],
+)
+def test_no_value_of_csv_is_another_afterwards(
+    session: Session, tmp_path: Path, columns: str, options: dict[str, str], written: list[tuple[object, ...]]
+):
+    table(session, tmp_path / "out", "csv", columns, **options)
+    for row in written:  # a file each: the first of a file is read in its own way
+        marks = ", ".join("?" * len(row))
+        session.sql(f"INSERT INTO files VALUES ({marks})", row)
+    assert session.sql("SELECT count(*) FROM files").to_arrow()[0].to_pylist() == [len(written)]
+    actual = [tuple(row.values()) for row in rows(session, "SELECT * FROM files")]
+    assert sorted(actual, key=repr) == sorted(written, key=repr)
+
+
+@pytest.mark.parametrize("text", ["", "a,b", "a\nb", "nil"])
+def test_csv_without_quotes_refuses_what_needs_them(session: Session, tmp_path: Path, text: str):
+    options = {"csv__disable_quote_character": "true", "csv__null_literal": "nil"}
+    table(session, tmp_path / "out", "csv", "s STRING, i INT", **options)
+    with pytest.raises(ts.SchemaMismatch, match=r"column 's'.*needs quotes"):
+        session.sql("INSERT INTO files VALUES ('first', 1), (?, 2)", [text])
+    session.sql("INSERT INTO files VALUES ('\"x\"', NULL)")
+    assert rows(session, "SELECT * FROM files") == [{"s": '"x"', "i": None}]
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_long_row_is_read_again_or_refused(session: Session, tmp_path: Path, format: str):
+    table(session, tmp_path / "out", format, "s STRING")
+    session.sql("INSERT INTO files SELECT repeat('abc', 1000000)")
+    assert rows(session, "SELECT char_length(s) AS n FROM files") == [{"n": 3_000_000}]
+    with pytest.raises(ts.SchemaMismatch, match="more than 16,777,216 bytes"):
+        session.sql("INSERT INTO files SELECT repeat('abc', 3000000) || repeat('abc', 3000000)")
+    assert len(list((tmp_path / "out").iterdir())) == 1
+
+
 def test_a_query_that_fails_leaves_no_file(session: Session, tmp_path: Path):
     table(session, tmp_path / "out", "parquet", "id INT NOT NULL, s STRING")
     with pytest.raises(ts.SchemaMismatch):

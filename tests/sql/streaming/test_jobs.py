@@ -3,6 +3,7 @@ query gives over its sources."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -192,6 +193,33 @@ def test_jobs_into_print_blackhole_and_files(session: Session, tmp_path: Path, c
     assert {r["status"] for r in session.sql("SHOW JOBS").to_arrow().to_pylist()} == {"FINISHED"}
     with pytest.raises(ts.Unsupported, match="only takes new rows"):
         session.sql("INSERT INTO files SELECT id FROM orders")
+
+
+@pytest.mark.usefixtures("tasks_here")
+def test_a_batch_of_files_that_comes_again_adds_nothing(session: Session, tmp_path: Path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    session.sql(
+        f"CREATE TEMPORARY TABLE files (n INT) WITH ('connector' = 'filesystem', 'path' = '{folder}', "
+        "'format' = 'csv')"
+    )
+    session.sql("CREATE TABLE numbers (n INT) WITH ('bucket' = '-1')")
+    session.sql("SET 'pipeline.name' = 'numbers as files'")
+    change(session, "INSERT INTO numbers VALUES (1)")
+    session.sql("INSERT INTO files SELECT n FROM numbers")
+    await_same(session, "files", "SELECT * FROM numbers")
+    session.sql("STOP JOB 'numbers as files'")
+    (note,) = (tmp_path / "lake").glob(".tablestore/jobs/*/0/checkpoint/commits/0")
+    note.unlink()  # killed behind the files, before it was noted
+    session.sql("INSERT INTO files SELECT n FROM numbers")
+    change(session, "INSERT INTO numbers VALUES (2)")
+    await_same(session, "files", "SELECT * FROM numbers")
+    session.sql("STOP JOB 'numbers as files'")
+    assert len(list(folder.iterdir())) == 2
+    shutil.rmtree(note.parents[1])  # the checkpoint, so that all is one batch
+    session.sql("INSERT INTO files SELECT n FROM numbers")
+    with pytest.raises(ts.InvalidRequest, match="a job whose checkpoint is gone"):
+        session.jobs.wait()
 
 
 @pytest.mark.usefixtures("tasks_here")

@@ -72,6 +72,31 @@ def test_one_table(shop: Session, sql: str, expected: list[tuple[Any, ...]]) -> 
     assert rows(shop, f"SELECT a.o, b.name FROM {FACTS} {sql}") == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "values"),
+    [
+        ("TIMESTAMP(3)", "TIMESTAMP(6)", [f"TIMESTAMP '2026-01-01 00:00:00.00000{i}'" for i in range(3)]),
+        ("FLOAT", "DOUBLE", ["0.5e0", "5.00000000001e-1", "4.99999999999e-1"]),
+    ],
+)
+@pytest.mark.parametrize("cache", ["full", "partial"])
+def test_keys_with_more_digits_than_the_column_join_a_row_once(
+    session: Session, kind: str, given: str, values: list[str], cache: str
+) -> None:
+    session.sql(
+        f"CREATE TABLE dim (k {kind}, name STRING, PRIMARY KEY (k) NOT ENFORCED) "
+        f"WITH ('lookup.cache' = '{cache}');"
+        f"INSERT INTO dim SELECT CAST({values[0]} AS {kind}), 'x';"
+        "SET 'execution.runtime-mode' = 'streaming'"
+    )
+    facts = ", ".join(f"({i}, CAST({value} AS {given}))" for i, value in enumerate(values))
+    sql = (
+        f"SELECT a.i, b.name FROM (SELECT i, k, LOCALTIMESTAMP AS p FROM (VALUES {facts}) AS v (i, k)) AS a "
+        "LEFT JOIN dim FOR SYSTEM_TIME AS OF a.p AS b ON a.k = b.k"
+    )
+    assert rows(session, sql) == [(0, "x"), (1, None), (2, None)]
+
+
 def test_a_part_of_the_key_gives_several_rows(shop: Session) -> None:
     sql = f"SELECT a.o, n.n, n.label FROM {FACTS} JOIN {NATION} ON a.o = n.c"
     assert rows(shop, sql) == [(2, 1, "b"), (3, 1, "c"), (3, 2, "c2")]
