@@ -25,6 +25,7 @@ from tablestore.core.errors import (
     Unavailable,
     brief,
 )
+from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.stats import ColumnStats
@@ -88,14 +89,15 @@ class Encoder(Protocol):
         """Close the file without finishing it; the caller deletes it."""
 
 
-def codec(name: str, allowed: Mapping[str, str], *, form: str) -> str:
-    """A format's name of the codec in `file.compression`; raises InvalidOption for unknown ones."""
-    if name not in allowed:
-        names = ", ".join(allowed)
+def codec(spec: FileSpec, allowed: Mapping[str, str], *, form: str) -> str:
+    """A format's name of the codec of files; raises InvalidOption, with the option that says so, for unknown
+    ones."""
+    if spec.compression not in allowed:
         raise InvalidOption(
-            f"option 'file.compression' is {name!r}; for {form} files it must be one of {names}"
+            f"option {spec.compression_option!r} is {spec.compression!r}; for {form} files it must be one of "
+            f"{', '.join(allowed)}"
         )
-    return allowed[name]
+    return allowed[spec.compression]
 
 
 @contextlib.contextmanager

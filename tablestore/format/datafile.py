@@ -243,10 +243,7 @@ class DataFileWriter:
 def require_storable(schema: TableSchema, options: TableOptions) -> None:
     """Raise Unsupported for a column that a format of the table's files does not hold, InvalidOption for
     formats and codecs that cannot be written."""
-    levels = {level for level, _ in (*options.file_format_per_level, *options.file_compression_per_level)}
-    specs = {FileSpec.of(options, level=level) for level in {0, *levels}}
-    specs |= {FileSpec.of(options, level=level, changelog=True) for level in {0, *levels}}
-    for spec in specs:
+    for spec in FileSpec.all_of(options):
         _ENCODERS[spec.format].require(schema.fields, spec)
     index_specs(schema)
 

@@ -7,7 +7,7 @@ one before that of a compression. Pure. Used by writers and readers of data file
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.table_options import TableOptions
@@ -20,7 +20,7 @@ _LAST_SUFFIXES = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
 @dataclass(frozen=True, slots=True)
 class FileSpec:
     """How files of one kind are written. `suffix` is the end of their names; `extra` are row-tracking columns
-    behind those of an append table, whose files are not `keyed`."""
+    behind those of an append table, whose files are not `keyed`; `compression_option` names the codec's option."""
 
     format: str
     compression: str
@@ -31,6 +31,7 @@ class FileSpec:
     indexed: bool
     keyed: bool
     extra: tuple[str, ...] = ()
+    compression_option: str = field(default="file.compression", compare=False)
 
     @classmethod
     def of(
@@ -51,16 +52,26 @@ class FileSpec:
         modes = dict(options.stats_mode_per_level) if keyed else {}
         form = formats.get(level, options.file_format)
         codec = codecs.get(level, options.file_compression)
+        codec_option = "file.compression.per.level" if level in codecs else "file.compression"
         mode = modes.get(level, options.stats_mode)
         if changelog:
             form = options.changelog_file_format or form
-            codec = options.changelog_file_compression or codec
+            if options.changelog_file_compression:
+                codec, codec_option = options.changelog_file_compression, "changelog-file.compression"
             mode = options.changelog_file_stats_mode or mode
         if form not in DATA_FORMATS:
             allowed = ", ".join(DATA_FORMATS)
             raise InvalidOption(f"option 'file.format' is {form!r}; it must be one of {allowed}")
-        suffix, level = _suffix(form, options), options.zstd_level
-        return cls(form, codec, level, options.row_group_bytes, mode, suffix, not changelog, keyed, extra)
+        suffix = _suffix(form, options)
+        rest = options.zstd_level, options.row_group_bytes, mode, suffix, not changelog, keyed, extra
+        return cls(form, codec, *rest, codec_option)
+
+    @classmethod
+    def all_of(cls, options: TableOptions) -> set[FileSpec]:
+        """The forms of all files that options speak of: of each level and of changelogs."""
+        per_level = (*options.file_format_per_level, *options.file_compression_per_level)
+        levels = {0, *(level for level, _ in per_level)}
+        return {cls.of(options, level=n, changelog=c) for n in levels for c in (False, True)}
 
 
 def _suffix(form: str, options: TableOptions) -> str:

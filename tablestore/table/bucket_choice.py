@@ -116,7 +116,7 @@ def _partitions(store: Store, partition: PartitionChoice) -> Callable[[bytes], b
             there = ", ".join(store.schema.partition_keys)
             there = f"there are: {there}" if there else "the table has no partitions"
             raise InvalidRequest(f"{name!r} is no partition column; {there}")
-    return partition_filter(store, predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())))
+    return partition_filter(store, predicate.columns_are(partition))
 
 
 def _numbers(store: Store, bucket: Buckets) -> frozenset[int] | None:

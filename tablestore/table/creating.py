@@ -21,6 +21,7 @@ from tablestore.table.identifier import Identifier
 from tablestore.table.log_of import with_topic
 from tablestore.table.new_table import NewTable
 from tablestore.table.table import Table
+from tablestore.write.openable import require_openable
 from tablestore.write.retention.auto_tags import Periods
 from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.supported import require_writable, warning_of
@@ -87,6 +88,7 @@ def _require_sound(schema: TableSchema, roots: Iterable[str], identifier: Identi
             raise InvalidOption(f"option {key!r} names a branch, and a table that is made has none yet")
     options = TableOptions.parse(schema.options)
     require_writable(schema, options, roots=roots)
+    require_openable(schema, options)
     PartitionPolicy.of(options)
     Periods.of(options)
     warning = warning_of(schema, options)

@@ -77,9 +77,7 @@ def _require_named(store: Store, messages: Sequence[CommitMessage], named: Choos
 
 def write_filled(store: Store, data: Any, partition: Mapping[str, Any], target: TableWrite) -> None:
     """Write anything Arrow-like, with the columns of `partition` where the data do not have them."""
-    named = predicate.bind(
-        predicate.all_of(*(predicate.col(k) == v for k, v in partition.items())), store.schema
-    )
+    named = predicate.bind(predicate.columns_are(partition), store.schema)
     values = {p.column: p.value for p in predicate.conjuncts(named) if isinstance(p, predicate.Compare)}
     fields = store.schema.columns(tuple(partition))
     for batch in as_batches(data, target.schema):

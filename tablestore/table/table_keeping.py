@@ -275,7 +275,7 @@ class TableKeeping(TableFacts):
         live = store.manifests.live_entries(snapshot)
         physical, size = sum(e.file.row_count for e in live), sum(e.file.file_size for e in live)
         share = size * rows // physical if physical else 0
-        name = statistics.write(store, Statistics(snapshot.id, snapshot.schema_id, rows, share, by_column))
+        name = statistics.write(store, Statistics(snapshot.id, store.schema.id, rows, share, by_column))
         try:
             return Committer(store).commit_statistics(name, batch_request(store))
         except CommitUnknown:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.core.options.log_store import LogSystem
 from tablestore.format import commit_message, rowkind, schema_change
-from tablestore.format.predicates.predicate import Predicate, all_of, col
+from tablestore.format.predicates.predicate import Predicate, columns_are
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log.settings import require_own_rows
@@ -281,7 +281,7 @@ def _rewritten(
     table: Handle, partition: Mapping[str, Any] | None, named: Callable[[bytes], bool] | None
 ) -> Committed:
     """The rows, or those of one partition, in the number of buckets that the table has now."""
-    where = all_of(*(col(k) == v for k, v in partition.items())) if partition else None
+    where = columns_are(partition) if partition else None
     write, asked = partial(_overwriting, table.store), batch_request(table.store)
     with writing(table.store):
         committed = overwriting.rewrite(table.store, write, asked, where=where, named=named)
@@ -305,8 +305,7 @@ def _partitions(store: Store, partition: Mapping[str, Any] | None) -> Callable[[
     for name in partition:
         if name not in store.schema.partition_keys:
             raise NotFound.among("partition column", name, store.schema.partition_keys)
-    named = all_of(*(col(k) == v for k, v in partition.items()))
-    return partition_filter(store, snapshot_scan(store, None).filter(named).where)
+    return partition_filter(store, snapshot_scan(store, None).filter(columns_are(partition)).where)
 
 
 def delete(table: Handle, what: Predicate | str | Any) -> Committed:

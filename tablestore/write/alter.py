@@ -22,6 +22,7 @@ from tablestore.log.settings import require_unchanged
 from tablestore.lsm.merge import counted
 from tablestore.meta import refs
 from tablestore.meta.store import Store
+from tablestore.write.openable import require_openable
 from tablestore.write.retention.auto_tags import Periods
 from tablestore.write.retention.expire_partitions import PartitionPolicy
 from tablestore.write.supported import require_writable
@@ -76,6 +77,7 @@ def _require_consistent(schema: TableSchema, roots: Iterable[str]) -> None:
     options = TableOptions.parse(schema.options)
     PartitionPolicy.of(options)
     Periods.of(options)
+    require_openable(schema, options)
     try:
         require_writable(schema, options, roots=roots)
     except Unsupported as e:

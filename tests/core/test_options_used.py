@@ -24,7 +24,7 @@ from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES
 from tablestore.core.options.names import ALIASES, ENGINE_NAMES, OF_COLUMNS, READ_AS_TEXT
 from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
 from tablestore.core.options.table_options import TableOptions, current_names
-from tablestore.core.options.values import boolean, duration_ms, integer, long, memory_size
+from tablestore.core.options.values import boolean, duration_ms, integer, long, memory_size, real
 from tablestore.insight.check.check import examine
 from tablestore.read.supported import require_readable
 from tablestore.write.supported import require_writable
@@ -45,7 +45,7 @@ table-storage.log.scan.startup.mode table.exec.sink.upsert-materialize universal
 universal_max_size_amplification_percent universal_sort_run_num_compaction_trigger uri warehouse write-mode
 """.split()
 PARSERS = {"Boolean": boolean, "Integer": integer, "Long": long, "MemorySize": memory_size}
-PARSERS |= {"Duration": duration_ms, "Double": float, "Float": float}
+PARSERS |= {"Duration": duration_ms, "Double": real, "Float": real}
 
 
 @cache
@@ -200,13 +200,14 @@ def test_harmless_options_are_taken_and_kept(lake: ts.Lake) -> None:
         long: "7",
         memory_size: "7 mb",
         duration_ms: "7 min",
-        float: "0.7",
+        real: "0.7",
     }
     families = {prefix + "some": option for prefix, option in IGNORED_FAMILIES.items()}
     given = {key: values.get(option.parse, "7") for key, option in {**IGNORED, **families}.items()}
     given |= {"sort-engine": "min-heap", "snapshot.expire.execution-mode": "async"}
-    given |= {"consumer.mode": "at-least-once"}
-    t = lake.create_table("d.ignored", schema={"k": ts.INT}, primary_key=["k"], options=given)
+    given |= {"consumer.mode": "at-least-once", "variant.shredding.inferenceMode": "adaptive"}
+    given |= {"manifest-sort.partition-field": "k"}
+    t = lake.create_table("d.ignored", schema={"k": ts.INT}, partition_by=["k"], options=given)
     t.write([{"k": 1}])
     assert {k: v for k, v in t.options.items() if k in given} == given
     assert examine(t.store).notes == []

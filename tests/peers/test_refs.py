@@ -218,6 +218,17 @@ def test_statistics_go_both_ways(java: JavaPaimon, tmp_path: Path) -> None:
     assert java.rows(t.location) == of(ts.open(t.location))
 
 
+def test_java_writes_on_after_an_analyze_of_new_columns(java: JavaPaimon, tmp_path: Path) -> None:
+    t = TABLE.create(tmp_path)
+    t.write(rows(0, 3, "a"))
+    t = t.alter(ts.add("n", ts.INT))
+    t.analyze()
+    assert java.statistics(t.location)["colStats"]["n"]["nullCount"] == 3
+    java.write(t.location, [(7, "b", 1)])
+    assert java.rows(t.location) == of(ts.open(t.location))
+    assert len(of(ts.open(t.location))) == 4
+
+
 @pytest.mark.parametrize("producer", ["none", "input"])
 @pytest.mark.parametrize("who", ["java", "us"])
 @pytest.mark.sample(2)

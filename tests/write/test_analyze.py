@@ -114,6 +114,16 @@ def test_rows_are_counted_after_merging_and_later_commits_inherit(tmp_path: Path
         t.analyze(["w"])
 
 
+def test_statistics_name_the_schema_of_their_columns(tmp_path: Path) -> None:
+    t = KEYED.create(tmp_path)
+    t.write(pa.table({"k": [1], "v": ["a"]}))
+    t = t.alter(ts.add("n", ts.INT))
+    t.analyze()
+    (row,) = t.inspect.statistics().to_pylist()
+    assert (row["snapshot_id"], row["schema_id"]) == (1, 1)
+    assert '"n"' in row["colstat"]
+
+
 def test_a_failed_analyze_leaves_nothing(tmp_path: Path) -> None:
     t = KEYED.create(tmp_path)
     t.write(pa.table({"k": [1], "v": ["a"]}))

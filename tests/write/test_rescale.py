@@ -214,3 +214,20 @@ def test_a_key_without_partition_columns_is_said_to_be_unique_per_partition(
     assert "unique in each partition only" in caplog.text
     with pytest.raises(InvalidOption, match=r"sequence\.field"):
         TWO_BUCKETS.create(tmp_path / "b", {"sequence.field": "v"}, primary_key=("k",))
+
+
+def test_the_partition_of_null_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """`None` in `partition` is NULL wherever a partition is named."""
+    options = {"bucket": 1, "bucket-key": "k", "compaction.min.file-num": 2}
+    t = PARTITIONED.create(tmp_path, options, primary_key=())
+    for k in (1, 2):
+        t.write([{"p": None, "k": k, "v": "x"}, {"p": "a", "k": k, "v": "x"}])
+    t.compact(partition={"p": None})
+    assert [f["partition"] for f in t.inspect.files().to_pylist()].count("{null}") == 1
+    t.rescale(2, partition={"p": None})
+    assert totals(t) == {"p=a": {1}, "p=__DEFAULT_PARTITION__": {2}}
+    t = ts.open(t.location)
+    t.overwrite([{"k": 9, "v": "y"}], partition={"p": None})
+    assert t.scan(where="p is null").to_arrow().to_pylist() == [{"p": None, "k": 9, "v": "y"}]
+    t.truncate(partition={"p": None})
+    assert state(t) == [("a", 1, "x"), ("a", 2, "x")]

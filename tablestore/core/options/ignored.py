@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.core.options.values import boolean, duration_ms, integer, memory_size, one_of
+from tablestore.core.options.values import boolean, duration_ms, integer, memory_size, one_of, real
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ IGNORED: dict[str, Ignored] = {
     # lookups
     **_of(_LOOKUP, "lookup.cache-file-retention", duration_ms),
     **_of(_LOOKUP, "lookup.cache.bloom.filter.enabled lookup.remote-file.enabled", boolean),
-    **_of(_LOOKUP, "lookup.cache.bloom.filter.fpp lookup.hash-load-factor", float),
+    **_of(_LOOKUP, "lookup.cache.bloom.filter.fpp lookup.hash-load-factor", real),
     **_of(_LOOKUP, "lookup.merge-buffer-size local-kv-db.block-size", memory_size),
     **_of(_LOOKUP, "lookup.merge-records-threshold lookup.remote-file.level-threshold", integer),
     **_of(_LOOKUP, "lookup.cache-spill-compression lookup.bootstrap-parallelism"),
@@ -142,7 +142,7 @@ IGNORED: dict[str, Ignored] = {
         "scalar-index.search-mode vector-index.search-mode vector-search.distribute.enabled "
         "vector-search.lateral-join.batch-size vector-search.lateral-join.parallelism",
     ),
-    **_of(_VECTOR, "vector.file.format vector.target-file-size"),
+    **_of(_VECTOR, "vector.target-file-size", memory_size),
     **_of(
         _FORMAT_TABLE,
         "format-table.commit-hive-sync-url format-table.file.compression format-table.implementation "
@@ -151,11 +151,16 @@ IGNORED: dict[str, Ignored] = {
     ),
     **_of(
         _SHREDDING,
-        "variant.shredding.adaptive.maxInferBufferRow variant.shredding.adaptive.retentionRatio "
-        "variant.shredding.inferenceMode variant.shredding.maxInferBufferRow "
-        "variant.shredding.maxSchemaDepth variant.shredding.maxSchemaWidth "
-        "variant.shredding.minFieldCardinalityRatio",
+        "variant.shredding.adaptive.maxInferBufferRow variant.shredding.maxInferBufferRow "
+        "variant.shredding.maxSchemaDepth variant.shredding.maxSchemaWidth",
+        integer,
     ),
+    **_of(
+        _SHREDDING,
+        "variant.shredding.adaptive.retentionRatio variant.shredding.minFieldCardinalityRatio",
+        real,
+    ),
+    **_of(_SHREDDING, "variant.shredding.inferenceMode", one_of("per-file", "adaptive")),
     **_of("of metastore.tag-to-partition, which is refused", "metastore.tag-to-partition.preview"),
     **_of(
         "of visibility-callback.enabled, which is refused", "visibility-callback.check-interval", duration_ms

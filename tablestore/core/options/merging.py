@@ -22,6 +22,7 @@ from tablestore.core.options.values import (
     names,
     one_of,
     opt,
+    real,
 )
 
 
@@ -178,7 +179,7 @@ class MergingOptions:
     )
     lookup_cache_key_share: float = opt(
         "lookup.cache.high-priority-pool-ratio",
-        float,
+        real,
         0.25,
         "share of lookup.cache-max-memory-size that is reserved for keys",
         least=0,

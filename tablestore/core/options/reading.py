@@ -71,14 +71,14 @@ class ReadingOptions:
         "consumer.changelog-only", boolean, False, "consumers keep changelogs from expiring, not snapshots"
     )
     changelog_min_retained_own: int | None = opt(
-        "changelog.num-retained.min", integer, None, "changelogs always kept; as snapshots if absent", least=0
+        "changelog.num-retained.min", integer, None, "changelogs always kept; as snapshots if absent", least=1
     )
     changelog_max_retained_own: int | None = opt(
         "changelog.num-retained.max",
         integer,
         None,
         "maximum changelogs kept; as snapshots if absent",
-        least=0,
+        least=1,
     )
     changelog_time_retained_own_ms: int | None = opt(
         "changelog.time-retained",

@@ -75,6 +75,7 @@ REFUSED: dict[str, Refused] = {
     "blob.stored-descriptor-fields": Refused(_BLOB),
     "blob-view-field": Refused(_BLOB),
     "vector-field": Refused("VECTOR columns"),
+    "vector.file.format": Refused("VECTOR columns"),
     "variant.inferShreddingSchema": Refused("shredded VARIANT columns", _OFF),
     "variant.shreddingSchema": Refused("shredded VARIANT columns"),
     "orc.timestamp-ltz.legacy.type": Refused(

@@ -145,20 +145,20 @@ def boolean(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
-def mapping(text: str) -> dict[str, str]:
-    """Pairs of `0:avro,3:parquet`."""
-    pairs = [part.split(":", 1) for part in text.split(",") if part.strip()]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("pairs such as '0:avro,5:parquet'")
-    return {key.strip(): value.strip() for key, value in pairs}
-
-
 def by_level(text: str) -> tuple[tuple[int, str], ...]:
     """Values by level of `0:avro,3:parquet`."""
+    pairs = [part.partition(":") for part in text.split(",") if part.strip()]
+    if not all(colon and level.strip().isdecimal() for level, colon, _ in pairs):
+        raise ValueError("pairs of a level and a value such as '0:avro,5:parquet'")
+    return tuple((int(level), value.strip().lower()) for level, _, value in pairs)
+
+
+def real(text: str) -> float:
+    """A number with or without a fraction."""
     try:
-        return tuple((int(level), value.lower()) for level, value in mapping(text).items())
+        return float(text)
     except ValueError:
-        raise ValueError("pairs of a level and a value such as '0:avro,5:parquet'") from None
+        raise ValueError("a number") from None
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -272,10 +272,12 @@ def between(parse: Callable[[str], Any], least: float, most: float = ENDLESS) ->
 
 
 def by_level_of(parse: Callable[[str], Any]) -> Callable[[str], tuple[tuple[int, str], ...]]:
-    """A parser of values by level, `0:avro,3:parquet`, each of which `parse` takes."""
+    """A parser of values by level, `0:avro,3:parquet`: each level once, with a value that `parse` takes."""
 
     def parse_each(text: str) -> tuple[tuple[int, str], ...]:
         pairs = by_level(text)
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("pairs with each level once")
         for _, value in pairs:
             parse(value)
         return pairs

@@ -18,6 +18,7 @@ from tablestore.core.options.values import (
     long,
     memory_size,
     opt,
+    real,
 )
 
 
@@ -37,7 +38,7 @@ class WritingOptions:
     )
     compaction_delete_ratio: float = opt(
         "compaction.delete-ratio-threshold",
-        float,
+        real,
         0.2,
         "share of deleted rows beyond which a file is rewritten",
         least=0,
@@ -59,7 +60,7 @@ class WritingOptions:
     target_file_bytes: int | None = opt("target-file-size", memory_size, None, "target size of data files")
     small_file_ratio: float = opt(
         "compaction.small-file-ratio",
-        float,
+        real,
         0.7,
         "share of the target size below which a file is small",
         least=0,

@@ -73,7 +73,7 @@ class AvroEncoder:
     ) -> None:
         self._io, self._path = io, path
         self._columns = tuple(columns)
-        self._codec = codec(spec.compression, _CODECS, form="Avro")
+        self._codec = codec(spec, _CODECS, form="Avro")
         self._compress = _compressor(self._codec, spec.zstd_level)
         self._schema = file_schema(columns)
         self._sync = hashlib.blake2b(path.encode(), digest_size=16).digest()  # its name is unique
@@ -83,7 +83,7 @@ class AvroEncoder:
     @staticmethod
     def require(columns: Sequence[DataField], spec: FileSpec) -> None:
         """Raise Unsupported or InvalidOption for what cannot be written."""
-        codec(spec.compression, _CODECS, form="Avro")
+        codec(spec, _CODECS, form="Avro")
         file_schema(columns)
 
     @property

@@ -80,7 +80,7 @@ class OrcEncoder:
         self.require(columns, spec)
         self._expected, self._size = _FIRST_GUESS if share is None else share, 0
         self._io, self._path = io, path
-        self._codec = codec(spec.compression, _CODECS, form="ORC")
+        self._codec = codec(spec, _CODECS, form="ORC")
         self._stripe_bytes = spec.block_bytes or _STRIPE_BYTES
         self._columns = tuple(columns)
         self._physical = pa.schema([pa.field(f.name, _stored(f.arrow.type)) for f in columns])
@@ -93,7 +93,7 @@ class OrcEncoder:
     @staticmethod
     def require(columns: Sequence[DataField], spec: FileSpec) -> None:
         """Raise Unsupported or InvalidOption for what cannot be written."""
-        codec(spec.compression, _CODECS, form="ORC")
+        codec(spec, _CODECS, form="ORC")
         for f in columns:
             require_storable(f.type)
         if any(_is_fine(f.type) for f in columns):

@@ -76,7 +76,7 @@ class ParquetEncoder:
     ) -> None:
         self._expected = _FIRST_GUESS if share is None else share
         self._io, self._path, self._spec = io, path, spec
-        self._codec = codec(spec.compression, _CODECS, form="Parquet")
+        self._codec = codec(spec, _CODECS, form="Parquet")
         self._physical = arrow_with_ids(columns)
         self._keys = [i for i, f in enumerate(columns) if f.name.startswith(KEY_PREFIX)]
         self._limit = spec.block_bytes or _ROW_GROUP_BYTES
@@ -90,7 +90,7 @@ class ParquetEncoder:
     @staticmethod
     def require(columns: Sequence[DataField], spec: FileSpec) -> None:
         """Raise Unsupported or InvalidOption for what cannot be written."""
-        codec(spec.compression, _CODECS, form="Parquet")
+        codec(spec, _CODECS, form="Parquet")
 
     @property
     def bytes_written(self) -> int:

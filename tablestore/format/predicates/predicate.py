@@ -9,7 +9,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -326,6 +326,11 @@ def all_of(*terms: Predicate) -> Predicate:
     if Always(False) in flat:
         return Always(False)
     return And(tuple(flat)) if len(flat) > 1 else next(iter(flat), Always(True))
+
+
+def columns_are(values: Mapping[str, Any]) -> Predicate:
+    """Rows with these values in these columns; None stands for NULL."""
+    return all_of(*(col(name).is_null() if v is None else col(name) == v for name, v in values.items()))
 
 
 def any_of(*terms: Predicate) -> Predicate:

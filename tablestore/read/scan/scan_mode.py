@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
+from tablestore.core.options import scan_modes
 from tablestore.core.options.table_options import ChangelogProducer
-from tablestore.core.options.values import SCAN_MODES
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.meta import refs
@@ -25,19 +25,6 @@ from tablestore.read.scan import time_travel
 from tablestore.read.scan.plan import FileChoice, Plan
 
 _WATERMARK = "watermark-"
-_PLACES = {
-    "scan.snapshot-id": ("from-snapshot", "from-snapshot-full"),
-    "scan.tag-name": ("from-snapshot",),
-    "scan.watermark": ("from-snapshot",),
-    "scan.version": ("from-snapshot",),
-    "scan.timestamp": ("from-timestamp",),
-    "scan.timestamp-millis": ("from-timestamp",),
-    "scan.file-creation-time-millis": ("from-file-creation-time",),
-    "scan.creation-time-millis": ("from-creation-timestamp",),
-    "incremental-between": ("incremental",),
-    "incremental-between-timestamp": ("incremental",),
-    "incremental-to-auto-tag": ("incremental",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +98,7 @@ ScanTarget = SnapshotState | ChangeRange | StateDiff  # what a batch scan reads;
 
 def mode_of(store: Store) -> str:
     """The scan mode in force; raises InvalidOption for unknown ones and for options that contradict it."""
-    options = store.options
-    mode = options.scan_mode
-    if mode not in SCAN_MODES:
-        raise InvalidOption(f"option 'scan.mode' is {mode!r}; it must be one of {', '.join(SCAN_MODES)}")
-    set_keys = [key for key in _PLACES if _value(store, key) is not None]
-    if mode == "default":
-        mode = _PLACES[set_keys[0]][0] if set_keys else "latest-full"
-    wrong = [key for key in set_keys if mode not in _PLACES[key]]
-    if wrong:
-        raise InvalidOption(f"option {wrong[0]!r} has no place in scan.mode {mode!r}; leave out one of them")
-    wanted = [key for key, modes in _PLACES.items() if mode in modes]
-    if wanted and len(set_keys) != 1:
-        raise InvalidOption(f"scan.mode {mode!r} wants exactly one of {', '.join(wanted)}; given: {set_keys}")
-    return "latest-full" if mode == "full" else mode
-
-
-def _value(store: Store, key: str) -> str | None:
-    aliases = {"scan.timestamp-millis": "log.scan.timestamp-millis"}
-    value = store.schema.options.get(key)
-    return value if value is not None else store.schema.options.get(aliases.get(key, key))
+    return scan_modes.mode_of(store.options.scan_mode, store.schema.options)
 
 
 def batch(store: Store, at: Snapshot | None = None) -> ScanTarget:
@@ -186,7 +154,7 @@ def following(store: Store) -> StreamStart:
 
 
 def _given(store: Store) -> str:
-    return ", ".join(key for key in _PLACES if _value(store, key) is not None)
+    return ", ".join(scan_modes.places_given(store.schema.options))
 
 
 def moment_ms(store: Store) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.manifests.manifest import ManifestEntry
-from tablestore.format.predicates.predicate import all_of, col
+from tablestore.format.predicates.predicate import columns_are
 from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import STRING
 from tablestore.format.types.data_type import DataType
@@ -72,8 +72,7 @@ def partition_files(table: Table, partition: Mapping[str, Any] | None = None) ->
     """The partitions that hold files, those of the values of (some) columns, by name."""
     store = table.store
     named = typed_partition(table, partition or {})
-    tests = [col(k).is_null() if v is None else col(k) == v for k, v in named.items()]
-    chosen = partition_filter(store, all_of(*tests) if tests else None)
+    chosen = partition_filter(store, columns_are(named) if named else None)
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in store.manifests.live_entries(store.snapshots.latest(), partition=chosen):
         groups.setdefault(entry.partition, []).append(entry)
