@@ -112,6 +112,18 @@ def test_every_module_that_the_engines_pages_name_exists() -> None:
         assert [name for name in missing if not (ROOT / name).exists()] == [], page
 
 
+def test_the_map_of_the_engine_names_modules_where_they_are() -> None:
+    """A module without a path is in a folder that its line names."""
+    engine = ROOT / "tablestore"
+    paths = ["/" + path.relative_to(engine).as_posix() for path in engine.rglob("*.py")]
+    for line in (engine / "README.md").read_text(encoding="utf-8").splitlines():
+        named = re.findall(r"`([a-z_0-9/]+(?:\.py|/))`", line)
+        folders = [f"/{name.rpartition('/')[0]}/" for name in named if "/" in name]
+        for name in (name for name in named if name.endswith(".py") and "/" not in name):
+            places = [path for path in paths if path.endswith(f"/{name}")]
+            assert any(path == f"/{name}" or any(f in path for f in folders) for path in places), (name, line)
+
+
 def test_the_map_of_the_engine_is_short() -> None:
     assert len((ROOT / "tablestore" / "README.md").read_text(encoding="utf-8").splitlines()) <= 250
 

@@ -74,7 +74,7 @@ CHECKED = (
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="workbench bench cluster", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./workbench bench cluster", description=__doc__.partition("\n")[0])
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, the fastest counts")
     asked = parser.parse_args(arguments)
     print(f"{'requests of':<22}{'1 bucket':>12}{'8 buckets':>12}{'64 buckets':>12}")
