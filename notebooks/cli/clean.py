@@ -1,4 +1,4 @@
-"""`clean`: remove what the other verbs made here. Asks nothing, says what went; warehouses are never touched."""
+"""`clean`: removes what the other verbs made here, asks nothing, says what went; warehouses stay."""
 
 # Standard library only: it runs on the system's Python, because `.venv` is what it removes.
 
