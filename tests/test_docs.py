@@ -94,10 +94,20 @@ def test_a_page_is_short_and_its_anchors_exist(page: Path) -> None:
     assert len(text.splitlines()) <= 150
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
         assert anchor in headings(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+def test_sentences_are_short() -> None:
+    folders = ("tablestore", "tablestore/cdc", "widgets", "tests", "notebooks/bench", "datasets/cdc")
+    for page in (README, *GUIDES, *(ROOT / folder / "README.md" for folder in folders)):
+        for sentence in sentences(page.read_text(encoding="utf-8")):
+            assert len(sentence.split()) <= 25, (page, sentence)
+
+
+def sentences(text: str) -> list[str]:
+    """What stands between full stops, colons and blank lines of a page, without code, tables and headings."""
     prose = re.sub(r"```.*?```|^\|.*?$|^#.*?$", "\n\n", text, flags=re.S | re.M)
     prose = re.sub(r"`[^`]*`", "code", prose)
-    for sentence in re.split(r"[.:;?!](?:\s|$)|\n\s*\n|\n- |\*\*", prose):
-        assert len(sentence.split()) <= 25, sentence
+    return re.split(r"[.:;?!](?:\s|$)|\n\s*\n|\n- |\*\*", prose)
 
 
 def test_every_module_that_the_engines_pages_name_exists() -> None:
