@@ -6,8 +6,8 @@ import pytest
 
 import tablestore as ts
 from tablestore import doors
-from tablestore.core.errors import MissingPackage
 from tablestore.cli.engines import running
+from tablestore.core.errors import MissingPackage
 from tablestore.flow.runner import LocalRunner, SparkRunner, runner_of
 
 
