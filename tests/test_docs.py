@@ -49,8 +49,9 @@ def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
     assert "kept by" in done.stdout
     assert "8 → 1 run" in done.stdout
     assert "no requests" in done.stdout
-    (shown,) = re.findall(r"```\n(50,000 .*?)```", (GUIDE / "scale.md").read_text(), flags=re.S)
-    assert shown in done.stdout
+    for page, first in ((GUIDE / "scale.md", "50,000 "), (GUIDE / "operations.md", "L0×2 ")):
+        (shown,) = re.findall(rf"```\n({first}.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
+        assert shown in done.stdout
     assert "committed: [{'order_id': 1, 'status': 'new'}]" in done.stdout
     assert "now: [{'order_id': 1, 'status': 'paid'}, {'order_id': 2, 'status': 'new'}]" in done.stdout
     assert "files 2\n" in done.stdout
