@@ -49,8 +49,9 @@ def test_the_examples_run_when_pasted(tmp_path: Path) -> None:
     assert "kept by" in done.stdout
     assert "8 → 1 run" in done.stdout
     assert "no requests" in done.stdout
-    (shown,) = re.findall(r"```\n(50,000 .*?)```", (GUIDE / "scale.md").read_text(), flags=re.S)
-    assert shown in done.stdout
+    for page, first in ((GUIDE / "scale.md", "50,000 "), (GUIDE / "operations.md", "L0×2 ")):
+        (shown,) = re.findall(rf"```\n({first}.*?)```", page.read_text(encoding="utf-8"), flags=re.S)
+        assert shown in done.stdout
     assert "committed: [{'order_id': 1, 'status': 'new'}]" in done.stdout
     assert "now: [{'order_id': 1, 'status': 'paid'}, {'order_id': 2, 'status': 'new'}]" in done.stdout
     assert "files 2\n" in done.stdout
@@ -94,10 +95,20 @@ def test_a_page_is_short_and_its_anchors_exist(page: Path) -> None:
     assert len(text.splitlines()) <= 150
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
         assert anchor in headings(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+def test_sentences_are_short() -> None:
+    folders = ("tablestore", "tablestore/cdc", "widgets", "tests", "notebooks/bench", "datasets/cdc")
+    for page in (README, *GUIDES, *(ROOT / folder / "README.md" for folder in folders)):
+        for sentence in sentences(page.read_text(encoding="utf-8")):
+            assert len(sentence.split()) <= 25, (page, sentence)
+
+
+def sentences(text: str) -> list[str]:
+    """What stands between full stops, colons and blank lines of a page, without code, tables and headings."""
     prose = re.sub(r"```.*?```|^\|.*?$|^#.*?$", "\n\n", text, flags=re.S | re.M)
     prose = re.sub(r"`[^`]*`", "code", prose)
-    for sentence in re.split(r"[.:;?!](?:\s|$)|\n\s*\n|\n- |\*\*", prose):
-        assert len(sentence.split()) <= 25, sentence
+    return re.split(r"[.:;?!](?:\s|$)|\n\s*\n|\n- |\*\*", prose)
 
 
 def test_every_module_that_the_engines_pages_name_exists() -> None:
@@ -110,6 +121,18 @@ def test_every_module_that_the_engines_pages_name_exists() -> None:
         named = re.findall(r"`([a-z_0-9/]+\.py)`", page.read_text(encoding="utf-8"))
         missing = [name for name in named if not any(path.endswith(f"/{name}") for path in modules)]
         assert [name for name in missing if not (ROOT / name).exists()] == [], page
+
+
+def test_the_map_of_the_engine_names_modules_where_they_are() -> None:
+    """A module without a path is in a folder that its line names."""
+    engine = ROOT / "tablestore"
+    paths = ["/" + path.relative_to(engine).as_posix() for path in engine.rglob("*.py")]
+    for line in (engine / "README.md").read_text(encoding="utf-8").splitlines():
+        named = re.findall(r"`([a-z_0-9/]+(?:\.py|/))`", line)
+        folders = [f"/{name.rpartition('/')[0]}/" for name in named if "/" in name]
+        for name in (name for name in named if name.endswith(".py") and "/" not in name):
+            places = [path for path in paths if path.endswith(f"/{name}")]
+            assert any(path == f"/{name}" or any(f in path for f in folders) for path in places), (name, line)
 
 
 def test_the_map_of_the_engine_is_short() -> None:

@@ -74,11 +74,11 @@ CHECKED = (
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="workbench bench cluster", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./workbench bench cluster", description=__doc__.partition("\n")[0])
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, the fastest counts")
     asked = parser.parse_args(arguments)
     print(f"{'requests of':<22}{'1 bucket':>12}{'8 buckets':>12}{'64 buckets':>12}")
-    for step, totals in _requests((1, 8, 64)).items():
+    for step, totals in counted_requests((1, 8, 64)).items():
         print(f"{step:<22}" + "".join(f"{asked_for.total:>12,}" for asked_for in totals))
     print()
     folder = Path(tempfile.mkdtemp(prefix="bench-cluster-"))
@@ -96,7 +96,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _requests(buckets: Sequence[int]) -> dict[str, list[Requests]]:
+def counted_requests(buckets: Sequence[int]) -> dict[str, list[Requests]]:
     """What steps of a table ask of an object store, for each number of buckets."""
     counted: dict[str, list[Requests]] = {}
     store = obstore.store.MemoryStore()

@@ -31,7 +31,7 @@ _MEASURED = "import time; {program}\nprint(time.process_time())"
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./workbench bench imports", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./workbench bench imports", description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(list(arguments))
     print(report.command("imports", arguments))

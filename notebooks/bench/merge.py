@@ -167,7 +167,7 @@ def measure(task: Task, keys: np.ndarray, rounds: int) -> tuple[str, ...]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./workbench bench merge", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./workbench bench merge", description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="functions whose name begins so")

@@ -106,7 +106,7 @@ def compare(
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="workbench bench tier", description=__doc__)
+    p = argparse.ArgumentParser(prog="./workbench bench tier", description=__doc__.partition("\n")[0])
     p.add_argument("--rows", type=int, default=2_000_000, help="of each table (default %(default)s)")
     p.add_argument("--runs", type=int, default=3, help="the best of so many (default %(default)s)")
     p.add_argument("--threads", type=int, default=2, help="that read splits (default %(default)s)")

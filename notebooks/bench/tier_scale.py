@@ -118,7 +118,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="workbench bench tier_scale", description=__doc__)
+    p = argparse.ArgumentParser(prog="./workbench bench tier_scale", description=__doc__.partition("\n")[0])
     p.add_argument("--cluster", choices=("lake", "fluss"), default="lake", help="default %(default)s")
     p.add_argument("--tables", type=int, default=100, help="default %(default)s")
     p.add_argument("--buckets", type=int, default=100, help="of each table (default %(default)s)")

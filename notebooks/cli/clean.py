@@ -1,7 +1,6 @@
-"""`clean`: remove what the other verbs made here. Asks nothing, says what went; warehouses are never touched.
+"""`clean`: removes what the other verbs made here, asks nothing, says what went; warehouses stay."""
 
-Standard library only: it runs on the system's Python, because `.venv` is what it removes.
-"""
+# Standard library only: it runs on the system's Python, because `.venv` is what it removes.
 
 from __future__ import annotations
 

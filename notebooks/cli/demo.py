@@ -246,10 +246,15 @@ def next_commands(run: Run, warehouse: str) -> list[str]:
         " print(t.scan(where=(col('l_year') == 1995) & (col('l_orderkey') < 100)).explain())"
     )
     return [
-        f"{workbench} python -c {shlex.quote(look)}",
-        f"{workbench} python -c {shlex.quote(why)}",
+        f"{workbench} python -c {_as_word(look)}",
+        f"{workbench} python -c {_as_word(why)}",
         f"{workbench} demo --warehouse {shlex.quote(lake)}   # verifies what is there again",
     ]
+
+
+def _as_word(code: str) -> str:
+    """One word of a shell, in double quotes where that is exact: Python's own are single."""
+    return shlex.quote(code) if set(code) & set('"$`\\!') else f'"{code}"'
 
 
 def page(table: ts.Table) -> str:

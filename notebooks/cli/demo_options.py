@@ -1,10 +1,9 @@
-"""`demo`: the source article's demo on generated TPC-H data, start to scorecard, verified to the last row.
+"""`demo`: loads TPC-H lineitem through Spark, follows its changes, compacts, and verifies every row.
 
-Full load and increments in one query, the pricing summary beside it, compaction, verification. The same
-command on the same warehouse goes on where a killed run stopped and verifies one that had finished;
-`--fresh` starts over. Exit code 0 only if everything agrees.
-
-Here are the options alone, without Spark and the engine, so that `--help` is there at once.
+Full load and changes are one streaming query, and a summary (TPC-H Q1) is kept in step. The same command
+on the same warehouse goes on where a killed run stopped, and verifies one that had finished; `--fresh`
+starts over. The scorecard has the figures of the article that introduced the original system beside it.
+Exit code 0 only if everything agrees.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from notebooks.cli.places import CHECKOUT
+from notebooks.cli.places import CHECKOUT  # no Spark, no engine: `--help` is there at once
 from tablestore.cli.parsing import command_parser
 
 CHUNKS = 8

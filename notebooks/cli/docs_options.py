@@ -1,15 +1,13 @@
-"""`docs`: runs the notebooks from top to bottom and writes them as pages, and an index with their times;
-with `--api` the API reference instead, with `--playground` pages that play.
+"""`docs`: runs the notebooks and writes them as pages; or the API reference, or pages that play.
 
-Each notebook has a kernel of its own; its tasks are answered by the engine. The pages show the static
+Each notebook runs from top to bottom in a kernel of its own; its tasks are answered by the engine. An
+index shows their times. The pages show the static
 pictures, light, and refer to nothing outside their folder: no script, no style sheet, no font. A notebook
 that fails is reported with its cell, its page shows how far it came, and the rest go on; the exit code is
 then 1.
 
 A playground is a folder of static files: the lessons on files, merging and compaction, and pages beside them
 that play without a kernel, by Python in the browser. It needs npm once, to fetch that.
-
-Here are the options alone, without Jupyter, so that `--help` is there at once.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from notebooks.cli.places import CHECKOUT, NOTEBOOKS
+from notebooks.cli.places import CHECKOUT, NOTEBOOKS  # no Jupyter: `--help` is there at once
 from tablestore.cli.parsing import command_parser
 
 

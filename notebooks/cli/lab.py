@@ -1,7 +1,7 @@
 """`lab`: JupyterLab on 127.0.0.1 with a token, the first notebook open, the environment's own kernel.
 
-Invariants: everything it writes lies under the environment's `share/jupyter`. The kernel is started by the
-environment's Python and finds `tablestore`, `widgets` and `datasets` from any notebook directory.
+Notebooks in any directory find `tablestore`, `widgets` and `datasets`. What it writes lies under the
+environment's `share/jupyter`. Other arguments go to JupyterLab.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST = ("00_start_here.ipynb", "01_tpch_cdc_ingest.ipynb")
 
 
 def main(arguments: list[str]) -> int:
-    parser = command_parser("lab", f"{__doc__}\nOther arguments go to JupyterLab.", CHECKOUT)
+    parser = command_parser("lab", __doc__ or "", CHECKOUT)
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
     parser.add_argument("--port", type=int, default=8888, help="the first port tried (default 8888)")
     options, rest = parser.parse_known_args(arguments)

@@ -40,7 +40,8 @@ def running(
     ) as log_file:
         log = Path(log_file.name)
     conf["jobs_only"] = True
-    spark = spark_session(f"tablestore {command}", cores=cores, log_file=str(log), conf=conf)
+    remedy = f"choose --engine {LOCAL}"
+    spark = spark_session(f"tablestore {command}", cores=cores, log_file=str(log), remedy=remedy, conf=conf)
     try:
         yield {"spark": spark}, log
     finally:

@@ -68,11 +68,6 @@ def require_buckets(schema: TableSchema, options: TableOptions) -> None:
                 raise InvalidOption(f"option 'bucket-key' names {key!r}, whose type is nested")
     if options.row_tracking and (keyed or options.bucket != DYNAMIC_BUCKET):
         raise InvalidOption("option 'row-tracking.enabled' is for tables without primary key and buckets")
-    if keyed and not key_is_global(schema) and options.sequence_field:
-        missing = ", ".join(k for k in schema.partition_keys if k not in schema.primary_keys)
-        raise InvalidOption(
-            f"option 'sequence.field' needs all partition columns in the primary key: {missing}"
-        )
 
 
 def warning_of(schema: TableSchema, options: TableOptions) -> str | None:

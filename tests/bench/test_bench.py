@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from notebooks.bench import cdc, commit, floor, imports, large, load, log, lsm, spark, widgets
+from notebooks.bench import cdc, cluster, commit, floor, imports, large, load, log, lsm, spark, widgets
 from notebooks.bench.contenders import large_rows, line_items, registry
 from notebooks.bench.contenders.contender import Contender, Refused
 from notebooks.bench.parts import breakdown
@@ -43,6 +44,14 @@ def test_load_measures_every_step_of_every_contender(
     assert rounds[f"partitioned/scan/{registry.OURS}"][0]["answer"]["rows"] == "6005"
     assert rounds[f"partitioned/load/{registry.OURS}"][0]["written_bytes"] > 0
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_the_requests_that_the_guide_names_are_counted() -> None:
+    """Those to an object store, by number of buckets."""
+    page = (Path(__file__).parents[2] / "notebooks" / "guide" / "scale.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (a .*?) \| (\d+) \| (\d+) \| \d+ \|$", page, flags=re.M)
+    counted = cluster.counted_requests([1, 8])
+    assert [list(map(int, row[1:])) for row in rows] == [[r.total for r in each] for each in counted.values()]
 
 
 def test_load_stops_when_contenders_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import doors
+from tablestore.cli.engines import running
 from tablestore.core.errors import MissingPackage
 from tablestore.flow.runner import LocalRunner, SparkRunner, runner_of
 
@@ -47,3 +48,5 @@ def test_without_java_a_capture_names_the_engine_that_needs_none(tmp_path, monke
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(ts.NotFound, match=r'no Java: none in PATH; .*engine="local"'):
         runner_of("spark")
+    with pytest.raises(ts.NotFound, match=r"no Java: none in PATH; .*choose --engine local"):
+        running("cdc", "spark", None).__enter__()

@@ -23,7 +23,11 @@ TESTS = {
         "lsm/merge/test_changelog.py",
         "lsm/compaction/test_rewriter_changelog.py",
     ),
-    "tablestore/lsm/merge/validate.py": ("lsm/merge/test_changelog_rules.py",),
+    "tablestore/lsm/merge/validate.py": (
+        "lsm/merge/test_changelog_rules.py",
+        "lsm/merge/test_merge_options.py",
+        "table/test_row_changes.py",
+    ),
     "tablestore/write/full_compaction.py": ("write/test_full_compaction.py",),
     "tablestore/write/commit/conflict_rules.py": (
         "write/commit/test_conflict_cases.py",

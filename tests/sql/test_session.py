@@ -81,6 +81,7 @@ def test_decimals_of_38_digits_keep_them(session: Session, lake: ts.Lake) -> Non
         ("SELECT ?, ?", [1], "line 1, column 11: this \\? has no value: only 1 are given"),
         ("SELECT 1", [1], "1 parameters are given, 0 are asked for"),
         ("SELECT :a", {"b": 1}, "parameter :a has no value; given: :b"),
+        ("SELECT :a", None, "parameter :a has no value; give a mapping of names to values"),
         ("SELECT :a", {"a": 1, "b": 2}, "parameter 'b' is given, and :b does not occur"),
         ("SELECT ?", [object()], "a parameter of type object has no literal in SQL"),
         ("SELECT ?", "x", "parameters are a list of values or a mapping"),

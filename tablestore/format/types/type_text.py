@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest
@@ -120,8 +121,11 @@ class _TypeParser:
             raise self._wrong()
         return t
 
-    def _wrong(self) -> InvalidRequest:
-        return InvalidRequest(f"{self.text!r} is not a Paimon type")
+    def _wrong(self, root: str = "") -> InvalidRequest:
+        names = (*PLAIN, *LENGTHS, *_TIMES, *_ALIASES, "STRING", "BYTES", "DECIMAL", "ARRAY", "MAP", "ROW")
+        near = get_close_matches(root, names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return InvalidRequest(f"{self.text!r} is not a Paimon type{hint}")
 
     def _next(self) -> str:
         if self.at >= len(self.tokens):
@@ -217,7 +221,7 @@ class _TypeParser:
                 self._expect("(")
             return self._fields(close, depth)
         if root not in ("ARRAY", "MULTISET", "MAP", "VECTOR"):
-            raise self._wrong()
+            raise self._wrong(root)
         self._expect("<")
         types = [self._type(depth - 1)]
         length = 0

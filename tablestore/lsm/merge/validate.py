@@ -87,8 +87,11 @@ def _require_sequence(schema: TableSchema, options: TableOptions) -> None:
         return
     if options.merge_engine is MergeEngine.FIRST_ROW:
         raise InvalidOption("sequence.field and merge-engine first-row exclude each other")
-    if schema.primary_keys and not set(schema.partition_keys) <= set(schema.primary_keys):
-        raise InvalidOption("sequence.field needs every partition column in the primary key")
+    missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
+    if schema.primary_keys and missing:
+        raise InvalidOption(
+            f"option 'sequence.field' needs all partition columns in the primary key: {', '.join(missing)}"
+        )
 
 
 def wanted_rows(options: TableOptions, kinds: np.ndarray) -> pa.BooleanArray | None:

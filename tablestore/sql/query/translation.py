@@ -79,6 +79,8 @@ def _require(node: exp.Expr) -> None:
         if name not in FUNCTIONS:
             raise NotFound.among("function", name, FUNCTIONS)
     elif type(node) not in _NODES:
+        if isinstance(node, exp.Placeholder):
+            raise InvalidRequest(f"parameter :{node.name} has no value; give a mapping of names to values")
         raise Unsupported(f"{node.key.upper()} in a query")
     elif isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
         shown = node.this.sql("spark") if node.this is not None else "this"

@@ -151,6 +151,42 @@ def test_a_delete_is_taken_where_the_row_is_removed_and_an_update_before_is_not(
         table.write(pa.table({**row, "kind": ["-U"]}), row_kind_column="kind")
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"merge-engine": "first-row"}, "its rows are never deleted"),
+        ({"merge-engine": "partial-update"}, "partial-update.remove-record-on-delete"),
+        ({"merge-engine": "aggregation"}, "aggregation.remove-record-on-delete"),
+        ({"ignore-delete": True}, "'ignore-delete' is set: deletes are dropped"),
+        ({}, ""),
+    ],
+)
+def test_a_delete_by_condition_is_refused_where_its_rows_would_stay(
+    tmp_path: Path, options: dict[str, object], problem: str
+) -> None:
+    table = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "a": ts.INT}, primary_key=["k"], options=options
+    )
+    table.write([{"k": 1, "a": 1}])
+    if problem:
+        with pytest.raises(InvalidRequest, match=problem):
+            table.delete("a = 1")
+    else:
+        table.delete("a = 1")
+    assert table.scan().count() == (1 if problem else 0)
+
+
+def test_a_sequence_field_is_refused_where_a_key_may_be_in_several_partitions(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="needs all partition columns in the primary key: p"):
+        ts.connect(str(tmp_path)).create_table(
+            "d.t",
+            schema={"k": ts.INT, "p": ts.INT, "s": ts.INT},
+            primary_key=["k"],
+            partition_by=["p"],
+            options={"bucket": -1, "sequence.field": "s"},
+        )
+
+
 def test_a_key_that_overflows_is_named_and_the_others_can_be_read(tmp_path: Path) -> None:
     table = ts.connect(str(tmp_path)).create_table(
         "d.t",
