@@ -20,7 +20,7 @@ _LAST_SUFFIXES = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
 @dataclass(frozen=True, slots=True)
 class FileSpec:
     """How files of one kind are written. `suffix` is the end of their names; `extra` are row-tracking columns
-    behind those of an append table, whose files are not `keyed`; `compression_option` is the codec's option."""
+    of append tables, whose files are not `keyed`; `compression_option` says whence the codec."""
 
     format: str
     compression: str
