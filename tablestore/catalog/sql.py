@@ -115,7 +115,7 @@ class Postgres:
     @contextlib.contextmanager
     def session(self) -> Iterator[ServerSession]:
         """The connection of this thread, opened again if it broke."""
-        psycopg = _psycopg()
+        psycopg = required("psycopg", by="metastore uri postgresql:…")
         kept: dict[Postgres, Any] = _kept.__dict__.setdefault("connections", {})
         connection = kept.get(self)
         if connection is None or not _is_open(connection, psycopg):
@@ -172,10 +172,6 @@ def _is_open(connection: Any, psycopg: Any) -> bool:
     except psycopg.Error:
         return False
     return not connection.broken
-
-
-def _psycopg() -> Any:
-    return required("psycopg", by="metastore uri postgresql:…")
 
 
 def _postgres(packed: bytes) -> Postgres:

@@ -56,7 +56,7 @@ def bucket_files(
     return place, confined(io or file_io_for(place), inside[1])
 
 
-def lake_file(path: str, table: FlussTable, *, io: FileIO | None = None) -> tuple[str, FileIO]:
+def lake_file(path: str, table: FlussTable) -> tuple[str, FileIO]:
     """The location of a file of offsets of the lake table, and what reads it; as `bucket_files`."""
     place = remote_location(path, str(table.path))
     named = re.escape(f"{table.path.database}/{table.path.table}-{table.table_id}")
@@ -64,7 +64,7 @@ def lake_file(path: str, table: FlussTable, *, io: FileIO | None = None) -> tupl
     if inside is None:
         text = f"the lake names {place!r}, which is no place of offsets of this table: not read"
         raise Corrupt(str(table.path), text)
-    return place, confined(io or file_io_for(place), inside[1])
+    return place, confined(file_io_for(place), inside[1])
 
 
 def segment_files(

@@ -289,15 +289,14 @@ def read_rows(
     io: FileIO,
     path: str,
     schema: TableSchema,
-    request: FileRequest,
+    names: tuple[str, ...],
     layout: PageLayout,
     group: int,
     places: np.ndarray,
 ) -> pa.RecordBatch | None:
-    """Rows of one row group of a Parquet file at ascending places, with the columns of `read`; None where
-    reading the whole group costs no more."""
-    wanted, dictionary = _wanted(schema, request.names), request.dictionary
-    batch = parquet_data.read_rows(io, path, schema, wanted, layout, group, places, dictionary=dictionary)
+    """Rows of one row group of a Parquet file at ascending places, in these columns; None where reading the
+    whole group costs no more. Text stays dictionary-encoded where the file holds it so."""
+    batch = parquet_data.read_rows(io, path, schema, _wanted(schema, names), layout, group, places)
     return None if batch is None else next(_sound(iter([batch]), path))
 
 

@@ -116,8 +116,8 @@ class RandomFile:
         all of it costs no more. Text stays dictionary-encoded where the file holds it so."""
         if self._layout is None:
             return None
-        request = FileRequest(columns, system=system, dictionary=True)
-        return datafile.read_rows(io, self._path, self._schema, request, self._layout, group, places)
+        names = FileRequest(columns, system=system).names
+        return datafile.read_rows(io, self._path, self._schema, names, self._layout, group, places)
 
     def chosen(
         self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str]

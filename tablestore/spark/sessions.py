@@ -69,7 +69,7 @@ def session(
     _require_java()
     cores = cores or max(1, len(os.sched_getaffinity(0)))
     settings = _settings(cores, memory, jobs_only=jobs_only) | {
-        k.replace("__", "."): _text(v) for k, v in conf.items()
+        k.replace("__", "."): str(v).lower() if isinstance(v, bool) else str(v) for k, v in conf.items()
     }
     master = settings.pop("spark.master")
     local = master.startswith("local[")
@@ -183,10 +183,6 @@ def _archived() -> str:
     if not os.path.exists(CLASS_ARCHIVE):
         return ""
     return f" -XX:SharedArchiveFile={shlex.quote(CLASS_ARCHIVE)} {NO_ARCHIVE_LOG}"
-
-
-def _text(value: str | int | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from tablestore.format.predicates import literal
 from tablestore.format.predicates.predicate import Compare, bind, col
 from tablestore.format.schema import TableSchema
 from tablestore.format.types import casts
-from tablestore.format.types.arrow_types import from_arrow, to_arrow
+from tablestore.format.types.arrow_types import from_arrow, is_number, to_arrow
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.format.types.nested import lists
 from tablestore.sql.query.zones import instants
@@ -104,7 +104,7 @@ def assigned(array: pa.Array, field: DataField, zone: str | None = None) -> pa.A
         return _list(array, field, target, zone)
     if pa.types.is_map(target) and pa.types.is_map(array.type):
         return _list(array, field, target, zone)
-    if not (_is_number(array.type) and _is_number(target)):
+    if not (is_number(array.type) and is_number(target)):
         return array
     try:
         return _number(array, field.type, target)
@@ -147,10 +147,6 @@ def _time(array: pa.Array, t: DataType, target: pa.DataType, zone: str | None) -
     source = from_arrow(array.type)
     cut = casts.cast(array.cast(to_arrow(source)), source, replace(t, root=source.root))
     return (instants(cut, zone) if zone and target.tz and not cut.type.tz else cut).cast(target)
-
-
-def _is_number(t: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t))
 
 
 def _number(array: pa.Array, t: DataType, target: pa.DataType) -> pa.Array:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tablestore.core.quantities import many
 from tablestore.format.types import cast_text
-from tablestore.format.types.arrow_types import from_arrow
+from tablestore.format.types.arrow_types import from_arrow, is_number
 
 NULL = "NULL"
 _CELL = 60  # columns of a terminal that one value may take
@@ -88,11 +88,6 @@ def _is_bytes(kind: pa.DataType) -> bool:
             pa.types.is_binary_view,
         )
     )
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Whether values of the type stand at the right of their column."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def printable(text: str) -> str:

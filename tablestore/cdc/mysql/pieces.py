@@ -57,7 +57,7 @@ class EachOnce:
 
     @property
     def watch(self) -> CascadeWatch:
-        name = _name(self.table)
+        name = self.table.source
         return CascadeWatch.of({name: self.ancestry}, {name})
 
 
@@ -87,7 +87,7 @@ class BinlogPiece:
 
     @cached_property
     def tables(self) -> Mapping[SourceName, TableShape]:
-        return {_name(table): shape_of(table) for table in self.definitions}
+        return {table.source: shape_of(table) for table in self.definitions}
 
     def read(self) -> Iterator[TableRows | BadRow]:
         """Changes in the order of the log; an update of the key comes as −D and +I. Raises Unsupported where
@@ -163,11 +163,11 @@ class MysqlChunkPiece:
     @property
     def chunk(self) -> ChunkFacts | None:
         low, high = (None if bound is None else str(bound) for bound in (self.keys.low, self.keys.high))
-        return ChunkFacts(_name(self.definition), low, high, self.last)
+        return ChunkFacts(self.definition.source, low, high, self.last)
 
     @cached_property
     def tables(self) -> Mapping[SourceName, TableShape]:
-        return {_name(self.definition): shape_of(self.definition)}
+        return {self.definition.source: shape_of(self.definition)}
 
     def read(self) -> Iterator[TableRows | BadRow]:
         """All rows as +I. Of a table that was altered since the chunk was planned maybe fewer, or none, where
@@ -239,7 +239,7 @@ def _with_key(
     table: SourceTable, batch: pa.RecordBatch, kinds: Kinds, seconds: pa.Array | None, end: LogPosition
 ) -> Iterator[TableRows | BadRow]:
     """Rows, and apart from them those without a value in a column of the key: NULL, or an impossible date."""
-    name = _name(table)
+    name = table.source
     for column in table.primary_key:
         absent = batch.column(column).is_null()
         if absent.true_count == 0:
@@ -304,7 +304,3 @@ def next_chunks(
         return chunk_plan(here.tables, chunks, next_bound, share), None
     except (NotFound, InvalidRequest) as e:  # it was altered: the log says so
         return {}, e
-
-
-def _name(table: SourceTable) -> SourceName:
-    return SourceName(table.database, table.name)

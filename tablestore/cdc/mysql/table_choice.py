@@ -42,7 +42,7 @@ class TableChoice:
     def usable(self, table: SourceTable, *, known: bool = False) -> SourceTable | str:
         """A table as it is captured, or why it cannot be. `known`: raises NotFound for columns of
         `primary_keys` and `left_out` that it does not have."""
-        name = SourceName(table.database, table.name)
+        name = table.source
         if self.refusal is not None and (reason := self.refusal(name)):
             return reason
         out = first_match(self.left_out, name) or ()

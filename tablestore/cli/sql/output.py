@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.quantities import many
+from tablestore.format.types.arrow_types import is_number
 from tablestore.sql import Result
-from tablestore.sql.rendering import TextRows, is_number, seconds, texts
+from tablestore.sql.rendering import TextRows, seconds, texts
 
 
 class CountedStream:

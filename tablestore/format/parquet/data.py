@@ -327,11 +327,9 @@ def read_rows(
     layout: PageLayout,
     group: int,
     places: np.ndarray,
-    *,
-    dictionary: bool = False,
 ) -> pa.RecordBatch | None:
     """The rows of a row group at `places`, ascending; None where whole columns must be read for them, or
-    nearly so."""
+    nearly so. Text stays dictionary-encoded where the file holds it so."""
     if layout.group_rows(group) < _FEW_ROWS:
         return None
     with complaints(path, "Parquet"), contextlib.closing(open_again(io, path, layout.headers)) as source:
@@ -341,16 +339,15 @@ def read_rows(
         if 2 * int((ends - begins).sum()) > layout.group_rows(group):
             return None
         names = tuple(wanted.names)
-        if dictionary and (group, names) not in layout.encoded:
+        if (group, names) not in layout.encoded:
             positions = file_stats.leaf_positions(layout.footer)
             texts = _dictionary_columns(layout.footer, [group], positions, _texts(schema, wanted))
             layout.encoded[group, names] = texts
-        texts = layout.encoded[group, names] if dictionary else []
-        last = int(places[-1] - begins[-1] + 1)
+        texts, last = layout.encoded[group, names], int(places[-1] - begins[-1] + 1)
         batch = layout.read(source, group, (begins, ends), wanted.names, dictionary=texts, last=last)
         skipped = begins - np.concatenate([[0], np.cumsum(ends - begins)[:-1]])
         at = places - skipped[np.searchsorted(begins, places, side="right") - 1]
-        return _typed(batch.take(pa.array(at)), wanted, path, dictionary=dictionary)
+        return _typed(batch.take(pa.array(at)), wanted, path, dictionary=True)
 
 
 def page_bounds(

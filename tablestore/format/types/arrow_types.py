@@ -223,3 +223,8 @@ def require_known(names: list[str], fields: tuple[DataField, ...], what: str) ->
     for name in names:
         if name not in from_fields:
             raise SchemaMismatch(f"{what} {name!r} is not a column; columns: {', '.join(from_fields)}")
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of the type are integers, decimals or floats."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

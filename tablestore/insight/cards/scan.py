@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tablestore.core.quantities import many, size
+from tablestore.format.types.arrow_types import is_number
 from tablestore.insight.cards import html
 from tablestore.insight.cards.html import TextCell
 from tablestore.insight.explain.column_facts import column_facts
@@ -49,7 +50,7 @@ def card(scan: ScanRead) -> str:
     """The card of a scan."""
     plan = scan.plan()
     rows, why = _preview(scan, plan)
-    heads = [(f.name, _is_number(f.type)) for f in rows.schema]
+    heads = [(f.name, is_number(f.type)) for f in rows.schema]
     lines = [
         [_value(column[i], number) for column, (_, number) in zip(rows.columns, heads, strict=True)]
         for i in range(rows.num_rows)
@@ -229,10 +230,6 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, int) and "bytes" in name:
         return size(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _value(value: pa.Scalar, number: bool) -> TextCell:

@@ -19,6 +19,7 @@ from tablestore.lsm.levels.sorted_run import Levels
 _MOST_FILES = 8  # of one level that are named one by one
 _POINTS = 20
 _WIDTH = 24
+_AFTER_SECONDS = 2.0
 
 
 def levels_lines(levels: Levels) -> Iterator[str]:
@@ -72,21 +73,21 @@ def amplification_table(run: Run, points: int = _POINTS) -> Iterator[str]:
 
 
 class TextBar:
-    """Draws how far a run is as one line of a terminal, once it has taken `after_seconds`; elsewhere nothing.
+    """Draws how far a run is as one line of a terminal, once it has taken a while; elsewhere nothing.
 
     A run calls `show` as its progress; `end` takes the line away.
     """
 
-    def __init__(self, out: TextIO, env: Env, *, after_seconds: float = 2.0) -> None:
+    def __init__(self, out: TextIO, env: Env) -> None:
         self.reached = 0
         self._out, self._env, self._shown = out, env, 0
-        self._began, self._after = env.monotonic(), after_seconds
+        self._began = env.monotonic()
 
     def show(self, done: int, whole: int) -> None:
         """So many flushes of all are simulated."""
         self.reached = done
         spent = self._env.monotonic() - self._began
-        if spent < self._after or not done or not self._out.isatty():
+        if spent < _AFTER_SECONDS or not done or not self._out.isatty():
             return
         left = spent * (whole - done) / done
         bar = "#" * round(_WIDTH * done / whole)

@@ -26,7 +26,7 @@ from tablestore.log.embedded.files import LogChunk, LogHeader
 from tablestore.log.embedded.folder import LogFile
 from tablestore.log.embedded.roll_up import RollUp
 from tablestore.log.log import Appended, LogBatch, LogBounds, LogExpired, Milliseconds, Seconds
-from tablestore.log.offsets import Offsets
+from tablestore.log.offsets import Offsets, reaches
 from tablestore.log.settings import LogSettings
 from tablestore.log.transaction_id import TransactionId
 
@@ -93,7 +93,7 @@ class EmbeddedLog:
         before `stop`, Corrupt where they are damaged. Memory: a chunk."""
         names = tuple(self._schema.names if columns is None else columns)
         at, gone = dict(start), 0
-        if not _reaches(self._directory.last_end().offsets, stop):
+        if not reaches(self._directory.last_end().offsets, stop):
             self._directory.end()
         while True:
             self._require_there(at, stop)
@@ -102,7 +102,7 @@ class EmbeddedLog:
                     b: at.get(b, 0) if at.get(b, 0) < stop.get(b, 0) else _NEVER for b in range(self._buckets)
                 }
                 for file in self._directory.files_from(asked):
-                    if _reaches(file.header.start, stop):
+                    if reaches(file.header.start, stop):
                         return
                     for chunk in file.header.chunks_between(at, stop):
                         for batch in self._batches(
@@ -110,7 +110,7 @@ class EmbeddedLog:
                         ):
                             yield batch
                             at[chunk.bucket], gone = batch.end, 0
-                    if _reaches(file.header.end, stop):  # whatever lies behind it
+                    if reaches(file.header.end, stop):  # whatever lies behind it
                         return
                 return self._require_end(at, stop)
             except FileNotFoundError as e:  # rolled up or expired meanwhile
@@ -133,7 +133,7 @@ class EmbeddedLog:
             }
             for file in self._directory.files_from(asked):
                 header = file.header
-                if _reaches(header.start, stop):
+                if reaches(header.start, stop):
                     break
                 for chunk in header.chunks_between(start, stop) if checked else ():
                     files.require_intact(self._directory.rows_of(file, chunk), chunk, file.path)
@@ -416,10 +416,6 @@ class EmbeddedLog:
     def _projection(self, schema_id: int, columns: tuple[str, ...]) -> Projection:
         same = schema_id == self._schema.id
         return projection(self._schema if same else self._schemas(schema_id), self._schema, columns)
-
-
-def _reaches(offsets: Offsets, stop: Offsets) -> bool:
-    return all(offsets.get(bucket, 0) >= offset for bucket, offset in stop.items())
 
 
 def _timestamps(header: LogHeader, bucket: int, offsets: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format.data_format import plain
+
 
 def equal_rows(left: pa.RecordBatch, right: pa.RecordBatch) -> np.ndarray:
     """For each row whether all its columns are equal; both have the same columns in the same order."""
@@ -17,17 +19,13 @@ def equal_rows(left: pa.RecordBatch, right: pa.RecordBatch) -> np.ndarray:
     for a, b in zip(left.columns, right.columns, strict=True):
         if not same.any():
             break
-        same &= equal_values(_decoded(a), _decoded(b))
+        same &= equal_values(plain(a), plain(b))
     return same
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
     """For each position whether both values are NULL or equal."""
-    valid, other = _bools(left.is_valid()), _bools(right.is_valid())
+    valid, other = bools(left.is_valid()), bools(right.is_valid())
     return (valid == other) & (~valid | _equal_present(left, right, valid & other))
 
 
@@ -43,7 +41,7 @@ def _equal_present(left: pa.Array, right: pa.Array, both: np.ndarray) -> np.ndar
         return same
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         return _equal_lists(left, right, both)
-    return _bools(pc.fill_null(pc.equal(left, right), False))
+    return bools(pc.fill_null(pc.equal(left, right), False))
 
 
 def _bits(column: pa.Array) -> np.ndarray:
@@ -75,5 +73,6 @@ def _spans(lists: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return offsets[:-1], np.diff(offsets)
 
 
-def _bools(mask: pa.Array) -> np.ndarray:
+def bools(mask: pa.BooleanArray) -> np.ndarray:
+    """The mask as numpy has it; it has no NULLs."""
     return mask.to_numpy(zero_copy_only=False).astype(bool)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import DataField, DataType
+from tablestore.lsm.merge.equality import bools
 
 Component: TypeAlias = np.ndarray | pa.Array
 _SIGN = np.int64(-(2**63))
@@ -171,11 +172,7 @@ def _neighbours(part: Component) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(part, np.ndarray):
         return part[:-1] < part[1:], part[:-1] == part[1:]
     left, right = part.slice(0, len(part) - 1), part.slice(1)
-    return _bools(pc.less(left, right)), _bools(pc.equal(left, right))
-
-
-def _bools(mask: pa.BooleanArray) -> np.ndarray:
-    return mask.to_numpy(zero_copy_only=False).astype(bool)
+    return bools(pc.less(left, right)), bools(pc.equal(left, right))
 
 
 def concatenated(batches: Sequence[Sequence[Component]]) -> list[Component]:
@@ -258,4 +255,4 @@ def less(a: Key, b: Key) -> bool:
 
 def equal(a: Component, b: Component) -> np.ndarray:
     """Row by row, whether a component is equal in both."""
-    return a == b if isinstance(a, np.ndarray) else _bools(pc.equal(a, b))
+    return a == b if isinstance(a, np.ndarray) else bools(pc.equal(a, b))

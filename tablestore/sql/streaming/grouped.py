@@ -95,9 +95,10 @@ def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Groupe
     computed: dict[str, Computed] = {}
     for part in [*select.expressions, *([select.args["having"]] if select.args.get("having") else [])]:
         for node in list(part.walk()):
-            if (isinstance(node, exp.Filter) or (_aggregates(node) and not _filtered(node))) and _of(
-                select, node
-            ):
+            if (
+                isinstance(node, exp.Filter)
+                or (_aggregates(node) and not isinstance(node.parent, exp.Filter))
+            ) and _of(select, node):
                 _note(node, computed, text)
     aggregates = tuple(computed.values())
     names = tuple(KEY.format(i) for i in range(len(keys)))
@@ -112,10 +113,6 @@ def grouped_parts(tree: exp.Expression, select: exp.Select, text: str) -> Groupe
     if keys:
         described.set("group", exp.Group(expressions=[key.copy() for key in keys]))
     return GroupedParts(below, names, aggregates, _above(tree, select, keys, aggregates, text), described)
-
-
-def _filtered(node: exp.Expr) -> bool:
-    return isinstance(node.parent, exp.Filter)
 
 
 def from_of(select: exp.Select) -> exp.Select:

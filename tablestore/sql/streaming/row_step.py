@@ -189,10 +189,8 @@ def _column(name: str, alias: str) -> exp.Expr:
 def _subquery_around(select: exp.Select) -> exp.Subquery | None:
     """The subquery whose rows a SELECT gives, alone or as a side of UNION ALL."""
     node: Any = select.parent
-    while isinstance(node, exp.Union) or (isinstance(node, exp.Subquery) and not _is_from(node)):
+    while isinstance(node, exp.Union) or (
+        isinstance(node, exp.Subquery) and not isinstance(node.parent, exp.From | exp.Join)
+    ):
         node = node.parent
     return node if isinstance(node, exp.Subquery) else None
-
-
-def _is_from(node: exp.Subquery) -> bool:
-    return isinstance(node.parent, exp.From | exp.Join)

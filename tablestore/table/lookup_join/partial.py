@@ -65,7 +65,7 @@ class PartialCache:
         """A cache that knows no key yet."""
         schema = snapshot_scan(source.store, None, source.columns).schema
         nothing = np.zeros(0, dtype=np.int64)
-        keys, rows = CachedRows(_keys_of(source, schema)), CachedRows(schema)
+        keys, rows = CachedRows(pa.schema([schema.field(n) for n in source.on])), CachedRows(schema)
         indexes = _index(keys, source.on), _index(rows, source.on)
         return cls(source, snapshot, keys, indexes[0], nothing, nothing, rows, indexes[1])
 
@@ -184,10 +184,6 @@ class PartialCache:
             rows=rows,
             by_on=_index(rows, self.source.on),
         )
-
-
-def _keys_of(source: LookupSource, schema: pa.Schema) -> pa.Schema:
-    return pa.schema([schema.field(n) for n in source.on])
 
 
 def _index(rows: CachedRows, names: Sequence[str]) -> RowIndex:
