@@ -71,7 +71,7 @@ def _finding(row: Row, width: float) -> Figure:
         body += text(left, y, words, size=11)
         y += 15
     verb = "mend" if row.mends else "look"
-    free = room - 58 - (BUTTON if row.mends else 0)
+    free = room - 54 - (BUTTON if row.mends else 0)
     calls = wrap(row.remedy, free, size=11, monospace=True, lines=2 * more)
     box = y - 6
     body += rect(left, box, room, 12 + 16 * len(calls), rx=4, fill=var("panel"), stroke=var("line"))
