@@ -112,9 +112,10 @@ def _looked(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
 def _without(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
     """Readers without a finding, by their whole names; no sign says that they are right."""
     body = text(MARGIN, 28, "without a finding", size=11, fill="ink2", weight=600)
-    lines = [
-        words for name, reason in looked for words in wrap(f"{name}: {reason}", width - 2 * MARGIN, size=11)
-    ]
-    for at, words in enumerate(lines):
-        body += text(MARGIN, 48 + at * 18, words, size=11, fill="ink3")
-    return Figure(width, 48 + len(lines) * 18 - 8, body, "")
+    y = 48
+    for name, reason in looked:
+        for words in wrap(f"{name}: {reason}", width - 2 * MARGIN, size=11):
+            body += text(MARGIN, y, words, size=11, fill="ink3")
+            y += 14
+        y += 4
+    return Figure(width, y - 8, body, "")

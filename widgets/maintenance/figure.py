@@ -94,7 +94,7 @@ def _done(work: WorkDone, y: float, width: float, most: int) -> tuple[str, float
         at += 14
     if measured:
         x, scale = width - MARGIN - BAR, BAR / most
-        middle = at + 3 if narrow else y + 17
+        middle = at - 4 if narrow else y + 17
         parts.append(text(x - 8, middle + 4, fmt.bytes_text(work.written), size=11, text_anchor="end"))
         parts.append(rect(x, middle - 5, max(work.written * scale, 1), 10, fill=var("compact")))
         outline = {"fill": "none", "stroke": var("ink"), "stroke_width": 1}
