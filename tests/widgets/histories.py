@@ -47,16 +47,19 @@ def long_table(folder: Path, *, snapshots: int, buckets: int, touched: int = 4, 
 
 def commit_history(table: ts.Table, *, snapshots: int, buckets: int, touched: int, seed: int = 0) -> None:
     """So many more snapshots on top of `table`; all start with empty buckets."""
-    drawn, turns = random.Random(seed), _turns(seed)
+    drawn, flushes, turns = random.Random(seed), FLUSHES, _turns(seed, FLUSHES)
     at, names = [0] * buckets, [dict[str, str]() for _ in range(buckets)]
     weights = [1 / (n + 100) for n in range(buckets)]
     partition = b"\0\0\0\0" + b"\0" * 8
     created = 0
     while created < snapshots:
+        if min(at) == flushes:  # every stream is at an end: all go on
+            flushes *= 2
+            turns = _turns(seed, flushes)
         chosen = sorted(set(drawn.choices(range(buckets), weights, k=touched)))
         messages = []
         for bucket in chosen:
-            if at[bucket] == FLUSHES:
+            if at[bucket] == flushes:
                 continue  # its stream is at an end: it rests
             flushed, before, after, records = turns[bucket % SIMULATED][at[bucket]]
             at[bucket] += 1
@@ -73,17 +76,20 @@ def commit_history(table: ts.Table, *, snapshots: int, buckets: int, touched: in
                     compactions=kept,
                 )
             )
+        if not messages:
+            continue
         done = Committer(table.store).commit(messages, CommitRequest("history"))
         created += len(done.snapshots)
 
 
-def _turns(seed: int) -> list[list[Turn]]:
-    """For each simulated bucket what each flush added, and what the compactions after it took and made."""
+def _turns(seed: int, flushes: int) -> list[list[Turn]]:
+    """For each simulated bucket what each flush added, and what the compactions after it took and made. More
+    flushes begin with the same ones."""
     options = {
         name: value for name, value in OPTIONS.items() if name.startswith(("num-sorted", "num-levels"))
     }
     simulator = Simulator(Workload(rows=400, keys=4_000), options, buckets=SIMULATED, seed=seed, keep=100_000)
-    simulator.advance(FLUSHES)
+    simulator.advance(flushes)
     actual: list[list[Turn]] = [[] for _ in range(SIMULATED)]
     for commit in simulator.inspect._commits():
         event = commit.event

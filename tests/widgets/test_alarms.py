@@ -124,7 +124,7 @@ def test_times_of_one_alarm_are_one_line() -> None:
     lines = model(alarm(180.0, None), alarm(60.0, 120.0)).lines
     [line] = lines
     assert (line.began, line.ended, line.before) == (180.0, None, ((60.0, 120.0),))
-    assert model(alarm(180.0, None), alarm(60.0, 120.0)).verdict == "1 alarm in 1 table: 1 slow; 1 is over"
+    assert model(alarm(180.0, None), alarm(60.0, 120.0)).verdict == "1 alarm in 1 table: 1 slow; 1 has ended"
     drawn = alarms_figure(model(alarm(180.0, None), alarm(60.0, 120.0)), width=1000).body
     assert drawn.count('class="held"') == 2
     assert drawn.count('class="alarm"') == 1

@@ -153,7 +153,7 @@ def test_readers_that_would_go_wrong_are_shown_and_mended(tmp_path: Path) -> Non
     assert view.code == "table.inspect.readers()"
     assert "unmerged keys" in [row.kind for row in view.model.rows]
     assert "ClickHouse" in view.frame["svg"]
-    assert "pypaimon, 2.1.0: compared with ours" in view.frame["svg"]
+    assert "pypaimon, 2.1.0: compared with this engine" in view.frame["svg"]
     assert view.frame["title"].startswith("Readers")
     press(view, "preview", -1)
     press(view, "mend")

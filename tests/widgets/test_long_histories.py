@@ -123,3 +123,9 @@ def test_commits_go_on_in_the_part_of_the_newest(tmp_path: Path, monkeypatch: py
         levels.refresh()
     assert levels.edits is not base
     assert len(moments_of(table).history.edits) >= 12
+
+
+@pytest.mark.large
+def test_few_buckets_hold_a_long_history_too(tmp_path: Path) -> None:
+    table = long_table(tmp_path, snapshots=200, buckets=1)
+    assert table.inspect.snapshot_count() >= 200

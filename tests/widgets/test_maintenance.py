@@ -33,7 +33,7 @@ REPORT = ts.MaintenanceReport(
 def test_a_report_says_what_was_bought_predicted_and_measured():
     view = widgets.MaintenanceView(REPORT, follow=0)
     text = view.text()
-    assert "1 compaction: 8 → 1 runs" in text
+    assert "1 compaction: runs 8 → 1" in text
     assert "wrote 450 B (predicted 500 B)" in text
     assert "failed, nothing was committed: data-1: missing" in text
     assert "waits for its hours, 22:00-06:00" in text
@@ -66,7 +66,7 @@ def test_a_service_is_followed_paused_and_ended(tmp_path: Path):
         until = time.monotonic() + 120
         while "2 compactions" not in view.text() and time.monotonic() < until:
             time.sleep(0.05)
-        assert "2 compactions: 16 → 2 runs" in view.text()
+        assert "2 compactions: runs 16 → 2" in view.text()
         assert view.pause().state == "paused"
         assert view.resume().state == "running"
         table.write(rows(0))

@@ -91,16 +91,15 @@ def _alarm(each: AlarmLine, y: float, width: float, axis: TimeAxis, *, marked: b
     parts.append(text(MARGIN + INDENT, y + 20, fit(head, room, weight=600), fill="ink", weight=600))
     at = y + 36
     where = "" if each.where == "table" else f"{each.where}: "
-    for row in wrap(f"{where}{each.what}", room, size=11, lines=2):
+    for row in wrap(f"{where}{each.what}", room, size=11):
         parts.append(text(MARGIN + INDENT, at, row, size=11, fill="ink2"))
         at += 15
     if each.ended is None and each.remedy:
         verb = "mend" if each.mends else "look"
         parts.append(text(MARGIN + INDENT, at, verb, size=11, fill="ink3"))
-        parts.append(
-            code(MARGIN + INDENT + 36, at, fit(each.remedy, room - 36, size=11, monospace=True), fill="ink")
-        )
-        at += 15
+        for words in wrap(each.remedy, room - 36, size=11, monospace=True):
+            parts.append(code(MARGIN + INDENT + 36, at, words, fill="ink"))
+            at += 15
     top = y + 8 if beside else at
     drawn, end = _plot(each, axis, top)
     parts.append(drawn)
@@ -160,9 +159,9 @@ def _plot(each: AlarmLine, axis: TimeAxis, top: float) -> tuple[str, float]:
         limit = f"limit {value_text(each.measure, each.limit)}"
         parts.append(text(right, top + 32, fit(limit, NUMBERS - 8, size=11), size=11))
     room = axis.right + NUMBERS - axis.left
-    named = f"{when(each, fmt.clock)} · {each.numbers}"
-    parts.append(text(axis.left, base + 14, fit(named, room, size=11), size=11))
-    return "".join(parts), base + 18
+    words = wrap(f"{when(each, fmt.clock)} · {each.numbers}", room, size=11, lines=2)
+    parts += [text(axis.left, base + 14 + 14 * at, row, size=11) for at, row in enumerate(words)]
+    return "".join(parts), base + 4 + 14 * len(words)
 
 
 def _steps(points: Points, axis: TimeAxis, y_of: Callable[[float], float]) -> str:

@@ -114,7 +114,7 @@ class AlarmsModel:
 
     @property
     def verdict(self) -> str:
-        """`2 alarms in 5 tables: 1 risk, 1 slow; 3 are over`."""
+        """`2 alarms in 5 tables: 1 risk, 1 slow; 3 have ended`."""
         if not self.tables:
             return "no tables yet"
         counts = ((s, sum(line.severity == s for line in self.holding)) for s in SEVERITIES)
@@ -122,7 +122,7 @@ class AlarmsModel:
         over = sum(line.ended is not None for line in self.alarms)
         number = fmt.plural(len(self.holding), "alarm") if self.holding else "no alarm"
         after = f": {parts}" if parts else ""
-        more = f"; {over:,} {'is' if over == 1 else 'are'} over" if over else ""
+        more = f"; {over:,} {'has' if over == 1 else 'have'} ended" if over else ""
         return f"{number} in {fmt.plural(self.tables, 'table')}{after}{more}"
 
     @property
@@ -239,11 +239,11 @@ def spark(points: Sequence[tuple[float, float | None]]) -> str:
 def when(line: AlarmLine, stamp: Any) -> str:
     """`since 12:47:08`, `12:47:08 to 12:50:00`, in the words of `stamp`."""
     if line.began is None:
-        return "holds now" if line.ended is None else "over"
+        return "holds now" if line.ended is None else "ended"
     before = "or before" if line.earlier else ""
     began = f"{stamp(line.began)} {before}".strip()
     held = f"since {began}" if line.ended is None else f"{began} to {stamp(line.ended)}"
-    return held + (f", {len(line.before):,} × before" if line.before else "")
+    return held + (f", {fmt.plural(len(line.before), 'time')} before" if line.before else "")
 
 
 def text_of(model: AlarmsModel, stamp: Any) -> str:

@@ -71,7 +71,7 @@ def _finding(row: Row, width: float) -> Figure:
         body += text(left, y, words, size=11)
         y += 15
     verb = "mend" if row.mends else "look"
-    free = room - 58 - (BUTTON if row.mends else 0)
+    free = room - 54 - (BUTTON if row.mends else 0)
     calls = wrap(row.remedy, free, size=11, monospace=True, lines=2 * more)
     box = y - 6
     body += rect(left, box, room, 12 + 16 * len(calls), rx=4, fill=var("panel"), stroke=var("line"))
@@ -112,9 +112,10 @@ def _looked(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
 def _without(looked: tuple[tuple[str, str], ...], width: float) -> Figure:
     """Readers without a finding, by their whole names; no sign says that they are right."""
     body = text(MARGIN, 28, "without a finding", size=11, fill="ink2", weight=600)
-    lines = [
-        words for name, reason in looked for words in wrap(f"{name}: {reason}", width - 2 * MARGIN, size=11)
-    ]
-    for at, words in enumerate(lines):
-        body += text(MARGIN, 48 + at * 18, words, size=11, fill="ink3")
-    return Figure(width, 48 + len(lines) * 18 - 8, body, "")
+    y = 48
+    for name, reason in looked:
+        for words in wrap(f"{name}: {reason}", width - 2 * MARGIN, size=11):
+            body += text(MARGIN, y, words, size=11, fill="ink3")
+            y += 14
+        y += 4
+    return Figure(width, y - 8, body, "")

@@ -19,6 +19,8 @@ from widgets.kit.theme import CODE_FONT, UI_FONT, Theme, resolve, var
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 # Widths in em are those of the widest of the usual interface fonts: labels that fit there fit everywhere.
+BREAKS = "/.,(=:_"
+"""Signs after which a long word is broken."""
 _NARROW, _WIDE = frozenset("iljI.,:;'|!·"), frozenset("mwMW@%≈→…—")
 
 
@@ -160,20 +162,29 @@ def fit_place(place: str, width: float, *, size: int = 12, weight: int = 400) ->
 def wrap(
     content: object, width: float, *, size: int = 12, monospace: bool = False, lines: int = 3
 ) -> list[str]:
-    """`content` broken at spaces into at most `lines` lines; the last one ends in an ellipsis if cut."""
+    """`content` broken at spaces into at most `lines` lines; the last one ends in an ellipsis if cut. A word
+    that is wider than a line, such as a path or a call, is broken after one of its signs."""
+
+    def fits(row: str) -> bool:
+        return text_width(row, size=size, monospace=monospace) <= width
+
     done: list[str] = []
-    current = ""
-    words = plain(content).split(" ")
-    for position, word in enumerate(words):
+    current, rest = "", plain(content)
+    while rest:
+        word, _, after = rest.partition(" ")
         longer = f"{current} {word}" if current else word
-        if not current or text_width(longer, size=size, monospace=monospace) <= width:
-            current = longer
-            continue
-        if len(done) == lines - 1:
-            current = " ".join([current, *words[position:]])
+        if fits(longer):
+            current, rest = longer, after
+        elif len(done) == lines - 1:
+            current = f"{current} {rest}" if current else rest
             break
-        done.append(current)
-        current = word
+        elif current:
+            done.append(current)
+            current = ""
+        else:
+            at = next((i for i in range(len(word) - 1, 0, -1) if word[i - 1] in BREAKS and fits(word[:i])), 0)
+            done.append(word[: at or len(word)])
+            rest = rest[at or len(word) + 1 :]
     return [fit(row, width, size=size, monospace=monospace) for row in [*done, current] if row]
 
 

@@ -4,7 +4,7 @@ measured bytes, what waits. Pure: `MaintenanceModel` → `Figure`. Called by `wi
 
 from tablestore import WorkDone, WorkWaiting
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, esc, fit, group, line, rect, tag, text
+from widgets.kit.svg import Figure, esc, fit, group, line, rect, tag, text, wrap
 from widgets.kit.theme import var
 from widgets.maintenance.model import SHOWN, MaintenanceModel
 
@@ -30,7 +30,7 @@ def maintenance_figure(model: MaintenanceModel, *, width: float) -> Figure:
         *_facts(model, width),
     ]
     narrow = width < NARROW
-    head = HEAD + (40 if narrow else 0)
+    head = HEAD + (70 if narrow else 0)
     y = float(head)
     most = max((max(w.written, w.predicted_written) for w in model.newest), default=0)
     if model.newest:
@@ -40,8 +40,8 @@ def maintenance_figure(model: MaintenanceModel, *, width: float) -> Figure:
             line(MARGIN, head, width - MARGIN, head),
         ]
     for work in model.newest:
-        body.append(_done(work, y, width, most))
-        y += ROW
+        row, y = _done(work, y, width, most)
+        body.append(row)
     for waiting in report.waiting[:SHOWN]:
         body.append(_waiting(waiting, y, width))
         y += ROW
@@ -70,34 +70,39 @@ def _facts(model: MaintenanceModel, width: float) -> list[str]:
     wide = (width - 2 * MARGIN) / columns
     parts = []
     for at, (number, noun) in enumerate(facts):
-        x, y = MARGIN + at % columns * wide, 62 + at // columns * 40
+        x, y = MARGIN + at % columns * wide, 62 + at // columns * 56
         shown = fit(number, wide - 8, size=20, weight=600)
         parts.append(text(x, y, shown, size=20, fill="ink", weight=600))
-        parts.append(text(x, y + 18, fit(noun, wide - 8, size=11), size=11))
+        for row, words in enumerate(wrap(noun, wide - 8, size=11, lines=2)):
+            parts.append(text(x, y + 18 + 14 * row, words, size=11))
     return parts
 
 
-def _done(work: WorkDone, y: float, width: float, most: int) -> str:
-    """A piece of work: where, runs, why; its bytes at the right."""
-    bar = BAR / 2 if width < NARROW else BAR
-    right = width - MARGIN - bar - 76
-    runs = f", {work.runs_before} → {work.runs_after} runs" if work.runs_before and not work.error else ""
-    head = fit(f"{work.table} {work.where or work.kind}{runs}", right - MARGIN - 22, weight=600)
-    why = fit(work.error or work.why, right - MARGIN - 22, size=11)
+def _done(work: WorkDone, y: float, width: float, most: int) -> tuple[str, float]:
+    """A piece of work: where, runs, why; its bytes at the right, where it is narrow below. And where it
+    ends."""
+    narrow, measured = width < NARROW, work.kind == "compact" and not work.error and bool(most)
+    room = width - 2 * MARGIN - 22 - (0 if narrow else BAR + 76)
+    runs = f", runs {work.runs_before} → {work.runs_after}" if work.runs_before and not work.error else ""
     sign, colour = ("✕", "err") if work.error else ("✓", "ok")
-    parts = [
-        text(MARGIN, y + 16, sign, fill=colour, weight=600),
-        text(MARGIN + 22, y + 16, head, fill="ink", weight=600),
-        text(MARGIN + 22, y + 29, why, size=11, fill="err" if work.error else "ink2"),
-        line(MARGIN, y + ROW, width - MARGIN, y + ROW),
-    ]
-    if work.kind == "compact" and not work.error and most:
-        x, scale = width - MARGIN - bar, bar / most
-        parts.append(text(x - 8, y + 21, fmt.bytes_text(work.written), size=11, text_anchor="end"))
-        parts.append(rect(x, y + 12, max(work.written * scale, 1), 10, fill=var("compact")))
+    parts, at = [text(MARGIN, y + 16, sign, fill=colour, weight=600)], y + 16
+    for words in wrap(f"{work.table} {work.where or work.kind}{runs}", room / 1.1, lines=2):
+        parts.append(text(MARGIN + 22, at, words, fill="ink", weight=600))
+        at += 15
+    for words in wrap(work.error or work.why, room, size=11, lines=4 if narrow else 2):
+        parts.append(text(MARGIN + 22, at - 2, words, size=11, fill="err" if work.error else "ink2"))
+        at += 14
+    if measured:
+        x, scale = width - MARGIN - BAR, BAR / most
+        middle = at - 4 if narrow else y + 17
+        parts.append(text(x - 8, middle + 4, fmt.bytes_text(work.written), size=11, text_anchor="end"))
+        parts.append(rect(x, middle - 5, max(work.written * scale, 1), 10, fill=var("compact")))
         outline = {"fill": "none", "stroke": var("ink"), "stroke_width": 1}
-        parts.append(rect(x, y + 10, max(work.predicted_written * scale, 1), 14, **outline))
-    return group(tag("title", esc(work.text)), *parts, class_="work")
+        parts.append(rect(x, middle - 7, max(work.predicted_written * scale, 1), 14, **outline))
+        at += 20 if narrow else 0
+    end = max(at - 11, y + ROW)
+    parts.append(line(MARGIN, end, width - MARGIN, end))
+    return group(tag("title", esc(work.text)), *parts, class_="work"), end
 
 
 def _waiting(work: WorkWaiting, y: float, width: float) -> str:

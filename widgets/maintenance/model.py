@@ -29,13 +29,13 @@ class MaintenanceModel:
 
     @property
     def bought(self) -> str:
-        """`12 compactions: 96 → 14 runs for 1.2 GiB written`, empty before the first."""
+        """`12 compactions: runs 96 → 14`, empty before the first."""
         work = [w for w in self.report.done if w.kind == "compact" and not w.error and w.runs_before]
         if not work:
             return ""
         before, after = sum(w.runs_before for w in work), sum(w.runs_after for w in work)
         noun = "compaction" if len(work) == 1 else "compactions"
-        return f"{len(work):,} {noun}: {before:,} → {after:,} runs"
+        return f"{len(work):,} {noun}: runs {before:,} → {after:,}"
 
     @property
     def written(self) -> tuple[int, int]:

@@ -166,7 +166,9 @@ def _row_groups(model: PruningModel, at: Columns, y: float, width: float) -> str
         if groups.files < groups.files_left
         else f"{groups.files:,}"
     )
-    reason = f"of {groups.total:,} in {where} {'file' if groups.files_left == 1 else 'files'}; linear bar"
+    reason = (
+        f"of {groups.total:,} in {where} {'file' if groups.files_left == 1 else 'files'}; this bar is linear"
+    )
     reason += f"; by {groups.letters.replace(' ', ', ')}" if groups.letters else ""
     room = at.bytes - 76 - at.reason
     if room > 60:

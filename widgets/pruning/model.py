@@ -327,7 +327,11 @@ def explained(mark: RuleMark | None, groups: tuple[FileGroup, ...]) -> tuple[str
         )
     read = sum(group.kept for group in groups)
     verdict = f"Read: {read} of {fmt.plural(len(groups), 'row group')}." if groups else "Read."
-    reason = _sentence(mark.note) if mark.note else "No rule can say that it has no row of the condition."
+    reason = (
+        _sentence(mark.note)
+        if mark.note
+        else "No rule excludes it: it may have rows that meet the condition."
+    )
     if mark.note and mark.compared:
         reason = f"{mark.compared}, but it is kept: {mark.note}."
     left = "Row groups are left out by their own minimum and maximum." if read < len(groups) else ""

@@ -194,7 +194,7 @@ def interleaved_writers(facts: Facts) -> RuleOutcome:
         return RuleOutcome("append table: rows do not replace each other")
     users = [s.commit_user for s in facts.commits if s.commit_kind != COMPACT]
     turns = _turns(users)
-    line = f"{many(len(set(users)), 'commit user')}, {many(turns, 'turn')} back to an earlier one"
+    line = f"{many(len(set(users)), 'commit user')}; {turns:,} times one went on after another"
     options = facts.options
     if options.sequence_fields or options.merge_engine is MergeEngine.AGGREGATION or turns < 2:
         order = f"; sequence.field is {options.sequence_field}" if options.sequence_fields else ""

@@ -85,7 +85,7 @@ def _due(facts: Facts, due: list[int], worst: Decision) -> Finding:
 def _why(facts: Facts) -> str:
     """Why a compaction that is due has not run."""
     last = facts.last_compaction
-    since = f"the last COMPACT snapshot is {last}"
+    since = f"the last COMPACT snapshot is #{last}"
     if last is None:
         since = f"no COMPACT among the last {many(len(facts.commits), 'snapshot')}"
     if facts.options.write_only:
@@ -121,7 +121,7 @@ def small_files(facts: Facts) -> RuleOutcome:
     saved = number - -(-small_bytes // target)
     ill = np.flatnonzero(saved >= facts.limits.small_files)
     line = f"{int(small.sum()):,} of {many(len(live), 'file')} below {size(below)}"
-    line += f", {int(saved.max(initial=0)):,} of one bucket could be saved" if len(live) else ""
+    line += f", combining saves {int(saved.max(initial=0)):,} in one bucket at most" if len(live) else ""
     if not facts.keyed and len(live):
         line += f"; {facts.name(int(number.argmax()))}: {_append_reason(facts, int(number.argmax()))}"
     if not len(ill):

@@ -22,7 +22,7 @@ def snapshots(facts: Facts) -> RuleOutcome:
     holder = positions.holder(facts.store.snapshots, facts.snapshot)
     end = min([allowed, *(b.first for b in facts.consumer_bounds), *([] if holder is None else [holder])])
     over = [i for i in ids if i < end]
-    line = f"{many(len(ids), 'snapshot')}, {len(over):,} of them beyond the options"
+    line = f"{many(len(ids), 'snapshot')}, {len(over):,} of which the options let expire"
     if holder is not None and allowed - holder >= facts.limits.kept_snapshots:
         return RuleOutcome(line, (_kept_by_positions(facts, holder, allowed),))
     if len(over) < facts.limits.kept_snapshots:

@@ -194,7 +194,7 @@ def statistics(facts: Facts) -> RuleOutcome:
 def dead_letters(facts: Facts) -> RuleOutcome:
     """Rows that a capture could not take, in the table that holds them."""
     if facts.store.paths.root.rpartition("/")[2] != DEAD_LETTERS:
-        return RuleOutcome("a table of its own rows")
+        return RuleOutcome("not a table of dead letters")
     rows = int(facts.places.rows.sum())
     if not rows:
         return RuleOutcome("none")

@@ -37,7 +37,7 @@ class Reader:
 
     name: str
     versions: str
-    known: str = "not compared with ours; nothing is known against it"
+    known: str = "not compared with this engine; no problem is known"
 
     def __str__(self) -> str:
         return f"{self.name}, {self.versions}"
@@ -62,12 +62,14 @@ class ReaderRule:
 _PEERS = "tests/peers/test_readers.py::"
 _OURS = "tests/insight/health/test_readers.py::"
 _PAIMON, _RUST = "https://github.com/apache/paimon/", "https://github.com/apache/paimon-rust/"
-_COMPARED = "compared with ours table by table in tests/peers"
+_COMPARED = "compared with this engine, table by table (tests/peers)"
 
 FILES = Reader("readers of the data files (DuckDB, pandas, Polars, spark.read.parquet)", "any version")
 JAVA = Reader("Paimon for Java, Flink and Spark", "2.0.0", _COMPARED)
 OLD_JAVA = Reader("Paimon for Java, Flink and Spark", "1.0 and older")
-PAIMON = Reader("every reader of Paimon tables, ours too", "any version", "no rule about all of them speaks")
+PAIMON = Reader(
+    "every reader of Paimon tables, this engine too", "any version", "no problem that all of them share"
+)
 PYTHON = Reader("pypaimon", "2.1.0", _COMPARED)
 OLD_PYTHON = Reader("pypaimon", "1.4.2 and older")
 RUST = Reader("paimon-rust and pypaimon-rust", "without pull request 785 (September 2026)")

@@ -90,7 +90,7 @@ class HistoryWhatIf(WhatIf):
         same = "ends with the same files" if self.reproduced else "ends with other files"
         lines = [
             f"replayed under its own options the table {same}; write amplification "
-            f"{shown(self.own.write_amplification)}, really {shown(real)}"
+            f"{shown(self.own.write_amplification)}, measured {shown(real)}"
         ]
         if history.unexplained:
             many = len(history.unexplained)
@@ -100,7 +100,7 @@ class HistoryWhatIf(WhatIf):
             left = f"of the first commit to {buckets} only the compaction is left"
             lines.append(f"{left}: it is taken as it was")
         lines.append(
-            f"{quantities.many(measured, 'merge')} gave files the table had, {estimated:,} estimated"
+            f"{quantities.many(measured, 'merge')} made files that the table has, {estimated:,} are estimated"
         )
         return "\n".join(lines)
 
