@@ -60,6 +60,11 @@ class Checkpoint:
             raise Corrupt(path, "it does not say where a batch ends")
         return end
 
+    def reached(self) -> Offset | None:
+        """Where the newest batch ends that is noted as carried out; None without one."""
+        number, pending = self.planned(), self.pending()
+        return None if number is None else self.end(number) if pending is None else self.start(number)
+
     def start(self, number: int) -> Offset | None:
         """Where a batch begins: at the end of the one before; None for the first."""
         return self.end(number - 1) if number else None

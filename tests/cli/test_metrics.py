@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import re
@@ -21,13 +22,16 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.capture.report import BatchReport, TableReport
-from tablestore.cli.metrics import export
+from tablestore.cli.metrics import capture, export
 from tablestore.cli.metrics.capture import CaptureMetrics
 from tablestore.cli.metrics.export import MetricsOutput
 from tablestore.cli.metrics.family import HealthAnswer, MetricFamily
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
 from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
+from tablestore.cli.metrics.watched import watched
+from tablestore.core.options import environment
+from tablestore.flow.log_kept import BYTES, SECONDS, LogKept
 from tablestore.tiering.report import Heartbeat, RoundReport, SplitReport, TableState, TieringReport
 from tests.faults import SimEnv
 from tests.maintenance.test_service import filled, service, worked
@@ -227,13 +231,52 @@ def test_a_capture_is_ill_where_it_waits_or_hangs(state: str, quiet: float, word
     text = f"{state}: again in 2 s after no server answers"
     metrics = CaptureMetrics()
     metrics.job = SimpleNamespace(
-        state=state, state_text=text, quiet_seconds=lambda: quiet, reports=lambda newest: []
+        state=state,
+        state_text=text,
+        quiet_seconds=lambda: quiet,
+        reports=lambda newest: [],
+        log_kept=lambda: [],
     )
     health = metrics.health()
     assert (health.healthy, words in health.text) == (not words, True)
     left = BatchReport(1, 10.0, 10.5, 12.0, "pos 1", paused=("ods.b",))  # by a process before this one
     metrics.job.reports = lambda newest: [left]
     assert "not followed any more: ods.b" in metrics.health().text
+
+
+def test_a_source_is_asked_beside_how_much_of_its_log_is_left(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(capture, "_ASK_SECONDS", 0.0)
+    kept = [LogKept("slot s", BYTES, 100.0, 400.0), LogKept("topic t", SECONDS, 5.0)]
+
+    def log_kept() -> list[LogKept]:
+        if not kept:
+            raise ts.Unavailable("no server answers")
+        return kept
+
+    def asked() -> HealthAnswer:
+        for _ in range(2):  # the second asks for what is there at the earliest now
+            metrics.health()
+            while threads := [t for t in threading.enumerate() if t.name == "log-kept"]:
+                threads[0].join()
+        return metrics.health()
+
+    metrics = CaptureMetrics()
+    metrics.job = SimpleNamespace(
+        state="running", quiet_seconds=lambda: 0.0, reports=lambda newest: [], log_kept=log_kept
+    )
+    assert asked() == HealthAnswer(True, "running")
+    name, seen = "tablestore_capture_retention", plain(metrics.families())
+    figures = {key: value for key, value in seen.items() if key[0].startswith(name)}
+    assert figures == {
+        (f"{name}_used_bytes", "slot s"): 100.0,
+        (f"{name}_left_bytes", "slot s"): 300.0,
+        (f"{name}_used_seconds", "topic t"): 5.0,
+    }
+    kept[0] = LogKept("slot s", BYTES, 200.0, 400.0)
+    words = "half of the size is over up to which slot s keeps what is not read: 200 B of 400 B"
+    assert asked() == HealthAnswer(False, words)
+    kept.clear()
+    assert asked().text == "what is left of the log is not known: no server answers"
 
 
 def test_a_coordinator_that_is_away_and_a_round_that_hangs_are_ill():
@@ -325,6 +368,39 @@ def test_labels_are_escaped():
     with serving("localhost:0", Fixed(family)) as url:
         assert url is not None
         assert parsed(read(url)) == {("tablestore_table_files", hostile): 3.0}
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            ts.Unavailable("https://u:hidden-1@host/wal?X-Amz-Signature=hidden-2&v=1: no answer"),
+            "host/wal?X-Amz-Signature=***&v=1",
+        ),
+        (OSError(5, "hidden-4 of the environment"), "[Errno 5] *** of the environment"),
+        (ts.InvalidRequest("key hidden-3 is refused"), "key *** is refused"),
+        (ValueError("whatever hidden-5 is"), "ValueError"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_error_shows_a_secret(error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, caplog: Any):
+    monkeypatch.setenv("LAKE_SECRET", "hidden-4")
+    environment.value_of("LAKE_SECRET")
+    with serving("127.0.0.1:0", Fixed()) as free:  # a port that nobody has
+        assert free is not None
+    address = free.removeprefix("http://").removesuffix("/metrics")
+
+    class Away(Fixed):
+        def health(self) -> HealthAnswer:
+            raise error
+
+    options = {"metrics": address, "opentelemetry": None, "option": [("s3.secret-key", "hidden-3")]}
+    looking = watched(argparse.Namespace(**options), Away())
+    with looking, pytest.raises(urllib.error.HTTPError, match="503") as ill:
+        read(f"http://{address}/healthz")
+    text = ill.value.read().decode()
+    assert words in text
+    assert "hidden" not in text + caplog.text
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED
 from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics, parsed
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected
 from tests.servers.kafka import Broker
-from tests.servers.kafka_job import KafkaJob, change, events, kinds, send
+from tests.servers.kafka_job import KafkaJob, as_bytes, change, events, kinds, send
 
 ADDED, ITEMS_TABLE, ORDERS_TABLE = "shop.added", "shop.items", "shop.orders"
 
@@ -356,3 +356,33 @@ def test_secrets_are_nowhere_but_in_the_environment(
     files = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
     assert b"hidden-one" not in files
     assert "hidden-one" not in f"{job.source}{job.batches}{reports}{caplog.text}"
+
+
+def test_half_of_the_time_for_which_a_topic_keeps_messages_is_told(kafka: Broker, tmp_path: Path) -> None:
+    topic, for_ever = kafka.topic(retention_ms=3_600_000), kafka.topic(retention_ms=-1)
+    lines = [(as_bytes(line["key"]), as_bytes(line["value"])) for line in recorded("events_schemas")]
+    job = KafkaJob(kafka, tmp_path, topic)
+    producer, ago = kafka.producer(), round(time.time() * 1000) - 2_400_000
+
+    def send_old(some: list[tuple[Any, Any]]) -> None:
+        for key, value in some:
+            producer.produce(topic, value, key, timestamp=ago)
+        assert producer.flush(60) == 0
+
+    send_old(lines[:6])
+    job.follow()
+    reached = job.batches[-1][1]
+    (kept,) = job.source.kept(reached)
+    assert (kept.log, kept.used, kept.limit, kept.ill()) == (f"topic {topic}", 0.0, 3_600.0, [])
+    send_old(lines[6:])
+    (kept,) = job.source.kept(reached)
+    assert (kept.used, kept.left) == (2_250.0, 1_350.0), "five eighths of an hour"
+    assert kept.ill()[0].startswith(
+        f"half of the time is over for which topic {topic} keeps what is not read"
+    )
+    job.follow()
+    assert not job.source.kept(job.batches[-1][1])[0].ill()
+    (kept,) = KafkaJob(kafka, tmp_path, for_ever).source.kept(
+        {"topics": {for_ever: {"id": "", "next": {"0": 0}}}}
+    )
+    assert kept.limit is None

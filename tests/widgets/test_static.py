@@ -35,8 +35,8 @@ def nasty_views() -> list[widgets.SnapshotTimeline | widgets.Workbench]:
     table = frames.FakeTable(buckets=((f"p={XSS}", 0), ("p=2", 0)), appends=9, name=XSS)
     levels = table.inspect.levels
 
-    def nasty(*, snapshot=None):
-        files = levels(snapshot=snapshot)
+    def nasty(**scope):
+        files = levels(**scope)
         return files.set_column(8, "min_key", pa.array([XSS] * files.num_rows))
 
     table.inspect.levels = nasty

@@ -11,13 +11,15 @@ from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
-from tablestore.cdc.capture.source import CaptureSource
+from tablestore.cdc.capture.source import CaptureSource, KeptSource
 from tablestore.core.errors import Unsupported
 from tablestore.flow.batch import Batch
 from tablestore.flow.checkpoint import Checkpoint
 from tablestore.flow.job import FlowJob
+from tablestore.flow.log_kept import LogKept
 from tablestore.flow.origin import Origin, origin_in_lake
 from tablestore.flow.runner import Runner, Stream
+from tablestore.flow.source import Offset
 from tablestore.io.paths import checked_name, is_object_location, join
 from tablestore.table.lake import Lake
 
@@ -60,11 +62,13 @@ class CaptureJob(FlowJob):
         self._runner, self._on_batch = runner, on_batch
         self._journal = CaptureJournal(settings.checkpoint)
         self._sink: CaptureSink | None = None
+        self._reached: Offset | None = None  # where the newest batch ends that is carried out
 
     def start(self) -> CaptureJob:
         """Start it. Raises InvalidRequest for a checkpoint of another capture."""
         settings = self._settings
         origin = origin_in_lake(settings.checkpoint, self.lake, user=settings.name, source=settings.title)
+        self._reached = Checkpoint.at(self.checkpoint).reached()
         self._launch(partial(self._begin, origin))
         return self
 
@@ -77,6 +81,12 @@ class CaptureJob(FlowJob):
         between two batches."""
         sink = self._sink
         return None if sink is None else sink.progress()
+
+    def log_kept(self) -> list[LogKept]:
+        """How much is over of the time or size up to which its source keeps the log behind the newest batch.
+        Asks the source; raises Unavailable where that is away."""
+        reached, source = self._reached, self._source
+        return [*source.kept(reached)] if reached is not None and isinstance(source, KeptSource) else []
 
     def freshness(self, newest: int = 2_000) -> Freshness:
         """How many seconds after its commit in the source a transaction was visible in the lake: the
@@ -103,6 +113,7 @@ class CaptureJob(FlowJob):
             checkpoint.require_begun()
             report = sink.write(batch, origin.identifier + batch.number)
             self._batches += 1
+            self._reached = batch.end
             if self._on_batch is not None:
                 self._on_batch(report)
 

@@ -19,6 +19,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.flow.log_kept import LogKept
 from tablestore.flow.source import Offset
 from tablestore.format.types import arrow_types
 from tablestore.format.types.data_type import DataType
@@ -189,6 +190,15 @@ class PausingSource(CaptureSource, Protocol):
     def pause(self, end: Offset, tables: Mapping[SourceName, str]) -> bool:
         """Capture these tables no longer behind the batch that ends here; the next one says so, in events.
         False, and nothing is done, where no other table is captured."""
+
+
+@runtime_checkable
+class KeptSource(CaptureSource, Protocol):
+    """One whose log is kept for a limited time, or up to a limited size."""
+
+    def kept(self, end: Offset) -> Sequence[LogKept]:
+        """How much of that is over, of each of its logs, for a capture that has all before `end`: asked now
+        and once. Raises Unavailable where the source is away."""
 
 
 @runtime_checkable

@@ -42,6 +42,7 @@ from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, pla
 from tablestore.cdc.kafka.topic_ranges import TopicRanges, positions
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound
+from tablestore.flow.log_kept import LogKept
 from tablestore.flow.source import Offset
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import BadMessage, Messages, readable
@@ -119,6 +120,10 @@ class TopicsCapture:
         return BatchFacts(
             end.get("planned", 0.0), reached(end), commits, end.get("bytes", 0), end.get("left", 0)
         )
+
+    def kept(self, end: Offset) -> list[LogKept]:
+        """How much of the time is over for which the topics keep messages."""
+        return self.ranges.kept(end)
 
     def done(self, end: Offset) -> None:
         """Note the offsets with the consumer group, if there is one: for those who watch its lag."""

@@ -17,13 +17,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
+from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
+from tablestore.flow.log_kept import SECONDS, LogKept
 from tablestore.flow.source import Offset
 from tablestore.log.kafka.cluster import BrokerCluster, Partition, Properties, Topic
 from tablestore.log.kafka.partition_range import PartitionRange
+from tablestore.log.kafka.topics import retention_ms
 
 log = logging.getLogger(__name__)
 VERSION = 1
+_PARTS = 8  # of the time for which messages are kept
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,26 @@ class TopicRanges:
             for part, stop in sorted(positions(end).items())
             if begins.get(part, stop) < stop
         ]
+
+    def kept(self, end: Offset) -> list[LogKept]:
+        """How much of the time is over, in eighths, for which topics keep the messages behind an offset. What
+        a topic keeps by size alone is not known."""
+        by_topic: dict[str, dict[Partition, int]] = {}
+        for part, at in positions(end).items():
+            by_topic.setdefault(part[0], {})[part] = at
+        return [self._kept(topic, here) for topic, here in sorted(by_topic.items())]
+
+    def _kept(self, topic: str, here: Mapping[Partition, int]) -> LogKept:
+        millis, now, over = retention_ms(self.properties, topic), SYSTEM.now_ms(), 0
+        log = f"topic {topic}"
+        if millis is None:
+            return LogKept(log, SECONDS, 0.0)
+        while over < _PARTS:
+            later = self._cluster.at(here, now - (over + 1) * millis // _PARTS)
+            if all(later[part] <= at for part, at in here.items()):
+                break
+            over += 1
+        return LogKept(log, SECONDS, over * millis / _PARTS / 1000, millis / 1000)
 
     def done(self, end: Offset) -> None:
         """Note the offsets with the consumer group, if there is one: for those who watch its lag."""

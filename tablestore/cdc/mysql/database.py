@@ -37,7 +37,7 @@ from tablestore.cdc.mysql.definitions import Definitions, PausedTables
 from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import DumpRecording
 from tablestore.cdc.mysql.foreign_keys import ForeignKeys
-from tablestore.cdc.mysql.log_identity import bytes_between, require_in_log, with_creation
+from tablestore.cdc.mysql.log_identity import bytes_between, kept_from, require_in_log, with_creation
 from tablestore.cdc.mysql.log_scan import BinlogScan, ScanRequest, scan
 from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, log_pieces, next_chunks
 from tablestore.cdc.mysql.position import LogPosition
@@ -49,6 +49,7 @@ from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEven
 from tablestore.cdc.mysql.zero_dates import foreseen
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
+from tablestore.flow.log_kept import LogKept
 from tablestore.flow.source import Offset
 
 T = TypeVar("T")
@@ -239,6 +240,13 @@ class MysqlDatabase:
 
     def done(self, end: Offset) -> None:
         """The server keeps its binlog as long as it is set to."""
+
+    def kept(self, end: Offset) -> list[LogKept]:
+        """How much of the time is over for which the server keeps its binlog from there."""
+        there = DatabaseProgress.from_json(end)
+        with Connection.open(self.address) as connection:
+            mine = there.position is not None and server_id(connection) == there.server
+            return [kept_from(connection, there.position)] if mine and there.position else []
 
     def _next(self, connection: Connection, here: DatabaseProgress) -> DatabaseProgress | None:
         facts = {"planned": SYSTEM.now_ms() / 1000}

@@ -43,9 +43,14 @@ def _wrong_settings(connection: Connection, dialect: Dialect) -> Iterable[str]:
             yield f"{setting.name} is {value or 'unknown'}, not {setting.wanted[0]}: {setting.statement}"
     if values.get("server_id", "0") == "0":
         yield "server_id is 0: SET GLOBAL server_id = 1"
-    seconds = float(values.get(_EXPIRY[0]) or 0) or float(values.get(_EXPIRY[1]) or 0) * 86400
+    seconds = expiry_seconds(values)
     if 0 < seconds < _SHORTEST_SECONDS:
         yield f"the binlog is kept for {seconds:.0f} s only: SET GLOBAL binlog_expire_logs_seconds = 604800"
+
+
+def expiry_seconds(values: Mapping[str, str]) -> float:
+    """After how many seconds the server removes a file of its binlog, by its settings; 0: never."""
+    return float(values.get(_EXPIRY[0]) or 0) or float(values.get(_EXPIRY[1]) or 0) * 86400
 
 
 def _missing_rights(connection: Connection) -> Iterable[str]:

@@ -43,6 +43,7 @@ from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_re
 from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, row_counts, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
+from tablestore.flow.log_kept import LogKept
 from tablestore.flow.source import Offset
 
 _IDLE_BYTES = 1 << 20  # of the log of others, after which the position moves on: each look decodes it
@@ -169,6 +170,11 @@ class PostgresDatabase:
 
     def done(self, end: Offset) -> None:
         """The slot stays until the next batch is planned: what is committed is not noted yet."""
+
+    def kept(self, end: Offset) -> list[LogKept]:
+        """How much of what the server may keep for the slot is used."""
+        with Connection.open(self.address) as connection:
+            return self.slot.kept(connection)
 
     def foreseen(self, end: Offset) -> Mapping[SourceName, str]:
         """In words, what the replica identity of tables means for their changes."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tablestore.cdc.postgres.server import Connection, title_of
 from tablestore.cdc.postgres.tables import quoted
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.flow.log_kept import BYTES, LogKept
 
 PEEK = (
     "pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1', 'publication_names', "
@@ -26,6 +27,10 @@ _PUBLICATION = """
 _SLOT = """
     SELECT plugin, database, coalesce(wal_status, 'lost'), (confirmed_flush_lsn - '0/0'::pg_lsn)::int8,
         (pg_current_wal_lsn() - '0/0'::pg_lsn)::int8 FROM pg_replication_slots WHERE slot_name = %s"""
+_KEPT = """
+    SELECT coalesce(wal_status, 'lost'), coalesce(pg_current_wal_lsn() - restart_lsn, 0)::int8,
+        (SELECT setting::int8 FROM pg_settings WHERE name = 'max_slot_wal_keep_size') << 20
+    FROM pg_replication_slots WHERE slot_name = %s"""
 _BEGUN = "SELECT (lsn - '0/0'::pg_lsn)::int8 FROM pg_create_logical_replication_slot(%s, 'pgoutput')"
 _SERVER = """
     SELECT s.system_identifier::text || '/' || c.timeline_id
@@ -105,6 +110,16 @@ class Slot:
         if not there or there[0][3] is None:
             raise NotFound(f"no replication slot {self.name!r} in {title_of(connection.address)}")
         return int(there[0][3])
+
+    def kept(self, connection: Connection) -> list[LogKept]:
+        """How much of max_slot_wal_keep_size is used by what the slot keeps; all of it where the slot is
+        lost, nothing where there is none."""
+        log, kept = f"replication slot {self.name}", []
+        for status, used, limit in connection.rows(_KEPT, self.name):
+            limited = int(limit) if limit >= 0 else None
+            lost = status == LOST and limited is not None
+            kept.append(LogKept(log, BYTES, limited if lost and limited else int(used), limited))
+        return kept
 
     def require(self, connection: Connection, position: int) -> None:
         """Raises NotFound where it does not have the log from a place on."""

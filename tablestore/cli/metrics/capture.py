@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from tablestore.cdc.capture.job import CaptureJob
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
+from tablestore.core.env import SYSTEM
+from tablestore.core.errors import TablestoreError
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
+from tablestore.flow.log_kept import BYTES, SECONDS, LogKept
 
 _STATES = (RUNNING, PAUSED, WAITING, ENDED, STOPPED, FAILED)
 _QUIET_SECONDS = 300.0
+_ASK_SECONDS = 10.0  # between two questions of how much of the log is left
 _ROWS = {
     "snapshot_rows": "Rows of the first reading of tables.",
     "changes": "Row images of the log.",
@@ -28,6 +32,8 @@ class CaptureMetrics:
         self._newest: BatchReport | None = None
         self._rows: dict[str, dict[Labels, float]] = {field: defaultdict(float) for field in _ROWS}
         self._batches = self._log_bytes = self._commits = 0
+        self._kept, self._unknown = tuple[LogKept, ...](), ""  # the newest answer of the source, or why none
+        self._asked: float | None = None  # when it was asked last
         self._lock = threading.Lock()
 
     def add(self, report: BatchReport) -> None:
@@ -61,6 +67,15 @@ class CaptureMetrics:
             yield MetricFamily(f"{name}{field}_total", "counter", texts[field], samples={(): float(count)})
         for field, text in _ROWS.items():
             yield MetricFamily(f"{name}{field}_total", "counter", text, ("table",), rows[field])
+        for unit, field, text in (
+            (SECONDS, "used", "Of the time for which the log is kept, what is over for what comes next."),
+            (SECONDS, "left", "Of the time for which the log is kept, what is left for what comes next."),
+            (BYTES, "used", "Bytes that the log keeps for the capture."),
+            (BYTES, "left", "Bytes that the log may keep for the capture beyond these."),
+        ):
+            amounts = {(each.log,): getattr(each, field) for each in self._log_kept() if each.unit == unit}
+            known = {labels: float(amount) for labels, amount in amounts.items() if amount is not None}
+            yield MetricFamily(f"{name}retention_{field}_{unit}", "gauge", text, ("log",), known)
         if newest is None:
             return
         yield one(
@@ -79,7 +94,8 @@ class CaptureMetrics:
 
     def health(self) -> HealthAnswer:
         """Ill where it has failed, waits to be started again, left tables behind, or where nothing comes of
-        what it does: a source that hangs, or one whose transactions do not end."""
+        what it does: a source that hangs, or one whose transactions do not end. And where the source is away,
+        or half is over of the time or size up to which it keeps its log."""
         with self._lock:
             newest = self._newest
         job, state, ill = self.job, "starting", list[str]()
@@ -90,6 +106,33 @@ class CaptureMetrics:
             if state in (FAILED, WAITING):
                 ill.append(f"the capture is {job.state_text}")
             ill += quiet("the batch under way", job.quiet_seconds(), _QUIET_SECONDS)
+            ill += [text for each in self._log_kept() for text in each.ill()]
+            if self._unknown:
+                ill.append(f"what is left of the log is not known: {self._unknown}")
         if newest is not None and newest.paused:
             ill.append(f"not followed any more: {', '.join(newest.paused)}")
         return HealthAnswer(not ill, "\n".join(ill) or state)
+
+    def _log_kept(self) -> tuple[LogKept, ...]:
+        """What the source last said of its log. It is asked beside, now and then: one that is away keeps
+        nobody waiting."""
+        now = SYSTEM.monotonic()
+        with self._lock:
+            due = self.job is not None and (self._asked is None or now - self._asked > _ASK_SECONDS)
+            if due:
+                self._asked = float("inf")  # until it has answered
+        if due:
+            threading.Thread(target=self._ask, name="log-kept", daemon=True).start()
+        return self._kept
+
+    def _ask(self) -> None:
+        assert self.job is not None, "a job is asked"
+        kept, unknown = tuple[LogKept, ...](), ""
+        try:
+            kept = tuple(self.job.log_kept())
+        except (TablestoreError, OSError) as e:
+            unknown = str(e)
+        finally:
+            with self._lock:
+                self._kept, self._unknown = kept, unknown
+                self._asked = SYSTEM.monotonic()

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import traceback
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from tablestore.cli.metrics.family import HealthAnswer, MetricFamily, MetricsSource
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.core.extras import required
+from tablestore.core.options.environment import without_environment
+from tablestore.core.options.secrets import scrubbed, without
 
+log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 _HEALTHZ = "/healthz"
 
 
 @contextmanager
-def serving(address: str | None, source: MetricsSource) -> Iterator[str | None]:
+def serving(
+    address: str | None, source: MetricsSource, *, secrets: Collection[str] = ()
+) -> Iterator[str | None]:
     """Answer at `address`, "127.0.0.1:9200", while the block runs; gives the URL, None without an address.
 
-    Port 0 is any that is free. Raises InvalidRequest for an address that other machines reach or that is
-    taken, MissingPackage without prometheus-client.
+    No answer shows the `secrets`. Port 0 is any that is free. Raises InvalidRequest for an address that other
+    machines reach or that is taken, MissingPackage without prometheus-client.
     """
     if address is None:
         yield None
         return
-    app = application(source)
+    app = application(source, secrets)
     try:
         server = make_server(HOST, _port(address), app, server_class=_Server, handler_class=_Silent)
     except OSError as e:
@@ -43,8 +50,11 @@ def serving(address: str | None, source: MetricsSource) -> Iterator[str | None]:
         thread.join()
 
 
-def application(source: MetricsSource) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
-    """The answers as an application of WSGI."""
+def application(
+    source: MetricsSource, secrets: Collection[str] = ()
+) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+    """The answers as an application of WSGI. What keeps it from looking is told in words of ours; of another
+    error the class alone, since nobody knows what its text holds: the log says where it was raised."""
     prometheus = required("prometheus_client", by="--metrics")
     core = required("prometheus_client.core", by="--metrics")
 
@@ -65,11 +75,17 @@ def application(source: MetricsSource) -> Callable[[dict[str, Any], Any], Iterab
             return metrics(environ, start)
         try:
             health = source.health()
-        except Exception as e:  # a store that is away, say; who asks is answered whatever it is
+        except (TablestoreError, OSError) as e:  # a store that is away, say
             health = HealthAnswer(False, str(e) or type(e).__name__)
+        except Exception as e:  # who asks is answered whatever it is
+            log.warning(
+                "%s: %s\n%s", _HEALTHZ, type(e).__name__, "".join(traceback.format_tb(e.__traceback__))
+            )
+            health = HealthAnswer(False, type(e).__name__)
         status = "200 OK" if health.healthy else "503 Service Unavailable"
         start(status, [("Content-Type", "text/plain; charset=utf-8")])
-        return [f"{health.text}\n".encode()]
+        text = without_environment(scrubbed(without(health.text, secrets)))
+        return [f"{text}\n".encode()]
 
     return answer
 

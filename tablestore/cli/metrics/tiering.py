@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
+from tablestore.flow.log_kept import SECONDS, LogKept
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.report import STATES, RoundReport, TieringReport
 
@@ -74,8 +75,9 @@ class TieringMetrics:
                 ill.append(f"{t.table}: {t.reason}")
             elif t.warning:
                 ill.append(f"{t.table}: {t.warning}")
-            elif t.kept and t.lag_rows and t.tiered_at and now - t.tiered_at > t.kept / 2:
-                ill.append(f"{t.table}: half of the time is over for which its log keeps {t.lag_rows:,} rows")
+            elif t.kept and t.lag_rows and t.tiered_at:
+                kept = LogKept("its log", SECONDS, now - t.tiered_at, t.kept)
+                ill += [f"{t.table}: {text}" for text in kept.ill(f"{t.lag_rows:,} rows")]
         return HealthAnswer(not ill, "\n".join(ill) or report.state)
 
     def _under_way_for(self, report: TieringReport, now: float) -> list[tuple[RoundReport, float]]:

@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from tablestore.cli.metrics.export import exporting
 from tablestore.cli.metrics.family import HealthAnswer, MetricFamily, MetricsSource
 from tablestore.cli.metrics.server import serving
+from tablestore.core.options.secrets import is_secret
 from tablestore.write.commit.commit_counts import COUNTER, CommitCounts
+
+_GIVEN = ("option", "property", "format_option")  # KEY=VALUE of the command line
 
 
 @contextmanager
 def watched(options: argparse.Namespace, source: MetricsSource) -> Iterator[None]:
     """Answer and export the figures of a source while the block runs, as the options say."""
     both = _WithCommits(source)
-    with serving(options.metrics, both), exporting(options.opentelemetry, both):
+    given = [pair for name in _GIVEN for pair in getattr(options, name, ())]
+    secrets = [value for key, value in given if is_secret(key)]
+    with serving(options.metrics, both, secrets=secrets), exporting(options.opentelemetry, both):
         yield
 
 
