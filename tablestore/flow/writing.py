@@ -18,6 +18,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.flow.batch import Batch, WorkOf
 from tablestore.format import commit_message
 from tablestore.table.place import TablePlace
+from tablestore.table.row_changes import KIND
 from tablestore.table.table import Table
 from tablestore.table.writer import EngineWriter, Writer
 from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
@@ -25,7 +26,6 @@ from tablestore.write.commit.committer import Committed
 from tablestore.write.routing.bucket_mode import BucketMode
 
 SEQUENCE_SPAN = 1 << 32  # sequence numbers of one piece
-_KIND = "__kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class BatchWriting:
 
 def write_kinds(writer: Writer, rows: pa.RecordBatch, kinds: pa.Array) -> None:
     """Write rows of these row kinds."""
-    writer.write(rows.append_column(_KIND, kinds), row_kind_column=_KIND)
+    writer.write(rows.append_column(KIND, kinds), row_kind_column=KIND)
 
 
 def commit_messages(table: Table, messages: Sequence[bytes], **how: Any) -> Committed:

@@ -54,6 +54,7 @@ def _multiplier(text: str) -> float:
 
 LOCAL_TIME_ZONE, CHECKPOINTS = "table.local-time-zone", "execution.checkpointing.dir"
 TARGET = "execution.target"
+UPDATES, IGNORED = "table.optimizer.non-deterministic-update.strategy", "ignore"
 _EXPONENTIAL: tuple[tuple[str, str, str, Callable[[str], object]], ...] = (
     ("initial-backoff", "1 s", "before the first restart", duration_ms),
     ("backoff-multiplier", "2.0", "each further wait is so many times as long", _multiplier),
@@ -99,6 +100,14 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
                 "auto",
                 "taken from scripts of Flink; a table merges rows of one key by itself",
                 ("none", "auto", "force"),
+            ),
+            Setting(
+                UPDATES,
+                "try_resolve",
+                "whether a stream may add up what a lookup join gives to rows that change: refused, or with "
+                "ignore done, which is right while nothing changes in the table that is looked up. Flink's "
+                "own default is ignore",
+                ("try_resolve", IGNORED),
             ),
             Setting(
                 LOCAL_TIME_ZONE,

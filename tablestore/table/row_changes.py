@@ -22,7 +22,7 @@ from tablestore.lsm.merge.merge_function import MergeFunction
 from tablestore.lsm.merge.partial_update import PartialUpdate
 from tablestore.write.delete import with_values
 
-_KIND = "_kind"
+KIND = "rowkind"  # of rows with their kinds: no column of a table may be called so
 Positions = Sequence[int] | np.ndarray
 
 
@@ -85,7 +85,7 @@ class ChangeSteps:
 def as_kinds(
     batch: pa.RecordBatch, changes: RowChanges, kinds: tuple[int, ...], function: MergeFunction
 ) -> Iterator[pa.Table]:
-    """The rows of changes with their kinds in the column `_kind`: −D, then −U (if wanted) before all +U.
+    """The rows of changes with their kinds in the column `KIND`: −D, then −U (if wanted) before all +U.
 
     Raises InvalidRequest where the merge engine would show an old value, or 0, in place of a new NULL.
     """
@@ -103,7 +103,7 @@ def as_kinds(
 
 def _with_kind(rows: pa.RecordBatch, kind: int) -> pa.Table:
     column = pa.array(np.full(rows.num_rows, kind, dtype=np.int8))
-    return pa.Table.from_batches([rows.append_column(_KIND, column)])
+    return pa.Table.from_batches([rows.append_column(KIND, column)])
 
 
 def _require_visible(before: pa.RecordBatch, after: pa.RecordBatch, function: MergeFunction) -> None:

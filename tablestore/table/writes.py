@@ -33,7 +33,7 @@ from tablestore.table.handle import Handle
 from tablestore.table.located_keys import located_keys
 from tablestore.table.logged import LogCommitter
 from tablestore.table.reads import rows_of_keys
-from tablestore.table.row_changes import ChangeSteps, as_kinds, deleting_all, no_rows, setting
+from tablestore.table.row_changes import KIND, ChangeSteps, as_kinds, deleting_all, no_rows, setting
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
 from tablestore.write.arrow_input import as_batches
@@ -353,7 +353,7 @@ def _write_deletes(table: Handle, rows: Callable[[Snapshot | None], Iterable[pa.
     with _checked_writer(table, batch_request(table.store)) as w:
         for batch in rows(w.snapshot):
             kinds = pa.array(np.full(batch.num_rows, rowkind.DELETE, dtype=np.int8))
-            w.write(batch.append_column("_kind", kinds), row_kind_column="_kind")
+            w.write(batch.append_column(KIND, kinds), row_kind_column=KIND)
     return w.committed or Committed()
 
 
@@ -431,7 +431,7 @@ def _change_keyed(
         with writer(table, replace(batch_request(store), basis=basis)) as w:
             for batch in read_for_commit(store, scan.to_batches(), scan.snapshot):
                 for rows in as_kinds(batch, steps.change(batch), kinds, function):
-                    w.write(rows, row_kind_column="_kind")
+                    w.write(rows, row_kind_column=KIND)
             for batch in steps.inserts():
                 w.write(batch)
         return w.committed or Committed()

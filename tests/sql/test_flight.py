@@ -123,6 +123,8 @@ def test_changes_are_carried_out_once(lake: ts.Lake):
         cursor.executemany("INSERT INTO shop.orders VALUES (?, ?)", [(6_000, "a"), (6_001, "b")])
         assert cursor.rowcount == 2
         assert commits(lake) == before + 3
+        with pytest.raises(Exception, match=r"(?s)'k' is NOT NULL.*carried out for 1 row of values before"):
+            cursor.executemany("INSERT INTO shop.orders VALUES (?, ?)", [(4_000, "c"), (None, "d")])
         cursor.execute("SELECT v FROM shop.orders WHERE k >= 5000 ORDER BY k")
         assert cursor.fetchall() == [("inserted",), ("a",), ("b",)]
         rows = connection.adbc_get_info()

@@ -53,6 +53,51 @@ def test_names(session: Session, name: str) -> None:
     assert lake.databases() == ["shop"]
 
 
+@pytest.mark.parametrize("name", ["_kind", "__kind", "__position", "__row", "__value_0", "op"])
+def test_columns_that_are_called_as_our_own(session: Session, name: str) -> None:
+    session.sql(f"CREATE TABLE t (id INT, v INT, {name} INT, PRIMARY KEY (id) NOT ENFORCED)")
+    session.sql("INSERT INTO t VALUES (1, 0, 1), (2, 0, 0), (3, 0, 7)")
+    session.sql(f"UPDATE t SET v = {name} + 10 WHERE id + v = 1; UPDATE t SET v = 5 WHERE id = 2")
+    session.sql(
+        "DELETE FROM t WHERE id + v = 3; MERGE INTO t USING (VALUES (2, 9), (4, 4)) AS s (i, j) ON id = i "
+        f"WHEN MATCHED THEN UPDATE SET {name} = j WHEN NOT MATCHED THEN INSERT (id, v) VALUES (i, j)"
+    )
+    rows = session.sql("SELECT * FROM t ORDER BY id").to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(1, 11, 1), (2, 5, 9), (4, 4, None)]
+
+
+TWICE = [
+    "SELECT sum(V) AS a, sum(v) AS b FROM t",
+    "SELECT * FROM t WHERE V < v",
+    "SELECT b + 0 FROM (VALUES (1, 2)) AS s (B, b)",
+    "SELECT b + 0 FROM (SELECT 1 AS B, 2 AS b) AS s",
+    "WITH s AS (SELECT 1 AS B, 2 AS b) SELECT b + 0 FROM s",
+    "UPDATE t SET v = V + 1 WHERE v + id = 21",
+    "DELETE FROM t WHERE v + id = 21",
+    "MERGE INTO t USING (VALUES (1)) AS s (i) ON id = i WHEN MATCHED THEN UPDATE SET v = V + 1",
+]
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+@pytest.mark.parametrize("sql", TWICE)
+def test_columns_that_differ_in_case_only_are_refused_where_one_is_read_for_the_other(
+    session: Session, sql: str, mode: str
+) -> None:
+    session.sql("CREATE TABLE t (id INT, V INT, v INT, PRIMARY KEY (id) NOT ENFORCED)")
+    session.sql("INSERT INTO t VALUES (1, 10, 20)")
+    assert session.sql("SELECT v, V FROM t WHERE V = 10").to_arrow().to_pylist() == [{"v": 20, "V": 10}]
+    assert session.sql("SELECT sum(v) AS n FROM t").to_arrow().to_pylist() == [{"n": 20}]
+    session.sql(f"SET 'execution.runtime-mode' = '{mode}'")
+    with pytest.raises(ts.Unsupported, match="takes them for one"):
+        session.sql(sql)
+
+
+def test_a_stream_refuses_columns_that_are_called_as_its_own(session: Session) -> None:
+    session.sql("CREATE TABLE t (id INT, __kind INT); SET 'execution.runtime-mode' = 'streaming'")
+    with pytest.raises(ts.Unsupported, match="'__kind' and '__kind' of t"):
+        session.sql("SELECT * FROM t")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_catalogs(session: Session, tmp_path: object, name: str) -> None:
     n = name_text(name)

@@ -23,6 +23,7 @@ from pyarrow import flight
 from tablestore import __version__
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, TablestoreError, Unsupported
+from tablestore.core.quantities import many
 from tablestore.sql.flight import listings
 from tablestore.sql.flight.listings import new, packed, unpacked
 from tablestore.sql.flight.statements import Statements
@@ -194,9 +195,15 @@ class _Service(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         raise Unsupported(f"{name} of Flight SQL as a ticket")
 
     def _changed(self, handle: bytes, reader: Any) -> int:
-        """Carry a prepared statement out, once for each row of values; how many rows were written."""
-        statement = self._statements.prepared(handle)
-        counts = [self._statements.change(statement.text, row) for row in _parameters(reader) or [[]]]
+        """Carry a prepared statement out, once for each row of values; how many rows were written. An error
+        says how many rows of values came before."""
+        text, counts = self._statements.prepared(handle).text, list[int]()
+        for row in _parameters(reader) or [[]]:
+            try:
+                counts.append(self._statements.change(text, row))
+            except TablestoreError as e:
+                before = f"\ncarried out for {many(len(counts), 'row')} of values before" if counts else ""
+                raise flight.FlightServerError(f"{e}{before}") from None
         return -1 if -1 in counts else sum(counts)
 
 

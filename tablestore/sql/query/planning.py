@@ -18,10 +18,10 @@ from tablestore.format.predicates.predicate import Compare, conjuncts
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
 from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.problems import placed, start_of
+from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.pushdown import TableRead, alone, reads, require_columns
-from tablestore.sql.query.tables import Occurrence, occurrences
+from tablestore.sql.query.tables import Occurrence, occurrences, require_told_apart
 from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.sql.query.type_inference import MISMATCH, Columns, columns_of, note_types, type_of
 from tablestore.sql.scope import Scope
@@ -120,9 +120,24 @@ def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = Fa
         for view, place, scan, read, by in parts
     )
     direct = None if stream else _direct(tree, sources, schemas)
+    if direct is None:
+        _require_told_apart(tree, sources, text)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=places[0].table)
     return BoundQuery(tree, sources, direct, columns)
+
+
+def _require_told_apart(tree: exp.Expression, sources: Sequence[TableOccurrence], text: str) -> None:
+    """Raise Unsupported, with its place, for columns of a table or of a query in FROM that differ in case
+    only: the engine would read one for the other."""
+    for source in sources:
+        with placing(text, source.name.at):
+            require_told_apart(source.read.columns, source.name)
+    for node in tree.find_all(exp.Subquery, exp.CTE, exp.Values):
+        query: Any = node.this if isinstance(node, exp.Subquery | exp.CTE) else None
+        names = node.alias_column_names or ([] if query is None else query.named_selects)
+        with placing(text, start_of(node)):
+            require_told_apart(dict.fromkeys(names), node.alias or "a query")
 
 
 def is_lookup(node: exp.Table) -> bool:

@@ -1,6 +1,6 @@
 """Expressions and conditions of UPDATE, DELETE and MERGE, worked out over batches of a table's rows.
 
-The batch is the view `__target` with the place of each row in `__position`; other tables and subqueries are
+The batch is the view `__target` with the place of each row in `POSITION`; other tables and subqueries are
 copied beside it once, in DuckDB's memory or spilled to its directory. Memory: one batch and these copies.
 """
 
@@ -15,11 +15,11 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.query.embedded import connection_of, run_query
-from tablestore.sql.query.tables import occurrences
+from tablestore.sql.query.tables import occurrences, require_told_apart
 from tablestore.sql.query.translation import duck_sql, require_allowed
 from tablestore.sql.scope import Scope
 
-POSITION = "__position"
+POSITION = "_KEY_position"  # which no column of a table may be called
 _BATCH_ROWS = 65_536
 
 
@@ -29,6 +29,7 @@ class RowQuery:
     def __init__(self, scope: Scope, text: str, alias: str, columns: Iterable[str]) -> None:
         self._scope, self._text = scope, text
         self._columns, self._copies = list(columns), 0
+        require_told_apart([*self._columns, POSITION], alias)
         self._connection = connection_of(scope)
         self._duck = self._connection.duck
         self.target = view("__target", alias)
@@ -44,6 +45,7 @@ class RowQuery:
         if name is None:
             self._copies += 1
             name = f"__copy_{self._copies}"
+        require_told_apart([*rows.schema.names, "__row"], "the source")
         self._duck.register("__coming", rows)
         self.execute(f"CREATE TEMP TABLE {name} AS SELECT *, row_number() OVER () AS __row FROM __coming")
         self._duck.unregister("__coming")

@@ -6,7 +6,7 @@ The hint `scan.partitions` (`dt=a,h=1;dt=b`, `max_pt()`) becomes a condition of 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,16 @@ def occurrences(scope: Scope, tree: exp.Expression, text: str) -> list[Occurrenc
     for place in places:
         _require_processing_time(tree, place, text)
     return places
+
+
+def require_told_apart(columns: Iterable[str], of: object) -> None:
+    """Raise Unsupported for columns of a table that differ in case only, or that a query adds of its own."""
+    folded: dict[str, str] = {}
+    for name in columns:
+        other = folded.setdefault(name.lower(), name)
+        if other is not name:
+            why = "the engine that computes takes them for one: rename one"
+            raise Unsupported(f"columns {other!r} and {name!r} of {of}", why)
 
 
 def _require_processing_time(tree: exp.Expression, place: Occurrence, text: str) -> None:

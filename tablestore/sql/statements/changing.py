@@ -24,7 +24,7 @@ from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.text import Name, name_of
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
-from tablestore.write.column_fit import require_present
+from tablestore.write.column_fit import fitted, require_present
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +222,10 @@ def with_columns(batch: pa.RecordBatch, computed: pa.Table, names: list[str], ta
     rows = batch.take(computed[POSITION].combine_chunks())
     by_name = table.store.schema.by_name
     for i, name in enumerate(names):
-        value = assigned(computed[f"__value_{i}"].combine_chunks(), by_name[name])
-        require_present(value, by_name[name].type, f"column {name!r}")
+        column = by_name[name]
+        value = assigned(computed[f"__value_{i}"].combine_chunks(), column)
+        value = fitted(value, column.type, f"column {name!r}")
+        require_present(value, column.type, f"column {name!r}")
         at = rows.schema.get_field_index(name)
         column_field = rows.schema.field(at)
         field = (

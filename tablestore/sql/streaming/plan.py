@@ -26,13 +26,15 @@ from tablestore.sql.query.connection import DuckConnection, errors
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import TableOccurrence, is_lookup, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
+from tablestore.sql.query.tables import require_told_apart
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns
 from tablestore.sql.scope import Scope
+from tablestore.sql.settings import IGNORED, UPDATES
 from tablestore.sql.streaming.group_columns import GROUPS, Aggregate, GroupColumns, Grouping
 from tablestore.sql.streaming.grouped import from_of, grouped_parts, grouped_select, qualify, source_names
 from tablestore.sql.streaming.lookups import Lookup, lookups_of, require_types
-from tablestore.sql.streaming.row_step import RowStep, carrying, inlined
+from tablestore.sql.streaming.row_step import KIND, POSITION, RowStep, carrying, inlined
 from tablestore.table.table import Table
 
 _VALUES = "__values_{}"
@@ -53,12 +55,14 @@ class Input:
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
     """`step` is computed over the changes of each of `inputs`. Without `grouping` it gives the result, whose
-    columns are `schema`; else what is grouped. Picklable."""
+    columns are `schema`; else what is grouped. `steady`: a row is taken back as it was given, or the user
+    says so. Picklable."""
 
     inputs: tuple[Input, ...]
     step: RowStep
     schema: pa.Schema
     grouping: Grouping | None = None
+    steady: bool = True
 
     @property
     def retracts(self) -> bool:
@@ -79,6 +83,8 @@ def planned(scope: Scope, tree: exp.Expression, text: str) -> StreamPlan:
     inputs = [*(_input(source, text) for source in followed), *_values_inputs(tree)]
     tables = {i.view: pa.schema([i.source.schema.field(n) for n in i.columns]) for i in inputs}
     lookups = lookups_of(tree, query.sources, text)
+    retracts = not all(i.source.appends for i in inputs)
+    steady = not (retracts and lookups) or scope.settings[UPDATES] == IGNORED
     views = dict(tables)
     for lookup in lookups:
         _require_types(lookup, views, query.sources, text)
@@ -87,7 +93,10 @@ def planned(scope: Scope, tree: exp.Expression, text: str) -> StreamPlan:
     if select is None:
         schema = described(views, duck_sql(tree), query.columns)
         carrying(tree, tables)
-        return StreamPlan(tuple(inputs), RowStep(duck_sql(tree), tables, schema, lookups), schema)
+        step = RowStep(duck_sql(tree), tables, schema, lookups)
+        return StreamPlan(tuple(inputs), step, schema, steady=steady)
+    if not steady:
+        raise placed(unsteady("GROUP BY"), text, start_of(select))
     qualify(select, _columns_of_sources(select, views))
     parts = grouped_parts(tree, select, text)
     schema = described(views, duck_sql(tree), query.columns)
@@ -111,6 +120,16 @@ def planned(scope: Scope, tree: exp.Expression, text: str) -> StreamPlan:
     plan = StreamPlan(tuple(inputs), step, schema, grouping)
     GroupColumns.of(rows, grouping, retracts=plan.retracts)  # refuses what cannot be kept
     return plan
+
+
+def unsteady(what: str) -> Unsupported:
+    """The refusal of what takes rows of a lookup join back by their values: a row that changed in the table
+    meanwhile would be subtracted from others than it was added to."""
+    why = (
+        "a row of it is taken back as the table that is looked up is then: INSERT the join into a table with "
+        f"a primary key, and follow that, or SET '{UPDATES}' = '{IGNORED}' where nothing changes in the table"
+    )
+    return Unsupported(f"{what} of a lookup join of rows that change", why)
 
 
 def _columns_of_sources(select: exp.Select, views: Mapping[str, pa.Schema]) -> dict[str, list[str]]:
@@ -138,6 +157,7 @@ def _input(source: TableOccurrence, text: str) -> Input:
     """The changes of a table. Raises Unsupported for one that cannot be followed."""
     name, table, read = str(source.name), source.table, source.read
     with placing(text, source.name.at):
+        require_told_apart([*read.columns, KIND, POSITION], name)
         if isinstance(table, ConnectorTable):
             return Input(source.view, table.stream(), read.columns, read.where, name)
         if not isinstance(table, Table):
@@ -191,6 +211,7 @@ def _values_inputs(tree: exp.Expression) -> list[Input]:
             exp.Select(expressions=[exp.Star()]).from_(node.copy()) if isinstance(node, exp.Values) else node
         )
         rows = _computed(query)
+        require_told_apart([*rows.schema.names, KIND, POSITION], "VALUES")
         inputs.append(Input(view, RowsStream(rows), tuple(rows.schema.names), name="VALUES"))
         table = exp.Table(this=exp.to_identifier(view, quoted=True))
         if isinstance(node, exp.Values):

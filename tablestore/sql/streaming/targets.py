@@ -20,7 +20,7 @@ from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.sql.filling import Filling
 from tablestore.sql.streaming.group_columns import GROUPS
-from tablestore.sql.streaming.plan import StreamPlan
+from tablestore.sql.streaming.plan import StreamPlan, unsteady
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 
@@ -40,6 +40,8 @@ def require_takes(table: Table, name: str, plan: StreamPlan, filling: Filling) -
         return
     schema = table.store.schema
     if schema.row_count_field is not None:  # whole rows come and go
+        if not plan.steady:
+            raise unsteady(f"{name}, which counts whole rows,")
         return
     if not schema.primary_keys:
         why = (
@@ -48,6 +50,8 @@ def require_takes(table: Table, name: str, plan: StreamPlan, filling: Filling) -
         )
         raise Unsupported(f"a stream of changes into {name}", why)
     if _adds_up(table, name, filling):
+        if not plan.steady:
+            raise unsteady(f"{name}, which adds rows up,")
         return
     step = plan.step if plan.grouping is None else plan.grouping.after
     names, keys = [f.name for f in filling.fields], _keys(plan)

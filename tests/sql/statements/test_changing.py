@@ -176,6 +176,13 @@ def test_merge_with_stars_and_a_query(session: Session) -> None:
             "and a value does not fit",
         ),
         ("UPDATE orders SET amount = order_id * 1e9", ts.SchemaMismatch, "and a value does not fit"),
+        ("UPDATE orders SET customer = order_id", ts.SchemaMismatch, "column 'customer' is int32"),
+        (
+            "MERGE INTO orders AS o USING (VALUES (1)) AS s (i) ON o.order_id = s.i "
+            "WHEN MATCHED THEN UPDATE SET customer = s.i",
+            ts.SchemaMismatch,
+            "column 'customer' is int32",
+        ),
         ("DELETE FROM orders WHERE order_id = (SELECT 1 / 0 FROM nope)", ts.NotFound, "no table 'shop.nope'"),
         ("DELETE FROM events WHERE n = 1", ts.InvalidRequest, "deletion"),
         ("TRUNCATE TABLE events PARTITION (n = 1)", ts.NotFound, "no partition column 'n'"),

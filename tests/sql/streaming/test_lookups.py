@@ -138,6 +138,29 @@ def test_later_changes_of_the_table_reach_later_rows_only(shop: Session, lake: t
     assert list(actual) == []
 
 
+def test_what_a_lookup_gave_is_not_added_up_where_it_could_be_taken_back_otherwise(
+    shop: Session, lake: ts.Lake
+) -> None:
+    shop.sql("CREATE TABLE sold (o INT, x INT, p AS PROCTIME(), PRIMARY KEY (o) NOT ENFORCED)")
+    shop.sql("CREATE TABLE rows_of (city STRING, x INT) WITH ('write-mode' = 'change-log')")
+    shop.sql(
+        "CREATE TABLE sums (city STRING, x INT, PRIMARY KEY (city) NOT ENFORCED) "
+        "WITH ('merge-engine' = 'aggregation', 'fields.x.aggregate-function' = 'sum')"
+    )
+    lake.table("shop.sold").write([{"o": 2, "x": 1}, {"o": 3, "x": 5}])
+    join = "FROM sold AS a LEFT JOIN customer FOR SYSTEM_TIME AS OF a.p AS b ON a.o = b.c"
+    grouped = f"SELECT b.city, sum(a.x) AS x {join} GROUP BY b.city"
+    by_row = f"SELECT b.city, a.x {join}"
+    for sql in (grouped, f"INSERT INTO rows_of {by_row}", f"INSERT INTO sums {by_row}"):
+        with pytest.raises(ts.Unsupported, match="INSERT the join into a table with a primary key"):
+            shop.sql(sql)
+    shop.sql("SET 'table.optimizer.non-deterministic-update.strategy' = 'IGNORE'")
+    result = shop.sql(grouped)
+    rows = next(result.to_batches()).to_pylist()
+    assert sorted(map(str, (tuple(row.values()) for row in rows))) == ["('+I', 'Bonn', 5)", "('+I', None, 1)"]
+    result.stop()
+
+
 def test_a_table_without_a_snapshot_matches_nothing(shop: Session) -> None:
     shop.sql("CREATE TABLE none (c INT, v INT, PRIMARY KEY (c) NOT ENFORCED)")
     sql = f"SELECT a.o, n.v FROM {FACTS} LEFT JOIN none FOR SYSTEM_TIME AS OF a.p AS n ON a.o = n.c"
