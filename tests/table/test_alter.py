@@ -232,7 +232,7 @@ def test_the_past_has_the_columns_it_had(table: ts.Table) -> None:
 
 @pytest.mark.parametrize("key", [["k"], []])
 def test_a_type_that_older_files_cannot_be_read_as_is_refused(tmp_path: Path, key: list[str]) -> None:
-    """Each step has a cast, the files of the first schema have none: also Java would read the table no more."""
+    """Each step has a cast, the files of the first schema have none; Java would read the table no more."""
     t = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=key)
     t.write([{"k": 1, "v": 3}])
     t = t.alter(ts.retype("v", ts.STRING))
