@@ -121,6 +121,9 @@ class Play:
             **TYPES[case.types],
             "e": ts.STRING,
         }
+        layout = dict(LAYOUTS[case.layout])
+        if case.form == "avro" and "file.compression" in layout:
+            layout["file.compression"] = "null"  # its name of "none"
         self.table = ts.connect(str(where)).create_table(
             "d.t",
             schema=schema,
@@ -129,7 +132,7 @@ class Play:
             options={
                 "snapshot.num-retained.min": "1000",
                 "file.format": case.form,
-                **LAYOUTS[case.layout],
+                **layout,
                 **options,
             },
         )

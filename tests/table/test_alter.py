@@ -228,3 +228,35 @@ def test_the_past_has_the_columns_it_had(table: ts.Table) -> None:
     (batch,) = then.read_split(split)
     assert batch.schema.names == ["k", "a", "b"]
     assert now.schema.names == ["k", "amount", "b", "c"]
+
+
+@pytest.mark.parametrize("key", [["k"], []])
+def test_a_type_that_older_files_cannot_be_read_as_is_refused(tmp_path: Path, key: list[str]) -> None:
+    """Each step has a cast, the files of the first schema have none; Java would read the table no more."""
+    t = ts.connect(str(tmp_path)).create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=key)
+    t.write([{"k": 1, "v": 3}])
+    t = t.alter(ts.retype("v", ts.STRING))
+    t.write([{"k": 2, "v": "2026-01-02"}])
+    with pytest.raises(InvalidRequest, match=r"'v' changed from INT to DATE .* files of schema 0 .* rewrite"):
+        t.alter(ts.retype("v", ts.DATE))
+    if key:
+        t.with_options({"compaction.force-rewrite-all-files": True}).compact(full=True)
+    else:
+        t.overwrite(t.scan().to_arrow())
+    t.delete("v = '3'") if key else t.overwrite(t.scan(where="v <> '3'").to_arrow())
+    if key:
+        t.compact(full=True)
+    t = t.alter(ts.retype("v", ts.DATE))
+    assert rows(t) == [{"k": 2, "v": date(2026, 1, 2)}]
+
+
+def test_an_alter_after_which_nothing_could_be_written_is_refused(tmp_path: Path) -> None:
+    options = {"file-index.bsi.columns": "v", "bucket": 1}
+    t = ts.connect(str(tmp_path)).create_table(
+        "d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"], options=options
+    )
+    with pytest.raises(InvalidRequest, match=r"bsi indexes of STRING columns"):
+        t.alter(ts.retype("v", ts.STRING))
+    t = t.alter(ts.retype("v", ts.BIGINT))
+    t.write([{"k": 1, "v": 2**40}])
+    assert t.scan(where="v > 5").count() == 1

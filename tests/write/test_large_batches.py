@@ -3,6 +3,8 @@ batches are."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -48,3 +50,14 @@ def test_the_newest_row_of_a_key_in_one_batch_counts(lake: ts.Lake, seeds: range
     newest = dict(zip(keys.tolist(), range(len(keys)), strict=True))
     assert dict(zip(rows["k"].to_pylist(), rows["w"].to_pylist(), strict=True)) == newest
     assert table.refresh().inspect.files().num_rows > 1
+
+
+def test_a_buffer_of_no_bytes_that_another_engine_stored_is_one_of_a_byte(lake: ts.Lake) -> None:
+    table = lake.create_table("t", schema={"k": ts.BIGINT}, primary_key=["k"], options={"bucket": 1})
+    schema = replace(table.store.schema.with_options({"write-buffer-size": "0 b"}), id=1)
+    assert table.store.schemas.commit(schema)
+    table = ts.open(table.location)
+    table.write([{"k": 1}, {"k": 2}])
+    assert table.scan().count() == 2
+    with pytest.raises(ts.InvalidRequest, match=r"'write-buffer-size' is '0'; it must be at least 1"):
+        table.alter(ts.set_options({"write-buffer-size": 0}))

@@ -48,7 +48,7 @@ class WritingOptions:
         "write-only", boolean, False, "no compaction, no expiry by writers", "write.compaction-skip"
     )
     write_buffer_bytes: int = opt(
-        "write-buffer-size", memory_size, 256 << 20, "memory of all write buffers of a process"
+        "write-buffer-size", memory_size, 256 << 20, "memory of all write buffers of a process", least=1
     )
     write_threads: int | None = opt(
         "tablestore.write.threads",

@@ -39,7 +39,7 @@ class MemoryPool:
     counting."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
+        self.limit_bytes = max(limit_bytes, 1)  # other engines store 0, too
         self._accounts_lock = threading.Lock()
         self._accounts: weakref.WeakKeyDictionary[BufferOwner, _WriterMemory] = weakref.WeakKeyDictionary()
         self._total = 0  # of all accounts; includes collected owners until the next sum

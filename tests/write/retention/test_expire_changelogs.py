@@ -150,10 +150,8 @@ def test_expiry_of_changelogs_survives_any_failure(tmp_path: Path, producer: str
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_directories_left_empty_go_if_asked_for(tmp_path: Path, clean: bool) -> None:
-    t = CHANGELOGS.create(
-        tmp_path, {"snapshot.clean-empty-directories": clean, "changelog.num-retained.max": 1}
-    )
-    t = t.with_options({"changelog.num-retained.min": 1})
+    kept = {"changelog.num-retained.min": 1, "changelog.num-retained.max": 1}
+    t = CHANGELOGS.create(tmp_path, {"snapshot.clean-empty-directories": clean, **kept})
     for p in range(3):
         t.write(row(p, p))
     t.truncate(partition={"p": 1})
