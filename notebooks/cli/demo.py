@@ -231,7 +231,8 @@ def _report(
         options.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     if options.html:
         options.html.write_text(page(run.lineitem), encoding="utf-8")
-    out.print("\nderived from TPC-H, not comparable to published TPC-H results")
+    out.print("\nthe article introduced the original system; see notebooks/guide/performance.md")
+    out.print("derived from TPC-H, not comparable to published TPC-H results")
     out.print("next:")
     for command in next_commands(run, options.warehouse):
         out.print(f"  {command}", markup=False, soft_wrap=True)

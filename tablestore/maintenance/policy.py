@@ -55,9 +55,11 @@ class MaintenancePolicy:
         if text is None:
             return None
         try:
-            return duration_ms(str(text))
+            if not str(text).strip().isdigit():  # it would be milliseconds, which nobody means here
+                return duration_ms(str(text))
         except ValueError:
-            raise InvalidRequest(f"{name} {text!r} of a policy must be a duration such as '10 min'") from None
+            pass
+        raise InvalidRequest(f"{name} {text!r} of a policy must be a duration with a unit such as '10 min'")
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,48 @@ def test_the_guide_followed_literally(
     assert "4 buckets are compacted\n10 rows\n['archive']" in done.stdout
 
 
+def test_two_drivers_write_one_table(cluster: SparkCluster, store: S3Server, tmp_path: Path):
+    """Each commits six times, in keys that they share in part; the store decides who is first."""
+    program = (
+        "import sys, tablestore as ts\n"
+        "master, warehouse, first = sys.argv[1], sys.argv[2], int(sys.argv[3])\n"
+        "spark = ts.spark.session(spark__master=master, spark__cores__max=1)\n"
+        "table = ts.connect(warehouse).table('shop.shared')\n"
+        "for commit in range(6):\n"
+        "    rows = spark.range(first, first + 100)\n"
+        "    rows = rows.selectExpr('id', f'{commit} AS n', f'{first} AS driver')\n"
+        "    ts.spark.write_df(rows, table)\n"
+        "spark.stop()\n"
+    )
+    warehouse = f"{store.bucket()}/shared"
+    place = {k.replace("_", "."): v for k, v in store.options.items()}
+    schema = {"id": ts.BIGINT, "n": ts.INT, "driver": ts.INT}
+    table = ts.connect(warehouse, **place).create_table(
+        "shop.shared", schema=schema, primary_key=["id"], options={"bucket": 2, "write-only": True}
+    )
+    command = [sys.executable, "-c", program, cluster.url, warehouse]
+    drivers = [
+        subprocess.Popen(
+            [*command, first],
+            env=environment(store, tmp_path),
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for first in ("0", "50")
+    ]
+    for driver in drivers:
+        _, said = driver.communicate(timeout=900)
+        assert driver.returncode == 0, said[-3000:]
+    rows = table.refresh().scan().to_arrow().to_pylist()
+    assert sorted(row["id"] for row in rows) == list(range(150))
+    assert {row["driver"] for row in rows if row["id"] < 50} == {0}
+    assert {row["driver"] for row in rows if row["id"] >= 100} == {50}
+    assert all(row["n"] == 5 for row in rows if not 50 <= row["id"] < 100)
+    assert table.inspect.snapshot_count() == 12
+    assert table.check() == []
+
+
 def test_captures_and_tiering_run_on_a_cluster(
     cluster: SparkCluster, store: S3Server, mariadb: MariaDb, tmp_path: Path
 ):

@@ -39,6 +39,8 @@ def test_what_is_no_window_is_refused(text: str):
     [
         ({"runs": 0}, "runs 0"),
         ({"freshness": "soon"}, "freshness 'soon'"),
+        ({"freshness": "10"}, "freshness '10' of a policy must be a duration with a unit"),
+        ({"freshness": 10}, "freshness 10 of a policy must be a duration with a unit"),
         ({"orphans_every": "1 fortnight"}, "orphans_every"),
     ],
 )

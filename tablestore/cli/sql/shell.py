@@ -36,7 +36,9 @@ from tablestore.sql.forms import FORMS
 _ROWS = 100  # of a result that are shown
 _QUIET_SECONDS = 1.0  # before there is a progress bar
 _BAR = 30
-GREETING = "Statements end with a semicolon; \\? lists them, \\q or Ctrl-D ends, Ctrl-C stops a statement."
+GREETING = """\
+Statements end with a semicolon; \\? lists them, \\q or Ctrl-D ends, Ctrl-C stops a statement.
+SHOW DATABASES; then USE one of them; and SHOW TABLES; say what there is."""
 _OWN = """\
 \\? [WORDS]  the statements, those that begin with WORDS in full: \\? alter table
 \\q          the end"""
