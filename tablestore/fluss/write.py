@@ -111,6 +111,9 @@ class TableWriter:
     ) -> None:
         """Cut rows into batches, send one of each bucket at a time."""
         queues: dict[TableBucket, list[pa.RecordBatch]] = {}
+        strange = [name for name in rows.schema.names if name not in self._table.arrow_schema.names]
+        if strange:
+            raise SchemaMismatch(f"{self._table.path}: the table has no column {strange[0]!r}")
         for batch in _batches(rows, self._schema(names), str(self._table.path)):
             for place, some in self._routed(batch, bucket):
                 queues.setdefault(place, []).append(some)

@@ -15,6 +15,7 @@ import pyarrow.parquet
 
 from tablestore.core.errors import NotFound, SchemaMismatch, Unsupported
 from tablestore.format.types import cast_text
+from tablestore.format.types.casts import nearest_floats
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.connectors.connector import ConnectorOptions
 
@@ -286,6 +287,8 @@ def _typed(array: pa.Array, f: DataField) -> pa.Array:
         return array
     if pa.types.is_string(array.type) and not (f.type.is_string or f.type.is_nested or f.type.is_binary):
         return cast_text.parsed(array, f.type)
+    if pa.types.is_decimal(array.type) and pa.types.is_floating(f.arrow.type):
+        return nearest_floats(array, f.arrow.type)
     return array.cast(f.arrow.type)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound, Unsupported
 from tablestore.core.options.values import boolean, duration_ms, one_of
 from tablestore.flow.batch import Work
 from tablestore.flow.sink import Computation, SinkBatch
@@ -268,7 +268,11 @@ def _require_directory(io: ConfinedFileIO, path: str) -> None:
 
 def _reach(options: ConnectorOptions) -> tuple[ConfinedFileIO, str]:
     """What reads the path, and nothing outside it. A path in a root is resolved, so from there on no link
-    leads to it."""
+    leads to it. Raises InvalidOption for an option of another format."""
+    values, format = options.values, options.values["format"]
+    for option in _OPTIONS if format != "csv" else ():
+        if "csv." in option.key and values.get(option.key) != option.default:
+            raise InvalidOption(f"option {option.key!r} is one of format 'csv', and the format is {format!r}")
     path = options.values["path"].rstrip("/") or "/"
     base = None if options.roots is None else options.roots.base_of(path)
     return confined(file_io_for(path), base or path), path

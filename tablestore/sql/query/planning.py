@@ -133,8 +133,9 @@ def _require_told_apart(tree: exp.Expression, sources: Sequence[TableOccurrence]
     for source in sources:
         with placing(text, source.name.at):
             require_told_apart(source.read.columns, source.name)
-    for node in tree.find_all(exp.Subquery, exp.CTE, exp.Values):
-        query: Any = node.this if isinstance(node, exp.Subquery | exp.CTE) else None
+    queries: Any = tree.find_all(exp.Subquery, exp.CTE, exp.Values)
+    for node in queries:
+        query = None if isinstance(node, exp.Values) else node.this
         names = node.alias_column_names or ([] if query is None else query.named_selects)
         with placing(text, start_of(node)):
             require_told_apart(dict.fromkeys(names), node.alias or "a query")

@@ -101,6 +101,14 @@ def test_csv_without_quotes_refuses_what_needs_them(session: Session, tmp_path: 
     assert rows(session, "SELECT * FROM files") == [{"s": '"x"', "i": None}]
 
 
+def test_decimals_of_a_file_become_the_nearest_floats(session: Session, tmp_path: Path):
+    table(session, tmp_path / "out", "parquet", "d DECIMAL(10, 4), f DECIMAL(10, 4)")
+    session.sql("INSERT INTO files VALUES (1.2345, 1.2345)")
+    session.sql("DROP TEMPORARY TABLE files")
+    table(session, tmp_path / "out", "parquet", "d DOUBLE, f FLOAT")
+    assert rows(session, "SELECT * FROM files WHERE d = 1.2345e0 AND f = CAST(1.2345 AS FLOAT)") != []
+
+
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_a_long_row_is_read_again_or_refused(session: Session, tmp_path: Path, format: str):
     table(session, tmp_path / "out", format, "s STRING")
@@ -139,6 +147,11 @@ def test_nested_columns_in_parquet(session: Session, tmp_path: Path):
     [
         ("'format' = 'csv'", ts.InvalidOption, "needs option 'path'"),
         ("'path' = '/nowhere', 'format' = 'csv'", ts.NotFound, "/nowhere"),
+        (
+            "'path' = '/nowhere', 'format' = 'json', 'csv.null-literal' = 'x'",
+            ts.InvalidOption,
+            "'csv.null-literal' is one of format 'csv', and the format is 'json'",
+        ),
         ("'path' = '/nowhere', 'format' = 'avro'", ts.InvalidOption, "one of csv, json, parquet"),
         ("'path' = '${env:NOT_SET_HERE}', 'format' = 'csv'", ts.InvalidOption, "NOT_SET_HERE"),
         ("'auto-compaction' = 'true'", ts.Unsupported, "one file"),

@@ -107,6 +107,15 @@ def test_rows_of_every_type_are_appended_upserted_and_deleted(
         assert table.check() == []
 
 
+def test_a_column_that_the_table_has_not_is_refused(lake: Lake, cluster: Cluster):
+    log, keyed = of(log_table(lake), cluster), of(keyed_table(lake), cluster)
+    rows = pairs((1, "a")).append_column("more", pa.array([1]))
+    for write in (TableWriter(cluster, log).append, TableWriter(cluster, keyed).upsert):
+        with pytest.raises(ts.SchemaMismatch, match="no column 'more'"):
+            write(rows)
+    assert rows_of(lake.table("shop.log")) == []
+
+
 def test_a_batch_that_is_sent_again_is_there_once_and_a_gap_is_none(lake: Lake, cluster: Cluster):
     table = log_table(lake)
     described = of(table, cluster)
