@@ -350,29 +350,23 @@ class ManifestStore:
         base, delta = snapshot.base_manifest_list, snapshot.delta_manifest_list
         return self._cache.live((self._paths.manifest(base), self._paths.manifest(delta)), read)
 
-    def live_in_bucket(self, snapshot: Snapshot, partition: bytes | None, bucket: int) -> Entries:
-        """The live entries of a bucket, in one partition or (None) in all, perhaps with others.
+    def live_in_bucket(self, snapshot: Snapshot, partition: bytes, bucket: int) -> Entries:
+        """The live entries of a bucket, perhaps with others of its partition.
 
         Of manifests that nobody asked for before, only the bucket's entries are made, unless there are so
         many that decoding all of them by columns is faster; nothing is cached then.
         """
-
-        def chosen(there: bytes, number: int) -> bool:
-            return number == bucket and partition in (None, there)
-
         with self.expiring(snapshot):
-            manifests = [m for m in self.manifests(snapshot) if _may_hold(m, bucket)]
-            if partition is not None:
-                bounds = PartitionBounds.of((partition,), self._partition_types)
-                manifests = [m for m in manifests if bounds.meets(m.partition_stats)]
+            bounds = PartitionBounds.of((partition,), self._partition_types)
+            listed = self.manifests(snapshot)
+            manifests = [m for m in listed if _may_hold(m, bucket) and bounds.meets(m.partition_stats)]
             most = _MANY_SKIPPED if manifest_columns.started() else _MOST_SKIPPED
             paths = [self._paths.manifest(m.file_name) for m in manifests]
             if sum(m.num_added + m.num_deleted for m in manifests) > most or not self._cache.are_new(paths):
-                if partition is None:
-                    return self.read_manifests(manifests).live()
                 parts = self.read_partitions(manifests, (partition,))
                 return concatenated(part.table for part in parts).live()
-            read = (manifest_format.decode_entries(d, p, chosen) for p, d in self._with_bytes(paths))
+            place = partition, bucket
+            read = (manifest_format.decode_entries(d, p, place) for p, d in self._with_bytes(paths))
             return Entries.of(e for entries in read for e in entries).live()
 
 

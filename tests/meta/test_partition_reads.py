@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.format import binary_row
+from tablestore.format.avro import container
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests import manifest, manifest_columns
 from tablestore.format.manifests.manifest import (
@@ -116,6 +120,37 @@ def test_an_unpartitioned_manifest_is_read_whole() -> None:
     data = manifest.encode_entries(entries, "zstd")
     part, rows = holding(data, "a manifest", {manifest.EMPTY_ROW})
     assert (manifest.decode_entries(part, "a manifest"), rows) == (entries, 500)
+
+
+def test_entries_of_a_bucket_are_those_of_all(seeds: tuple[int, ...]) -> None:
+    """Whatever the size of the manifest, its codec, and the fields that its entries begin with."""
+    for seed in seeds:
+        rng = Random(seed)
+        places = [*(partition(n) for n in range(3)), manifest.EMPTY_ROW]
+        entries = [
+            ManifestEntry(rng.randrange(2), rng.choice(places), rng.randrange(-2, 90), 90, file(n))
+            for n in range(rng.choice([0, 5, 300, 3_000]))
+        ]
+        data = manifest.encode_entries(entries, rng.choice(CODECS))
+        records, schema = container.decode_with_schema(data, "m")
+        for r in rng.sample(records, len(records) // 9):  # as a writer without partitions may leave it
+            r["_PARTITION"] = r["_PARTITION"].removeprefix(manifest.EMPTY_ROW)
+        fields = json.loads(schema)["fields"]
+        others = [{"type": "record", "name": "r", "fields": some} for some in (fields, fields[::-1])]
+        written = [data, *(container.encode(fastavro.parse_schema(s), records, "zstd") for s in others)]
+        for some, bucket in [(rng.choice(places), rng.randrange(-2, 90)) for _ in range(20)]:
+            expected = [e for e in entries if (e.partition, e.bucket) == (some, bucket)]
+            for m in written:
+                assert manifest.decode_entries(m, "m", (some, bucket)) == expected, seed
+
+
+def test_a_lookup_in_a_small_manifest_decodes_few_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [ManifestEntry(0, manifest.EMPTY_ROW, n, 64, file(n)) for n in range(64)]
+    data, decoded = manifest.encode_entries(entries, "zstd"), list[Any]()
+    decode = container.decode_with_schema
+    monkeypatch.setattr(container, "decode_with_schema", lambda *a: decoded.append(decode(*a)) or decoded[-1])
+    assert manifest.decode_entries(data, "m", (manifest.EMPTY_ROW, 40)) == entries[40:41]
+    assert 1 <= len(decoded[0][0]) <= 32
 
 
 def test_bounds_leave_out_only_manifests_without_the_partitions(seeds: tuple[int, ...]) -> None:

@@ -98,7 +98,7 @@ def joined(schema: bytes, blocks: Iterable[AvroBlock]) -> bytes:
 def header(schema: bytes, codec: str, sync: bytes) -> bytes:
     """The bytes before the first block of a container; `schema` as JSON, 16 bytes of `sync`."""
     meta = (b"avro.schema", schema, b"avro.codec", codec.encode())
-    return _MAGIC + _zigzag(2) + b"".join(map(_bytes, meta)) + _zigzag(0) + sync
+    return _MAGIC + zigzag(2) + b"".join(map(_bytes, meta)) + zigzag(0) + sync
 
 
 def container(header: bytes, blocks: Iterable[AvroBlock]) -> bytes:
@@ -108,7 +108,7 @@ def container(header: bytes, blocks: Iterable[AvroBlock]) -> bytes:
 
 def framed(block: AvroBlock, sync: bytes) -> bytes:
     """The bytes of a block in a container."""
-    return b"".join((_zigzag(block.rows), _zigzag(len(block.data)), block.data, sync))
+    return b"".join((zigzag(block.rows), zigzag(len(block.data)), block.data, sync))
 
 
 def plain_blocks(blocks: Iterable[AvroBlock], codec: str, path: str) -> Iterator[AvroBlock]:
@@ -232,7 +232,8 @@ def read_long(data: bytes, at: int, path: str) -> tuple[int, int]:
         shift += 7
 
 
-def _zigzag(value: int) -> bytes:
+def zigzag(value: int) -> bytes:
+    """A number as Avro's int or long."""
     value, out = (value << 1) ^ (value >> 63), bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -242,7 +243,7 @@ def _zigzag(value: int) -> bytes:
 
 
 def _bytes(data: bytes) -> bytes:
-    return _zigzag(len(data)) + data
+    return zigzag(len(data)) + data
 
 
 _DEPTH = 64

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -28,25 +28,36 @@ _CODECS = {
     "null": "null",
     "deflate": "deflate",
 }
+BLOCK_BYTES = 16_000
+"""Bytes of records from which a block is finished."""
 
 
-def encode(schema: Any, records: Iterable[dict[str, Any]], codec: str) -> bytes:
+def encode(
+    schema: Any, records: Iterable[dict[str, Any]], codec: str, *, block_bytes: int = BLOCK_BYTES
+) -> bytes:
     """A whole container file. `codec` is an option value: zstd, none, deflate."""
     if codec not in _CODECS:
         raise InvalidOption(
             f"option 'manifest.compression' is {codec!r}; it must be one of {', '.join(_CODECS)}"
         )
     out = io.BytesIO()
-    fastavro.writer(out, schema, records, codec=_CODECS[codec], codec_compression_level=1)
+    codec = _CODECS[codec]
+    fastavro.writer(out, schema, records, codec, sync_interval=block_bytes, codec_compression_level=1)
     return out.getvalue()
 
 
-def decode_with_schema(data: bytes, path: str) -> tuple[list[dict[str, Any]], bytes]:
-    """All records of a container, and the schema they were written with; raises Corrupt naming `path`."""
+def decode_with_schema(
+    data: bytes, path: str, holding: Callable[[bytes], Sequence[bytes]] | None = None
+) -> tuple[list[dict[str, Any]], bytes]:
+    """The records of a container, and the schema they were written with; raises Corrupt naming `path`.
+    `holding(schema)` gives bytes of which one must occur in a block for it to be decoded, none for all."""
     header, blocks = _CONTAINERS.plain(data, path)
+    sought = holding(header.schema) if holding is not None else ()
     try:
         schema, records = _parsed(header.schema), list[Any]()
         for block in blocks:
+            if sought and not any(some in block.data for some in sought):
+                continue
             source = io.BytesIO(block.data)
             records += [fastavro.schemaless_reader(source, schema, None) for _ in range(block.rows)]
     except Exception as e:  # damaged bytes may raise any exception

@@ -212,7 +212,7 @@ class PointReader:
         last = self._last
         if last is None or last[0] != partition:
             manifests = self._store.manifests
-            if bucket is not None and not self._splits:
+            if partition is not None and bucket is not None and not self._splits:
                 return manifests.live_in_bucket(self._snapshot, partition, bucket)
             chosen = None if partition is None else (partition,)
             last = self._last = partition, manifests.live_entries(self._snapshot, partitions=chosen)

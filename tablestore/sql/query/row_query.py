@@ -79,7 +79,11 @@ class RowQuery:
         """Make a batch of the target the one that SELECTs are over."""
         positions = pa.array(np.arange(batch.num_rows, dtype=np.int64))
         target = batch.select(self._columns).append_column(POSITION, positions)
-        self._duck.register("__target", pa.Table.from_batches([target]))
+        self.show(pa.Table.from_batches([target]), "__target")
+
+    def show(self, rows: pa.Table, name: str) -> None:
+        """Make rows a view of the connection, instead of those that had its name."""
+        self._duck.register(name, rows)
 
     def over(self, sql: str) -> pa.Table:
         """The rows of a SELECT over the batch and copies."""
@@ -90,11 +94,6 @@ class RowQuery:
         reader = self._connection.run(lambda: self._connection.relation(sql).to_arrow_reader(_BATCH_ROWS))
         batches = iter(lambda: self._connection.run(lambda: next(reader, None)), None)
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
-
-    def add(self, sql: str, name: str) -> None:
-        """Add the rows of a SELECT over the batch to a copy."""
-        self._connection.know(sql)
-        self.execute(f"INSERT INTO {name} {sql}")
 
     def execute(self, sql: str) -> None:
         """Run a statement of our own."""

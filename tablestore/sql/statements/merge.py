@@ -2,7 +2,7 @@
 
 The source is computed once. Batches of the target that may match, by the range of the source's keys, are
 joined with it; the clauses are tried in their order, and the first whose condition is true acts. Memory: one
-batch of the target; the source spills.
+batch of the target, and 8 bytes for each row of the source that matches; the source spills.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tablestore.table.table import Table
 
 MATCHED, BY_TARGET, BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
 _FEW = 1_000  # values of the source that are looked for one by one
-_SOURCE, _MATCHED_ROWS = "__source", "__matched"
+_SOURCE, _MATCHED_ROWS, _ROW = "__source", "__matched", "__row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ class Clause:
         filled = tuple((name, with_default(value, by_name[name])) for name, value in values)
         return Clause(self.kind, self.action, self.condition, filled)
 
-    def select(self, first: exp.Expression) -> exp.Select:
+    def select(self, *first: exp.Expression) -> exp.Select:
         """SELECT first, the values."""
         values = (exp.alias_(value, f"__value_{i}") for i, (_, value) in enumerate(self.values or ()))
-        return exp.Select(expressions=[first.copy(), *values])
+        return exp.Select(expressions=[*(column.copy() for column in first), *values])
 
 
 def _inserted(then: exp.Insert, text: str) -> tuple[tuple[str, exp.Expression], ...] | None:
@@ -211,28 +211,36 @@ class _MergeSteps:
             exists = exp.Exists(this=exp.select("1").from_(source).where(on))
             return select.from_(query.target.copy(), copy=False).where(exp.not_(exists), copy=False)
 
-        position = exp.column(POSITION, table=exp.to_identifier(merge.target.alias, quoted=True))
-        changes = [_first_of(matched, c, joined(c.select(position))) for c in matched]
+        position, row = _quoted(POSITION, merge.target.alias), _quoted(_ROW, merge.alias)
+        # where every pair of rows that match is one of a clause, no query of its own asks for them
+        covered = bool(new) and any(c.condition is None for c in matched)
+        first = (position, row) if covered else (position,)
+        changes = [_first_of(matched, c, joined(c.select(*first))) for c in matched]
         changes += [_first_of(absent, c, unjoined(c.select(position))) for c in absent]
         self._changes = [(c, query.prepared(s)) for c, s in zip([*matched, *absent], changes, strict=True)]
-        row = exp.column("__row", table=exp.to_identifier(merge.alias, quoted=True))
-        pairs = joined(exp.select(exp.alias_(row, "__row")).distinct(copy=False)) if new else None
+        pairs = joined(exp.select(row).distinct(copy=False)) if new and not covered else None
         self._matching = None if pairs is None else query.prepared(pairs)
         rows = [_first_of(new, c, c.select(row).from_(source)) for c in new]
         self._inserts = [(c, query.prepared(s)) for c, s in zip(new, rows, strict=True)]
+        self._matched = list[np.ndarray]()
 
     def restart(self) -> None:
         """Forget which rows of the source matched."""
-        self._query.execute(f"CREATE OR REPLACE TEMP TABLE {_MATCHED_ROWS} (__row BIGINT)")
+        self._matched = []
+
+    def _note_matched(self, rows: pa.Table) -> None:
+        if _ROW in rows.schema.names:
+            self._matched.append(np.unique(rows[_ROW].to_numpy()))
 
     def change(self, batch: pa.RecordBatch) -> RowChanges:
         """What the clauses do to a batch of the target."""
         self._query.load(batch)
         if self._matching is not None:
-            self._query.add(self._matching, _MATCHED_ROWS)
+            self._note_matched(self._query.over(self._matching))
         deleted, updated, rows = [], [], []
         for clause, sql in self._changes:
             matched = self._query.over(sql)
+            self._note_matched(matched)
             positions = matched[POSITION].to_numpy()
             if clause.action == "DELETE":
                 deleted.append(positions)
@@ -254,9 +262,11 @@ class _MergeSteps:
     def inserts(self) -> Iterator[pa.RecordBatch]:
         """The rows of the source that matched none."""
         by_name = self._table.store.schema.by_name
+        matched = np.concatenate([np.empty(0, np.int64), *self._matched])
+        self._query.show(pa.table({_ROW: matched}), _MATCHED_ROWS)
         for clause, sql in self._inserts:
             names = [name for name, _ in clause.values or ()]
-            only = f"SELECT * FROM ({sql}) AS __new WHERE __row NOT IN (SELECT __row FROM {_MATCHED_ROWS})"
+            only = f"SELECT * FROM ({sql}) AS __new WHERE {_ROW} NOT IN (SELECT {_ROW} FROM {_MATCHED_ROWS})"
             for batch in self._query.rows(only):
                 arrays = [assigned(batch[f"__value_{i}"], by_name[n]) for i, n in enumerate(names)]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
