@@ -23,7 +23,7 @@ def test_tables_and_columns_to_leave_out_or_to_read_again() -> None:
     address = source_address("mysql://me@db.example/shop", (), settings)
     assert isinstance(address, MysqlAddress)
     assert address.settings == {
-        "left_out": {"shop.orders": ["photo", "place"], "crm.*": ["x"]},
+        "left_out": (("shop.orders", ("photo", "place")), ("crm.*", ("x",))),
         "read_again": Patterns(("shop.orders", "crm.p?")),
     }
     for wrong in ({"left_out": ["photo"]}, {"left_out": {"orders": 5}}, {"read_again": 5}):

@@ -73,7 +73,7 @@ LogChange = RowImages | LogStatement | TransactionEnd
 
 
 @dataclass(frozen=True, slots=True)
-class WantedImages:
+class ImageChoice:
     """Which row images are read. `scanned`: those of a log over which `scan` went, which looked for
     statements that change rows; rows with NULL in the key come, too.
 
@@ -87,7 +87,7 @@ class WantedImages:
     watch: CascadeWatch = UNWATCHED
 
 
-ALL_IMAGES = WantedImages()
+ALL_IMAGES = ImageChoice()
 
 
 def read_log(
@@ -97,7 +97,7 @@ def read_log(
     start: LogPosition,
     until: LogPosition | None = None,
     by_gtid: bool = False,
-    wanted: WantedImages = ALL_IMAGES,
+    wanted: ImageChoice = ALL_IMAGES,
     stretch: RecordedLog | None = None,
 ) -> Generator[LogChange, None, None]:
     """Changes of the tables after `start`, up to `until` or the end of the log.
@@ -158,7 +158,7 @@ class _LogReader:
     tables: dict[tuple[str, str], SourceTable]
     until: LogPosition | None
     charsets: Mapping[int, str]
-    wanted: WantedImages
+    wanted: ImageChoice
     parents: dict[int, tuple[SourceName, bytes]] = field(default_factory=dict)  # of a number: its table map
     maps: dict[int, TableMap | None] = field(default_factory=dict)
     pending: dict[tuple[str, str], _Pending] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.table_states import READING
 from tablestore.cdc.databases.undo import UndoCounts, UndoImages
 from tablestore.cdc.mysql import ddl
-from tablestore.cdc.mysql.binlog import LogStatement, RowImages, WantedImages, read_log
+from tablestore.cdc.mysql.binlog import ImageChoice, LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.database_offset import DatabaseProgress, TableProgress
@@ -109,7 +109,7 @@ class BinlogPiece:
         other = False
         if self.stretch is None:
             other = patiently(self._is_other, what=str(self.definitions[0]))
-        wanted = WantedImages(
+        wanted = ImageChoice(
             scanned=self.once is None,
             parts={(database, table): (i, n) for database, table, i, n in self.parts},
             watch=UNWATCHED if self.once is None else self.once.watch,

@@ -11,11 +11,11 @@ from pymysql.connections import Connection as PyMySqlConnection
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.binlog import (
+    ImageChoice,
     LogChange,
     LogStatement,
     RowImages,
     TransactionEnd,
-    WantedImages,
     read_log,
 )
 from tablestore.cdc.mysql.columns import SourceTable
@@ -275,7 +275,7 @@ def test_parts_of_a_table_have_each_image_once_and_all_of_a_key_in_one(source: S
         "UPDATE t SET id = id + 1000 WHERE id <= 50",
     )
     name = (source.address.database, "t")
-    parts = [rows(source.changes(wanted=WantedImages(parts={name: (i, 3)}))) for i in range(3)]
+    parts = [rows(source.changes(wanted=ImageChoice(parts={name: (i, 3)}))) for i in range(3)]
     keys = [{row[1] for row in part} for part in parts]
     assert min(len(part) for part in parts) > 100
     assert sum(len(part) for part in keys) == len({*keys[0], *keys[1], *keys[2]})
