@@ -148,7 +148,7 @@ class CompactionControls(WorkingView):
             self._show()
             return
         self._runs = {}
-        self._model = replace(self._model, picks=picks)
+        self._model = replace(self._model, picks=picks, focus=focus)
         self._focus(focus)
 
     def _picks(self) -> Picks:
