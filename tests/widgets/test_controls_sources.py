@@ -332,3 +332,29 @@ def test_a_panel_that_is_closed_leaves_the_table_alone(orders):
     panel.wait(240)
     assert not panel.auto
     assert not panel.busy
+
+
+def test_of_many_buckets_the_one_that_is_looked_at_is_planned(tmp_path, monkeypatch):
+    table = ts.connect(str(tmp_path)).create_table(
+        "shop.many",
+        schema={"id": ts.BIGINT, "v": ts.INT},
+        primary_key=["id"],
+        options={"bucket": 4, "write-only": True},
+    )
+    for at in range(6):
+        table.write(pa.table({"id": range(80 + at), "v": pa.array([at] * (80 + at), pa.int32())}))
+    whole = {(pick.partition or "", pick.bucket): pick for pick in table.compact(dry_run=True).picks}
+    planned, compact = [], ts.Table.compact
+
+    def spied(self, **asked):
+        planned.append(asked.get("bucket"))
+        return compact(self, **asked)
+
+    monkeypatch.setattr(ts.Table, "compact", spied)
+    controls = CompactionControls(table)
+    assert (len(controls.data()), controls.model.waiting, len(planned)) == (4, 4, 1)
+    controls.index = 2
+    assert planned == [controls.data()[at].bucket for at in (0, 2)]
+    for pick in controls.data():
+        own = whole[pick.partition, pick.bucket].decision
+        assert (pick.reason, pick.bytes) == (own.reason.text, own.unit.size)

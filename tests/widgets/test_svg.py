@@ -64,3 +64,12 @@ def test_a_place_is_cut_in_its_partition_and_keeps_its_bucket():
     assert svg.fit_place("bucket 3", 400) == "bucket 3"
     assert svg.fit_place("p=1 · bucket 3", 400) == "p=1 · bucket 3"
     assert svg.fit_place(place, 40).endswith("…")
+
+
+def test_a_long_word_is_broken_after_a_sign_and_keeps_its_letters():
+    call = "duckdb.from_arrow(table.scan().to_reader())"
+    rows = svg.wrap(f"call {call}", 150, monospace=True, lines=9)
+    assert len(rows) > 2
+    assert "".join(rows).replace("call", "", 1) == call
+    assert all(row == "call" or row == rows[-1] or row[-1] in svg.BREAKS for row in rows)
+    assert all(svg.text_width(row, monospace=True) <= 150 for row in rows)

@@ -80,8 +80,8 @@ class GameModel:
         shown = next((tree for tree in self.trees if tree.running), None)
         shown = shown or next((tree for tree in self.trees if tree.due), self.trees[0])
         where = f"bucket {shown.levels.bucket}: " if len(self.trees) > 1 else ""
-        state = "at work" if shown.running else "next step" if shown.due else "no step"
-        return f"{state}: {where}{shown.words}"
+        state = "at work: " if shown.running else "next step: " if shown.due else ""
+        return f"{state}{where}{shown.words}"
 
     @property
     def you(self) -> Player:

@@ -87,7 +87,7 @@ function renderGame({ model, el }) {
       moves[verb].setAttribute("aria-disabled", String(!!why));
       moves[verb].title = why ? `${words}: ${why}` : `${words} (${key})`;
     }
-    note.textContent = still() ? (last() ? `a recording: ← → step, N P moves, Space plays${now.move ? " · here: " + now.move : ""}` : "nothing was recorded; run the cell to play") : "";
+    note.textContent = still() ? (last() ? `a recording: ← → step, N P moves, Space plays${now.move ? " · here: " + now.move : ""}` : "no moves were recorded") : "";
   }
   function show() {
     const now = model.get("now") || {};

@@ -95,7 +95,7 @@ def _nothing(frame: Frame, bottom: float, hint: str) -> str:
         below = "".join(text(x, y + 16 + 16 * at, row) for at, row in enumerate(rows))
         patch = rect(x - 6, y - 14, right - x + 6, 20 + 16 * len(rows), fill=var("bg"))
         return patch + text(x, y, words, fill="ink", weight=600) + below
-    patch = rect(x - 6, y - 14, 330, 20, fill=var("bg"))
+    patch = rect(x - 6, y - 14, after + text_width(hint) - x + 12, 20, fill=var("bg"))
     return patch + text(x, y, words, fill="ink", weight=600) + text(after, y, hint)
 
 

@@ -174,7 +174,7 @@ def _key(width: float, y: float) -> tuple[str, int]:
             _mark(6, -4, 3.5, leveled=False, filled=False, ink="ink2"),
             "hollow: another is better or equal in all",
         ),
-        (path(["M0 -4H14"], stroke=var("line2"), fill="none"), "one ratio, trigger after trigger"),
+        (path(["M0 -4H14"], stroke=var("line2"), fill="none"), "one ratio, its triggers joined"),
         (
             tag("circle", cx=6.0, cy=-4.0, r=5.5, fill="none", stroke=var("ink3"), stroke_dasharray="2 2"),
             "reference",

@@ -65,7 +65,7 @@ function renderTradeOff({ model, el }) {
     again.hidden = !busy.again || !!model.get("static");
     bar.style.width = 100 * (busy.share || 0) + "%";
     meter.setAttribute("aria-valuenow", Math.round(100 * (busy.share || 0)));
-    note.textContent = busy.text || "← → ↑ ↓ S W";
+    note.textContent = busy.text || "keys ← → trigger, ↑ ↓ ratio, S, W";
     note.title = busy.text ? "" : "keys of the map: ← → trigger, ↑ ↓ ratio, S strategy, W workload; or click a spot";
     if (!axes || !at) return;
     pick.show(at.strategy);
