@@ -73,8 +73,8 @@ class CaptureMetrics:
             (BYTES, "used", "Bytes that the log keeps for the capture."),
             (BYTES, "left", "Bytes that the log may keep for the capture beyond these."),
         ):
-            amounts = {(each.log,): getattr(each, field) for each in self._log_kept() if each.unit == unit}
-            known = {labels: float(amount) for labels, amount in amounts.items() if amount is not None}
+            kept = {each.log: getattr(each, field) for each in self._log_kept() if each.unit == unit}
+            known: dict[Labels, float] = {(log,): float(n) for log, n in kept.items() if n is not None}
             yield MetricFamily(f"{name}retention_{field}_{unit}", "gauge", text, ("log",), known)
         if newest is None:
             return
