@@ -15,7 +15,6 @@ for them again and again, and their objects, 2 KB each, are made once.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Sequence
@@ -24,7 +23,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.errors import InvalidOption
+from tablestore.core.options.environment import whole_number
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.manifests.manifest_columns import SCHEMA
 from tablestore.meta.entries import Entries
@@ -32,16 +31,7 @@ from tablestore.meta.entries import Entries
 CACHED_ENTRIES = "TABLESTORE_CACHED_ENTRIES"
 _MANY_SEARCHES = 8
 _COST = 100  # what a manifest or a part weighs beside its entries, in entries
-
-
-def _most_entries() -> int:
-    text = os.environ.get(CACHED_ENTRIES, "200000")
-    if not text.isdecimal() or int(text) < _COST:
-        raise InvalidOption(f"{CACHED_ENTRIES}={text!r} must be a number of entries, {_COST} or more")
-    return int(text)
-
-
-MAX_ENTRIES = _most_entries()
+MAX_ENTRIES = whole_number(CACHED_ENTRIES, 200_000, least=_COST)
 _MAX_LISTED = MAX_ENTRIES // 4
 _MOST_KNOWN = MAX_ENTRIES // _COST
 _FEW_ENTRIES = 64  # below that a table is mostly its columns

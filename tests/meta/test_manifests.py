@@ -236,14 +236,3 @@ def test_searches_of_manifests_that_are_gone_do_not_add_up():
         assert not cache.searched(f"m{n}", 1)
     assert len(cache._searches) <= 2_000
     assert [cache.searched("m", 1) for _ in range(9)] == [False] * 8 + [True]
-
-
-def test_the_environment_says_how_much_is_cached(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv(manifest_cache.CACHED_ENTRIES, "20000")
-    assert manifest_cache._most_entries() == 20_000
-    for wrong in ("99", "-1", "many", ""):
-        monkeypatch.setenv(manifest_cache.CACHED_ENTRIES, wrong)
-        with pytest.raises(ts.InvalidOption, match="TABLESTORE_CACHED_ENTRIES"):
-            manifest_cache._most_entries()
-    monkeypatch.delenv(manifest_cache.CACHED_ENTRIES)
-    assert manifest_cache._most_entries() == 200_000
