@@ -11,6 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options import environment
 from tablestore.core.options.names import ALIASES, ENGINE_NAMES
 from tablestore.core.options.rules import describe, fate, names, require_known
 from tablestore.core.options.table_options import (
