@@ -227,10 +227,10 @@ def test_keys_may_be_given_as_options_as_in_other_engines(tmp_path: Path) -> Non
 def test_a_whole_number_of_the_environment(monkeypatch: pytest.MonkeyPatch):
     name = "TABLESTORE_SOME_NUMBER"
     monkeypatch.setenv(name, "20000")
-    assert environment.whole_number(name, 7, least=100) == 20_000
+    assert environment.whole_number(name, 700, least=100) == 20_000
     for wrong in ("99", "-1", "many", ""):
         monkeypatch.setenv(name, wrong)
         with pytest.raises(ts.InvalidOption, match=f"{name}={wrong!r} must be a whole number, 100 or more"):
-            environment.whole_number(name, 7, least=100)
+            environment.whole_number(name, 700, least=100)
     monkeypatch.delenv(name)
-    assert environment.whole_number(name, 7, least=100) == 7
+    assert environment.whole_number(name, 700, least=100) == 700
