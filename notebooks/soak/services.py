@@ -13,8 +13,12 @@ from notebooks.cli.places import ROOT
 from notebooks.demo.ports import free_port
 from notebooks.demo.private_servers import PrivateServers
 from notebooks.demo.resources import tree_bytes, tree_handles
+from tablestore.meta import manifest_cache
 
 _STOP_SECONDS = 300.0
+CACHED_ENTRIES = 20_000
+"""Entries of manifests that a process of a soak keeps, a tenth of the usual: a cache that is full soon does
+not look like a leak, nor a leak like a cache."""
 _HEALTH_SECONDS = 5.0
 
 
@@ -48,6 +52,7 @@ class Services(PrivateServers):
         """Begin it."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
         environment["TABLESTORE_TRUSTED_SERVERS"] = self._trusted
+        environment[manifest_cache.CACHED_ENTRIES] = str(CACHED_ENTRIES)
         self._launch(name, self._commands[name], environment, folder=ROOT)
 
     def kill(self, name: str) -> None:

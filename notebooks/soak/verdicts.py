@@ -1,6 +1,7 @@
 """Is a figure flat over time, or does it grow? With the arithmetic in words. Pure.
 
-The first fifth is left out: caches fill. The slope is the median of the slopes between all pairs of samples
+The first fifth is left out: caches fill. They are small in a soak (`services.CACHED_ENTRIES`), so that a
+slope behind that is none of theirs. The slope is the median of the slopes between all pairs of samples
 (Theil and Sen), so that a kill or a compaction, which moves a few samples, does not decide. What the slope
 adds up to over the time is compared with a twentieth of the median, with twice the scatter of the samples
 about the line, and with what means nothing in this unit.

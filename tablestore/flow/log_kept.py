@@ -13,7 +13,7 @@ _OF = {SECONDS: "time is over for which", BYTES: "size is over up to which"}
 
 
 @dataclass(frozen=True, slots=True)
-class LogKept:
+class LogRetention:
     """Of the log that is called `log`: `used` of `limit`, in seconds since what is read next may be removed,
     or in bytes that are kept for the reader. `limit` None: it is kept until it is read."""
 
@@ -30,7 +30,7 @@ class LogKept:
     def ill(self, what: str = "what is not read") -> list[str]:
         """What is ill about it, where `what` is kept for the reader; empty where less than half is over.
 
-        >>> LogKept("slot s", BYTES, 3 << 20, 4 << 20).ill()
+        >>> LogRetention("slot s", BYTES, 3 << 20, 4 << 20).ill()
         ['half of the size is over up to which slot s keeps what is not read: 3.00 MiB of 4.00 MiB']
         """
         if self.limit is None or not self.used or self.used < self.limit / 2:

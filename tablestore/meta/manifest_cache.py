@@ -1,8 +1,10 @@
 """Cache of decoded manifests and lists by path, shared by all tables of a process, as such files never
 change.
 
-It holds up to 200,000 entries of manifests and 50,000 of lists, and evicts the least recently used. Of a
-large manifest it may hold the entries of some partitions alone. Safe to share between threads.
+It holds up to 200,000 entries of manifests and a quarter of that of lists, and evicts the least recently
+used. TABLESTORE_CACHED_ENTRIES in the environment is another number, for a process with less memory, or whose
+cache is to be full soon. Of a large manifest it may hold the entries of some partitions alone. Safe to share
+between threads.
 
 Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
 Arrow 3 KB. So all but the 128 of them that were used last are messages: a process that commits for long gains
@@ -21,15 +23,17 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from tablestore.core.options.environment import whole_number
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.manifests.manifest_columns import SCHEMA
 from tablestore.meta.entries import Entries
 
-MAX_ENTRIES = 200_000
-_MAX_LISTED = 50_000
-_MOST_KNOWN = 2_000
+CACHED_ENTRIES = "TABLESTORE_CACHED_ENTRIES"
 _MANY_SEARCHES = 8
 _COST = 100  # what a manifest or a part weighs beside its entries, in entries
+MAX_ENTRIES = whole_number(CACHED_ENTRIES, 200_000, least=_COST)
+_MAX_LISTED = MAX_ENTRIES // 4
+_MOST_KNOWN = MAX_ENTRIES // _COST
 _FEW_ENTRIES = 64  # below that a table is mostly its columns
 _MOST_LIVE = 20_000
 MOST_TABLES = 128

@@ -31,7 +31,7 @@ from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
 from tablestore.cli.metrics.watched import watched
 from tablestore.core.options import environment
-from tablestore.flow.log_kept import BYTES, SECONDS, LogKept
+from tablestore.flow.log_kept import BYTES, SECONDS, LogRetention
 from tablestore.tiering.report import Heartbeat, RoundReport, SplitReport, TableState, TieringReport
 from tests.faults import SimEnv
 from tests.maintenance.test_service import filled, service, worked
@@ -246,9 +246,9 @@ def test_a_capture_is_ill_where_it_waits_or_hangs(state: str, quiet: float, word
 
 def test_a_source_is_asked_beside_how_much_of_its_log_is_left(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(capture, "_ASK_SECONDS", 0.0)
-    kept = [LogKept("slot s", BYTES, 100.0, 400.0), LogKept("topic t", SECONDS, 5.0)]
+    kept = [LogRetention("slot s", BYTES, 100.0, 400.0), LogRetention("topic t", SECONDS, 5.0)]
 
-    def log_kept() -> list[LogKept]:
+    def log_kept() -> list[LogRetention]:
         if not kept:
             raise ts.Unavailable("no server answers")
         return kept
@@ -272,7 +272,7 @@ def test_a_source_is_asked_beside_how_much_of_its_log_is_left(monkeypatch: pytes
         (f"{name}_left_bytes", "slot s"): 300.0,
         (f"{name}_used_seconds", "topic t"): 5.0,
     }
-    kept[0] = LogKept("slot s", BYTES, 200.0, 400.0)
+    kept[0] = LogRetention("slot s", BYTES, 200.0, 400.0)
     words = "half of the size is over up to which slot s keeps what is not read: 200 B of 400 B"
     assert asked() == HealthAnswer(False, words)
     kept.clear()

@@ -11,6 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption
+from tablestore.core.options import environment
 from tablestore.core.options.names import ALIASES, ENGINE_NAMES
 from tablestore.core.options.rules import describe, fate, names, require_known
 from tablestore.core.options.table_options import (
@@ -221,3 +222,15 @@ def test_keys_may_be_given_as_options_as_in_other_engines(tmp_path: Path) -> Non
     assert not {"primary-key", "partition"} & set(t.options)
     with pytest.raises(InvalidOption, match="primary-key"):
         lake.create_table("d.u", schema=columns, primary_key=["k"], options={"primary-key": "dt"})
+
+
+def test_a_whole_number_of_the_environment(monkeypatch: pytest.MonkeyPatch):
+    name = "TABLESTORE_SOME_NUMBER"
+    monkeypatch.setenv(name, "20000")
+    assert environment.whole_number(name, 700, least=100) == 20_000
+    for wrong in ("99", "-1", "many", ""):
+        monkeypatch.setenv(name, wrong)
+        with pytest.raises(ts.InvalidOption, match=f"{name}={wrong!r} must be a whole number, 100 or more"):
+            environment.whole_number(name, 700, least=100)
+    monkeypatch.delenv(name)
+    assert environment.whole_number(name, 700, least=100) == 700

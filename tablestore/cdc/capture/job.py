@@ -11,12 +11,12 @@ from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
-from tablestore.cdc.capture.source import CaptureSource, KeptSource
+from tablestore.cdc.capture.source import CaptureSource, RetainingSource
 from tablestore.core.errors import Unsupported
 from tablestore.flow.batch import Batch
 from tablestore.flow.checkpoint import Checkpoint
 from tablestore.flow.job import FlowJob
-from tablestore.flow.log_kept import LogKept
+from tablestore.flow.log_kept import LogRetention
 from tablestore.flow.origin import Origin, origin_in_lake
 from tablestore.flow.runner import Runner, Stream
 from tablestore.flow.source import Offset
@@ -82,11 +82,11 @@ class CaptureJob(FlowJob):
         sink = self._sink
         return None if sink is None else sink.progress()
 
-    def log_kept(self) -> list[LogKept]:
+    def log_kept(self) -> list[LogRetention]:
         """How much is over of the time or size up to which its source keeps the log behind the newest batch.
         Asks the source; raises Unavailable where that is away."""
         reached, source = self._reached, self._source
-        return [*source.kept(reached)] if reached is not None and isinstance(source, KeptSource) else []
+        return [*source.kept(reached)] if reached is not None and isinstance(source, RetainingSource) else []
 
     def freshness(self, newest: int = 2_000) -> Freshness:
         """How many seconds after its commit in the source a transaction was visible in the lake: the

@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.flow.log_kept import LogKept
+from tablestore.flow.log_kept import LogRetention
 from tablestore.flow.source import Offset
 from tablestore.format.types import arrow_types
 from tablestore.format.types.data_type import DataType
@@ -193,10 +193,10 @@ class PausingSource(CaptureSource, Protocol):
 
 
 @runtime_checkable
-class KeptSource(CaptureSource, Protocol):
+class RetainingSource(CaptureSource, Protocol):
     """One whose log is kept for a limited time, or up to a limited size."""
 
-    def kept(self, end: Offset) -> Sequence[LogKept]:
+    def kept(self, end: Offset) -> Sequence[LogRetention]:
         """How much of that is over, of each of its logs, for a capture that has all before `end`: asked now
         and once. Raises Unavailable where the source is away."""
 

@@ -42,7 +42,7 @@ from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, pla
 from tablestore.cdc.kafka.topic_ranges import TopicRanges, positions
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound
-from tablestore.flow.log_kept import LogKept
+from tablestore.flow.log_kept import LogRetention
 from tablestore.flow.source import Offset
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import BadMessage, Messages, readable
@@ -121,7 +121,7 @@ class TopicsCapture:
             end.get("planned", 0.0), reached(end), commits, end.get("bytes", 0), end.get("left", 0)
         )
 
-    def kept(self, end: Offset) -> list[LogKept]:
+    def kept(self, end: Offset) -> list[LogRetention]:
         """How much of the time is over for which the topics keep messages."""
         return self.ranges.kept(end)
 

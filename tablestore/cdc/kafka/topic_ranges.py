@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
-from tablestore.flow.log_kept import SECONDS, LogKept
+from tablestore.flow.log_kept import SECONDS, LogRetention
 from tablestore.flow.source import Offset
 from tablestore.log.kafka.cluster import BrokerCluster, Partition, Properties, Topic
 from tablestore.log.kafka.partition_range import PartitionRange
@@ -103,7 +103,7 @@ class TopicRanges:
             if begins.get(part, stop) < stop
         ]
 
-    def kept(self, end: Offset) -> list[LogKept]:
+    def kept(self, end: Offset) -> list[LogRetention]:
         """How much of the time is over, in eighths, for which topics keep the messages behind an offset. What
         a topic keeps by size alone is not known."""
         by_topic: dict[str, dict[Partition, int]] = {}
@@ -111,17 +111,17 @@ class TopicRanges:
             by_topic.setdefault(part[0], {})[part] = at
         return [self._kept(topic, here) for topic, here in sorted(by_topic.items())]
 
-    def _kept(self, topic: str, here: Mapping[Partition, int]) -> LogKept:
+    def _kept(self, topic: str, here: Mapping[Partition, int]) -> LogRetention:
         millis, now, over = retention_ms(self.properties, topic), SYSTEM.now_ms(), 0
         log = f"topic {topic}"
         if millis is None:
-            return LogKept(log, SECONDS, 0.0)
+            return LogRetention(log, SECONDS, 0.0)
         while over < _PARTS:
             later = self._cluster.at(here, now - (over + 1) * millis // _PARTS)
             if all(later[part] <= at for part, at in here.items()):
                 break
             over += 1
-        return LogKept(log, SECONDS, over * millis / _PARTS / 1000, millis / 1000)
+        return LogRetention(log, SECONDS, over * millis / _PARTS / 1000, millis / 1000)
 
     def done(self, end: Offset) -> None:
         """Note the offsets with the consumer group, if there is one: for those who watch its lag."""

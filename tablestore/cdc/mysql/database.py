@@ -49,7 +49,7 @@ from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEven
 from tablestore.cdc.mysql.zero_dates import foreseen
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
-from tablestore.flow.log_kept import LogKept
+from tablestore.flow.log_kept import LogRetention
 from tablestore.flow.source import Offset
 
 T = TypeVar("T")
@@ -241,7 +241,7 @@ class MysqlDatabase:
     def done(self, end: Offset) -> None:
         """The server keeps its binlog as long as it is set to."""
 
-    def kept(self, end: Offset) -> list[LogKept]:
+    def kept(self, end: Offset) -> list[LogRetention]:
         """How much of the time is over for which the server keeps its binlog from there."""
         there = DatabaseProgress.from_json(end)
         with Connection.open(self.address) as connection:

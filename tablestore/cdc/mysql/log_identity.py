@@ -18,7 +18,7 @@ from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection
 from tablestore.cdc.mysql.settings import expiry_seconds
 from tablestore.core.errors import NotFound
-from tablestore.flow.log_kept import SECONDS, LogKept
+from tablestore.flow.log_kept import SECONDS, LogRetention
 
 _NEAR_THE_START = 64 << 20
 """Bytes of a file that may be written within the second in which it was begun."""
@@ -56,22 +56,22 @@ def require_in_log(connection: Connection, position: LogPosition) -> None:
             raise position.of_another_log(str(address), f"{','.join(lost)} does not end there now")
 
 
-def kept_from(connection: Connection, position: LogPosition) -> LogKept:
+def kept_from(connection: Connection, position: LogPosition) -> LogRetention:
     """How much is over of the time for which the server keeps the file of a position. That time begins when
     the next file does; the server looks when it begins one more. The file that is written stays."""
     limit = expiry_seconds(connection.variables())
     log = f"the binlog of {connection.address}"
     if not limit:
-        return LogKept(log, SECONDS, 0.0)
+        return LogRetention(log, SECONDS, 0.0)
     files = sorted((LogPosition(str(row[0]), 4) for row in connection.rows("SHOW BINARY LOGS")), key=_order)
     if position.file not in [there.file for there in files]:
-        return LogKept(log, SECONDS, limit, limit)
+        return LogRetention(log, SECONDS, limit, limit)
     later = [there for there in files if there.order > position.order and there.file != position.file]
     if not later:
-        return LogKept(log, SECONDS, 0.0, limit)
+        return LogRetention(log, SECONDS, 0.0, limit)
     begun = with_creation(connection.address, later[0]).created
     now = float(connection.rows("SELECT UNIX_TIMESTAMP()")[0][0])
-    return LogKept(log, SECONDS, min(max(now - begun, 0.0), limit), limit)
+    return LogRetention(log, SECONDS, min(max(now - begun, 0.0), limit), limit)
 
 
 def _order(position: LogPosition) -> tuple[int, int]:

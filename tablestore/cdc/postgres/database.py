@@ -43,7 +43,7 @@ from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_re
 from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, row_counts, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
-from tablestore.flow.log_kept import LogKept
+from tablestore.flow.log_kept import LogRetention
 from tablestore.flow.source import Offset
 
 _IDLE_BYTES = 1 << 20  # of the log of others, after which the position moves on: each look decodes it
@@ -171,7 +171,7 @@ class PostgresDatabase:
     def done(self, end: Offset) -> None:
         """The slot stays until the next batch is planned: what is committed is not noted yet."""
 
-    def kept(self, end: Offset) -> list[LogKept]:
+    def kept(self, end: Offset) -> list[LogRetention]:
         """How much of what the server may keep for the slot is used."""
         with Connection.open(self.address) as connection:
             return self.slot.kept(connection)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tablestore.cdc.postgres.server import Connection, title_of
 from tablestore.cdc.postgres.tables import quoted
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.flow.log_kept import BYTES, LogKept
+from tablestore.flow.log_kept import BYTES, LogRetention
 
 PEEK = (
     "pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1', 'publication_names', "
@@ -111,14 +111,14 @@ class Slot:
             raise NotFound(f"no replication slot {self.name!r} in {title_of(connection.address)}")
         return int(there[0][3])
 
-    def kept(self, connection: Connection) -> list[LogKept]:
+    def kept(self, connection: Connection) -> list[LogRetention]:
         """How much of max_slot_wal_keep_size is used by what the slot keeps; all of it where the slot is
         lost, nothing where there is none."""
         log, kept = f"replication slot {self.name}", []
         for status, used, limit in connection.rows(_KEPT, self.name):
             limited = int(limit) if limit >= 0 else None
             lost = status == LOST and limited is not None
-            kept.append(LogKept(log, BYTES, limited if lost and limited else int(used), limited))
+            kept.append(LogRetention(log, BYTES, limited if lost and limited else int(used), limited))
         return kept
 
     def require(self, connection: Connection, position: int) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from tablestore.cdc.capture.job import CaptureJob
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
-from tablestore.core.env import SYSTEM
+from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import TablestoreError
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
-from tablestore.flow.log_kept import BYTES, SECONDS, LogKept
+from tablestore.flow.log_kept import BYTES, SECONDS, LogRetention
 
 _STATES = (RUNNING, PAUSED, WAITING, ENDED, STOPPED, FAILED)
 _QUIET_SECONDS = 300.0
@@ -27,12 +27,16 @@ _ROWS = {
 class CaptureMetrics:
     """A capture as a source of metrics; `add` is called with each batch. Safe to share between threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, env: Env = SYSTEM) -> None:
+        self._env = env
         self.job: CaptureJob | None = None
         self._newest: BatchReport | None = None
         self._rows: dict[str, dict[Labels, float]] = {field: defaultdict(float) for field in _ROWS}
         self._batches = self._log_bytes = self._commits = 0
-        self._kept, self._unknown = tuple[LogKept, ...](), ""  # the newest answer of the source, or why none
+        self._kept, self._unknown = (
+            tuple[LogRetention, ...](),
+            "",
+        )  # the newest answer of the source, or why none
         self._asked: float | None = None  # when it was asked last
         self._lock = threading.Lock()
 
@@ -73,8 +77,8 @@ class CaptureMetrics:
             (BYTES, "used", "Bytes that the log keeps for the capture."),
             (BYTES, "left", "Bytes that the log may keep for the capture beyond these."),
         ):
-            amounts = {(each.log,): getattr(each, field) for each in self._log_kept() if each.unit == unit}
-            known = {labels: float(amount) for labels, amount in amounts.items() if amount is not None}
+            kept = {each.log: getattr(each, field) for each in self._log_kept() if each.unit == unit}
+            known: dict[Labels, float] = {(log,): float(n) for log, n in kept.items() if n is not None}
             yield MetricFamily(f"{name}retention_{field}_{unit}", "gauge", text, ("log",), known)
         if newest is None:
             return
@@ -113,10 +117,10 @@ class CaptureMetrics:
             ill.append(f"not followed any more: {', '.join(newest.paused)}")
         return HealthAnswer(not ill, "\n".join(ill) or state)
 
-    def _log_kept(self) -> tuple[LogKept, ...]:
+    def _log_kept(self) -> tuple[LogRetention, ...]:
         """What the source last said of its log. It is asked beside, now and then: one that is away keeps
         nobody waiting."""
-        now = SYSTEM.monotonic()
+        now = self._env.monotonic()
         with self._lock:
             due = self.job is not None and (self._asked is None or now - self._asked > _ASK_SECONDS)
             if due:
@@ -127,7 +131,7 @@ class CaptureMetrics:
 
     def _ask(self) -> None:
         assert self.job is not None, "a job is asked"
-        kept, unknown = tuple[LogKept, ...](), ""
+        kept, unknown = tuple[LogRetention, ...](), ""
         try:
             kept = tuple(self.job.log_kept())
         except (TablestoreError, OSError) as e:
@@ -135,4 +139,4 @@ class CaptureMetrics:
         finally:
             with self._lock:
                 self._kept, self._unknown = kept, unknown
-                self._asked = SYSTEM.monotonic()
+                self._asked = self._env.monotonic()

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
-from tablestore.flow.log_kept import SECONDS, LogKept
+from tablestore.flow.log_kept import SECONDS, LogRetention
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.report import STATES, RoundReport, TieringReport
 
@@ -76,7 +76,7 @@ class TieringMetrics:
             elif t.warning:
                 ill.append(f"{t.table}: {t.warning}")
             elif t.kept and t.lag_rows and t.tiered_at:
-                kept = LogKept("its log", SECONDS, now - t.tiered_at, t.kept)
+                kept = LogRetention("its log", SECONDS, now - t.tiered_at, t.kept)
                 ill += [f"{t.table}: {text}" for text in kept.ill(f"{t.lag_rows:,} rows")]
         return HealthAnswer(not ill, "\n".join(ill) or report.state)
 

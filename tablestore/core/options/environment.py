@@ -30,6 +30,15 @@ def value_of(name: str) -> str | None:
     return os.environ.get(name)
 
 
+def whole_number(name: str, otherwise: int, *, least: int) -> int:
+    """The number in an environment variable that holds no secret, `otherwise` where it is not set. Raises
+    InvalidOption for what is none, and for a smaller one than `least`."""
+    text = os.environ.get(name, str(otherwise))
+    if not text.isdecimal() or int(text) < least:
+        raise InvalidOption(f"{name}={text!r} must be a whole number, {least:,} or more")
+    return int(text)
+
+
 def store_variables() -> list[str]:
     """The names of the variables that say how object stores are reached, as every S3 client reads them."""
     return sorted(name for name in os.environ if name.startswith("AWS_"))

@@ -4,7 +4,8 @@
 lose information. `cast` applies them to whole columns when an older file is read:
 
     integers wrap · floats to integers are cut and saturate · decimals are cut to integers, rounded half up to
-    decimals, NULL when too large · times to numbers are seconds · text is parsed, or cut, and CHAR filled
+    decimals, NULL when too large · times to numbers are seconds · text is parsed, or cut, and CHAR filled ·
+    the text of an ARRAY, MAP or ROW is neither
 
 Zones are UTC. A text that does not parse, or a time that Arrow cannot hold, is an error that shows the value.
 Pure; used by `evolution` and `schema_change`.
@@ -295,8 +296,9 @@ _CASTS: dict[tuple[str, str], Cast] = {
 }
 _CASTS |= {
     (f, "text"): lambda a, s, t: cast_text.fitted(cast_text.of(a, s), t)
-    for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment", "nested")
+    for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment")
 }
+_CASTS["nested", "text"] = lambda a, s, _: cast_text.of(a, s)  # as in Java: in its whole length
 _CASTS |= {
     ("text", f): lambda a, _, t: cast_text.parsed(a, t)
     for f in ("integer", "float", "DECIMAL", "BOOLEAN", "DATE", "TIME", "moment")
