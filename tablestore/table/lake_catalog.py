@@ -317,8 +317,9 @@ class LakeCatalog:
         return self._catalog.location(database, table), self._catalog.file_io(database, table)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove the table `name` and all its files. An external table keeps them, as does one whose
-        directory is a link: only the link goes.
+        """Remove the table `name` and all files of its directory. An external table keeps them, as does one
+        whose directory is a link: only the link goes. Files in its `data-file.external-paths` stay, since
+        other tables may have theirs beside them; a warning names the place.
 
         Cut short, it leaves the whole table or none, and the same call ends it. Raises NotFound unless
         `if_exists`, InvalidRequest for names of branches and system tables.
@@ -338,12 +339,17 @@ class LakeCatalog:
 
     def _drop(self, database: str, table: str) -> None:
         """Drop a table, then what its log has outside of its directory."""
+        elsewhere = ""
         try:
-            outside = doors.log_outside(self._store(Identifier(database, table)))
+            store = self._store(Identifier(database, table))
+            elsewhere = store.options.external_paths or ""
+            outside = doors.log_outside(store)
         except (TablestoreError, OSError) as e:  # damaged tables can be dropped
             log.debug("%s.%s is dropped without a look at its log: %s", database, table, e)
             outside = None
         self._catalog.drop_table(database, table)
+        if elsewhere:
+            log.warning("%s.%s is dropped; data files that it kept in %s stay", database, table, elsewhere)
         if outside is not None:
             outside.drop()
 

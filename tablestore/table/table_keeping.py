@@ -303,7 +303,8 @@ class TableKeeping(TableFacts):
     def remove_orphans(
         self, older_than: str | timedelta = "1 d", *, dry_run: bool = True, force: bool = False
     ) -> Orphans:
-        """The files that killed writers left and nothing names; with `dry_run=False` they are removed.
+        """The files of the table's directory that killed writers left and nothing names; with `dry_run=False`
+        they are removed.
 
         Files younger than `older_than` stay: they may be those of running writers. Those of writers that
         are open for longer stay, too; the answer names these writers. An age below a minute needs `force`,

@@ -161,3 +161,18 @@ def test_of_a_table_that_is_a_link_only_the_link_goes(tmp_path: Path) -> None:
     assert not place.is_symlink()
     assert ts.connect(tmp_path / "lake").tables() == ["d.other"]
     assert {p: p.stat().st_size for p in elsewhere.rglob("*")} == before
+
+
+def test_files_in_external_paths_stay_and_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    outside = tmp_path / "outside"
+    lake = ts.connect(tmp_path / "lake", roots=[outside])
+    options = {
+        "data-file.external-paths": f"file:{outside}",
+        "data-file.external-paths.strategy": "round-robin",
+    }
+    table = lake.create_table("d.t", schema={"k": ts.INT}, options=options)
+    table.write([{"k": 1}])
+    lake.drop_table("d.t")
+    assert not Path(table.location).exists()
+    assert [p.suffix for p in outside.rglob("*.parquet")] == [".parquet"]
+    assert f"d.t is dropped; data files that it kept in file:{outside} stay" in caplog.messages

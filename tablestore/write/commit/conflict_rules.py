@@ -42,7 +42,7 @@ def bucket_counts(
             text = (
                 f"Try to write {where} with a new bucket num {e.total_buckets}, "
                 f"but the previous bucket num is {had}. Please switch to batch mode, "
-                "and perform INSERT OVERWRITE to rescale current data layout first."
+                "and perform INSERT OVERWRITE to rescale current data layout first, or call rescale()."
             )
             return Conflict("bucket count", text)
     return None
