@@ -6,7 +6,7 @@ the engine; what is not known before the rewrite is marked as a prediction by th
 and widget.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -122,32 +122,20 @@ class RunSummary:
     taken: int = 0
 
 
+Place = tuple[str, int, int | None]  # partition, bucket, bytes that its compaction takes (None: no work)
+
+
 class Picks(Sequence[BucketPick]):
-    """The picks of a dry run, those with work first, larger first; the engine's order otherwise. What the
-    engine says of a bucket is put into words when that one is looked at. Immutable."""
+    """The picks of `buckets`, those with work first, larger first; the engine's order otherwise. What the
+    engine says of one (`plan`, by its position in `buckets`) is put into words when it is looked at.
+    Immutable."""
 
-    def __init__(self, planned: Iterable[Any] = ()) -> None:
-        picks = list(planned)
-        self._keep(
-            [(str(pick.partition or ""), int(pick.bucket), _work(pick)) for pick in picks], picks.__getitem__
-        )
-
-    @classmethod
-    def of_health(cls, buckets: pa.Table, plan: Callable[[str, int], Any]) -> "Picks":
-        """The picks in the buckets of `inspect.health()`: `plan` gives that of a partition and bucket, when
-        it is looked at."""
-        columns = [buckets[name].to_pylist() for name in ("partition", "bucket", "due", "due_bytes")]
-        rows = [(p or "", b, size if due else None) for p, b, due, size in zip(*columns, strict=True)]
-        picks = cls()
-        picks._keep(rows, lambda at: plan(*rows[at][:2]))
-        return picks
-
-    def _keep(self, rows: list[tuple[str, int, int | None]], planned: Callable[[int], Any]) -> None:
-        order = sorted(range(len(rows)), key=lambda at: (rows[at][2] is None, -(rows[at][2] or 0)))
-        self._rows = [rows[at] for at in order]
-        self._planned = lambda at: planned(order[at])
+    def __init__(self, buckets: Sequence[Place] = (), plan: Callable[[int], Any] = lambda _at: None) -> None:
+        order = sorted(range(len(buckets)), key=lambda at: (buckets[at][2] is None, -(buckets[at][2] or 0)))
+        self._rows = [buckets[at] for at in order]
+        self._planned = lambda at: plan(order[at])
         self._made: dict[int, BucketPick] = {}
-        self.waiting = sum(work is not None for _, _, work in rows)
+        self.waiting = sum(work is not None for _, _, work in buckets)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -248,7 +236,16 @@ class ControlsModel:
 
 def picks_of(result: object) -> Picks:
     """The picks of a dry run."""
-    return Picks(getattr(result, "picks", ()))
+    picks = list(getattr(result, "picks", ()))
+    places = [(str(pick.partition or ""), int(pick.bucket), _work(pick)) for pick in picks]
+    return Picks(places, picks.__getitem__)
+
+
+def picks_of_health(buckets: pa.Table, plan: Callable[[str, int], Any]) -> Picks:
+    """The picks in the buckets of `inspect.health()`; `plan` gives that of a partition and bucket."""
+    columns = [buckets[name].to_pylist() for name in ("partition", "bucket", "due", "due_bytes")]
+    places = [(p or "", b, size if due else None) for p, b, due, size in zip(*columns, strict=True)]
+    return Picks(places, lambda at: plan(*places[at][:2]))
 
 
 def _pick(pick: Any) -> BucketPick:
