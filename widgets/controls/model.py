@@ -6,7 +6,7 @@ the engine; what is not known before the rewrite is marked as a prediction by th
 and widget.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -122,35 +122,20 @@ class RunSummary:
     taken: int = 0
 
 
+Place = tuple[str, int, int | None]  # partition, bucket, bytes that its compaction takes (None: no work)
+
+
 class Picks(Sequence[BucketPick]):
-    """The picks of a dry run, those with work first, larger first; the engine's order otherwise. What the
-    engine says of a bucket is put into words when that one is looked at. Immutable."""
+    """The picks of `buckets`, those with work first, larger first; the engine's order otherwise. What the
+    engine says of one (`plan`, by its position in `buckets`) is put into words when it is looked at.
+    Immutable."""
 
-    def __init__(
-        self, work: Sequence[tuple[str, int, int | None]] = (), plan: Callable[[int], Any] | None = None
-    ) -> None:
-        """`work`: partition and bucket of each, and the bytes its compaction takes, None for nothing to do;
-        `plan` gives the engine's pick of one by its position there."""
-        order = sorted(range(len(work)), key=lambda at: (work[at][2] is None, -(work[at][2] or 0)))
-        self._rows = [work[at] for at in order]
-        self._order, self._plan = order, plan
-        self._looked_at: dict[int, BucketPick] = {}
-        self.waiting = sum(size is not None for _, _, size in work)
-
-    @classmethod
-    def of(cls, planned: Iterable[Any]) -> "Picks":
-        """The picks that the engine has planned."""
-        picks = list(planned)
-        work = [(str(pick.partition or ""), int(pick.bucket), _work(pick)) for pick in picks]
-        return cls(work, picks.__getitem__)
-
-    @classmethod
-    def of_health(cls, buckets: pa.Table, plan: Callable[[str, int], Any]) -> "Picks":
-        """The picks in the buckets of `inspect.health()`: `plan` gives that of a partition and bucket, when
-        it is looked at."""
-        columns = [buckets[name].to_pylist() for name in ("partition", "bucket", "due", "due_bytes")]
-        work = [(p or "", b, size if due else None) for p, b, due, size in zip(*columns, strict=True)]
-        return cls(work, lambda at: plan(*work[at][:2]))
+    def __init__(self, buckets: Sequence[Place] = (), plan: Callable[[int], Any] = lambda _at: None) -> None:
+        order = sorted(range(len(buckets)), key=lambda at: (buckets[at][2] is None, -(buckets[at][2] or 0)))
+        self._rows = [buckets[at] for at in order]
+        self._planned = lambda at: plan(order[at])
+        self._made: dict[int, BucketPick] = {}
+        self.waiting = sum(work is not None for _, _, work in buckets)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -163,9 +148,9 @@ class Picks(Sequence[BucketPick]):
         if isinstance(at, slice):
             return tuple(self[i] for i in range(len(self))[at])
         at = range(len(self))[at]
-        if at not in self._looked_at and self._plan is not None:
-            self._looked_at[at] = _pick(self._plan(self._order[at]))
-        return self._looked_at[at]
+        if at not in self._made:
+            self._made[at] = _pick(self._planned(at))
+        return self._made[at]
 
     def find(self, partition: str | None, bucket: int | None) -> int | None:
         """The position of the first pick of a partition and bucket (None: any)."""
@@ -251,7 +236,16 @@ class ControlsModel:
 
 def picks_of(result: object) -> Picks:
     """The picks of a dry run."""
-    return Picks.of(getattr(result, "picks", ()))
+    picks = list(getattr(result, "picks", ()))
+    places = [(str(pick.partition or ""), int(pick.bucket), _work(pick)) for pick in picks]
+    return Picks(places, picks.__getitem__)
+
+
+def picks_of_health(buckets: pa.Table, plan: Callable[[str, int], Any]) -> Picks:
+    """The picks in the buckets of `inspect.health()`; `plan` gives that of a partition and bucket."""
+    columns = [buckets[name].to_pylist() for name in ("partition", "bucket", "due", "due_bytes")]
+    places = [(p or "", b, size if due else None) for p, b, due, size in zip(*columns, strict=True)]
+    return Picks(places, lambda at: plan(*places[at][:2]))
 
 
 def _pick(pick: Any) -> BucketPick:

@@ -26,6 +26,7 @@ from widgets.controls.model import (
     RunSummary,
     focus_on,
     picks_of,
+    picks_of_health,
     runs_of,
     text_form,
 )
@@ -159,7 +160,7 @@ class CompactionControls(WorkingView):
         if measure is not None and not (self.full or scope):
             health = measure()
             if health.merges and health.complete and health.buckets.num_rows and not health.waiting:
-                return Picks.of_health(health.buckets, partial(_planned, planner))
+                return picks_of_health(health.buckets, partial(_planned, planner))
         return picks_of(planner.compact(dry_run=True, full=self.full, **scope))
 
     def _planner(self) -> Any:
