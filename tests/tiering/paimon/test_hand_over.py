@@ -61,7 +61,7 @@ def theirs(cluster: PreparingCluster, lake: ts.Lake, *, is_killed: bool = False)
         assert "{" not in path, "offsets as of 0.8, which that service cannot read"
         cluster.commit_lake_snapshot(table, missing.id, {}, prepared=path)
         return theirs(cluster, lake, is_killed=is_killed)
-    tiered_to = {} if cluster.tiered_to is None else cluster.tiered_to.offsets
+    tiered_to = {} if cluster.known is None else cluster.known.offsets
     places = {TieredBucket(None, bucket): rows for bucket, rows in cluster.logs.items()}
     read = {place: rows[tiered_to.get(place, 0) :] for place, rows in places.items()}
     if not any(read.values()):
