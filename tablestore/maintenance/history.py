@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore.core.errors import Corrupt, NotFound
+from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, join, location
 from tablestore.io.routed import file_io_for
@@ -88,10 +89,13 @@ class History:
         return [(int(1000 * work.began), work.read) for work in self._done if work.read]
 
     def write(self, report: MaintenanceReport) -> None:
-        """Put a report where readers find it, unless it says nothing new."""
+        """Put a report where readers find it, unless it says nothing new. Raises Unavailable where the one
+        before is gone: the lake is away, and nothing may be written in its place."""
         values: dict[str, Any] = report.as_json()
         same = json.dumps({**values, "at": 0})
         if same != self._written:
+            if self.is_lost:
+                raise Unavailable(errno.ENOENT, f"the report {self._path} is away: mount what holds it")
             self._io.replace(self._path, json.dumps(values).encode())
             self._written = same
 

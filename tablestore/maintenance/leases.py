@@ -10,12 +10,13 @@ accepts or refuses as of any writer. Safe to share between threads.
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 from dataclasses import dataclass
 
 from tablestore.core.env import Env
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, Unavailable
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 
@@ -48,7 +49,8 @@ class LeaseBook:
         return self._lease_ms / 1000
 
     def claim(self, table: str) -> Lease:
-        """The lease of a table: ours, new or renewed, or that of the other service that has it."""
+        """The lease of a table: ours, new or renewed, or that of the other service that has it. Raises
+        Unavailable where ours is gone: the lake is away, and nothing may be written in its place."""
         with self._lock:
             now = self._env.now_ms()
             mine = self._mine.get(table)
@@ -59,6 +61,9 @@ class LeaseBook:
                 if newest is not None and newest.holder not in ("", self.holder) and now < newest.until_ms:
                     self._mine.pop(table, None)
                     return newest
+                if newest is None and self._mine.pop(table, None) is not None:
+                    folder = self._folder(table)
+                    raise Unavailable(errno.ENOENT, f"the leases {folder} are away: mount what holds them")
                 number = 1 if newest is None else newest.number + 1
                 lease = Lease(table, number, self.holder, now + self._lease_ms)
                 if self._written(lease):
@@ -79,7 +84,9 @@ class LeaseBook:
         """Give a table back; another service takes it at once."""
         with self._lock:
             mine = self._mine.pop(table, None)
-            if mine is not None:
+            if (
+                mine is not None and self._newest(table) is not None
+            ):  # else the lake is away, or the lease gone
                 self._written(Lease(table, mine.number + 1, "", self._env.now_ms()))
 
     @property

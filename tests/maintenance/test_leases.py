@@ -11,6 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.env import Env
+from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
 from tablestore.maintenance.leases import LeaseBook
 from tests.faults import SimEnv
@@ -51,6 +52,23 @@ def test_only_the_newest_two_files_stay(book: Callable[[str, Env], LeaseBook], t
         book_a.renew() if book_a.tables else book_a.claim(TABLE)
     names = {path.name for path in (tmp_path / "leases" / "shop" / "orders").iterdir()}
     assert names == {"lease-19", "lease-20"}
+
+
+def test_no_lease_is_written_where_the_lake_was(book: Callable[[str, Env], LeaseBook], tmp_path: Path):
+    env = SimEnv()
+    holder = book("first", env)
+    holder.claim(TABLE)
+    (tmp_path / "leases").rename(tmp_path / "away")
+    env.move(LEASE_MS)
+    with pytest.raises(Unavailable, match="mount what holds them"):
+        holder.renew()
+    holder.release(TABLE)
+    assert not (tmp_path / "leases").exists()
+    (tmp_path / "away").rename(tmp_path / "leases")
+    assert holder.has(TABLE)
+    (tmp_path / "leases").rename(tmp_path / "away")
+    holder.release(TABLE)
+    assert not (tmp_path / "leases").exists()
 
 
 def test_two_never_have_a_table_at_once(book: Callable[[str, Env], LeaseBook], seeds: tuple[int, ...]):

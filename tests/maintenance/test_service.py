@@ -21,7 +21,7 @@ from tablestore.core.errors import Unavailable
 from tablestore.flow.job import RUNNING, WAITING
 from tablestore.io.fileio import LocalFileIO
 from tablestore.maintenance import service as service_module
-from tablestore.maintenance.history import maintenance_report
+from tablestore.maintenance.history import History, maintenance_report
 from tablestore.maintenance.opening import service_of
 from tablestore.maintenance.report import MaintenanceReport
 from tablestore.maintenance.service import MaintenanceService
@@ -452,6 +452,18 @@ def test_a_service_remembers_the_newest_work_and_the_sums_of_all(
     assert not some.turn()
     assert MaintenanceMetrics(some).health().healthy
     assert some._resting == {}
+
+
+def test_no_report_is_written_where_the_lake_was(tmp_path: Path):
+    filled(lake := tmp_path / "lake")
+    history = History(LocalFileIO(), str(lake), None)
+    report = service(lake).report()
+    history.write(report)
+    lake.rename(tmp_path / "away")
+    history.write(report)  # nothing new
+    with pytest.raises(Unavailable, match="mount what holds it"):
+        history.write(replace(report, reason="another"))
+    assert not lake.exists()
 
 
 def test_a_store_that_is_away_is_waited_for_and_said(tmp_path: Path):
