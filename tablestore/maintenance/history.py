@@ -1,6 +1,7 @@
 """What a maintenance service has done, kept in one file of the warehouse, so that a later one goes on.
 
 <directory>/<name>/report.json     the newest report; replaced as a whole
+<directory>/<name>/began           written once, when a service begins: where it is gone, the lake is away
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tablestore.io.routed import file_io_for
 from tablestore.maintenance.report import MaintenanceReport, WorkDone
 
 FOLDER, NAME = "tablestore-maintenance", "maintain"
-_FILE = "report.json"
+_FILE, _BEGAN = "report.json", "began"
 MOST = 1_000
 """Pieces of work that are remembered."""
 BYTES = ("read", "written", "predicted_written")
@@ -57,17 +58,25 @@ class History:
 
     def __init__(self, io: FileIO, warehouse: str, name: str | None) -> None:
         self.name = checked_name(name or NAME, "service")
-        self._io, self._path = io, join(warehouse, FOLDER, self.name, _FILE)
+        self._io, self._warehouse, self._has_begun = io, warehouse, False
+        self._path, self._began = (join(warehouse, FOLDER, self.name, file) for file in (_FILE, _BEGAN))
         self._done = deque[WorkDone](maxlen=MOST)
         self._last: dict[tuple[str, str], float] = {}
         self._written = ""
         for work in read_report(io, warehouse, self.name).done if io.exists(self._path) else ():
             self.add(work)
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the report that was written last is no longer there."""
-        return bool(self._written) and not self._io.exists(self._path)
+    def begin(self) -> None:
+        """Note that a service begins."""
+        if not self._has_begun:
+            self._io.replace(self._began, b"")
+            self._has_begun = True
+
+    def require_there(self) -> None:
+        """Raise Unavailable where the lake is away since the service began: nothing may be written in its
+        place."""
+        if self._has_begun and not self._io.exists(self._began):
+            raise Unavailable(errno.ENOENT, f"{self._warehouse} is away: mount what holds it")
 
     @property
     def done(self) -> tuple[WorkDone, ...]:
@@ -89,13 +98,12 @@ class History:
         return [(int(1000 * work.began), work.read) for work in self._done if work.read]
 
     def write(self, report: MaintenanceReport) -> None:
-        """Put a report where readers find it, unless it says nothing new. Raises Unavailable where the one
-        before is gone: the lake is away, and nothing may be written in its place."""
+        """Put a report where readers find it, unless it says nothing new. Raises Unavailable as
+        `require_there`."""
         values: dict[str, Any] = report.as_json()
         same = json.dumps({**values, "at": 0})
         if same != self._written:
-            if self.is_lost:
-                raise Unavailable(errno.ENOENT, f"the report {self._path} is away: mount what holds it")
+            self.require_there()
             self._io.replace(self._path, json.dumps(values).encode())
             self._written = same
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.core.env import Env
-from tablestore.core.errors import NotFound, TablestoreError, Unavailable
+from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.core.quantities import duration, size
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING, RunningJob
 from tablestore.flow.restarts import Restarts, RestartStrategy
@@ -210,11 +210,12 @@ class MaintenanceService(RunningJob):
         try:
             worked = self.turn()
         except (TablestoreError, OSError) as e:
-            wait = self._restarts.wait_after(e, self._turns) if self._follow else None
+            problem = self._away() or e
+            wait = self._restarts.wait_after(problem, self._turns) if self._follow else None
             if wait is None:
                 raise
-            log.warning("maintenance: %s; again in %g s", e, wait)
-            self._note(WAITING, f"again in {wait:g} s after {e}", ended=False)
+            log.warning("maintenance: %s; again in %g s", problem, wait)
+            self._note(WAITING, f"again in {wait:g} s after {problem}", ended=False)
             return wait
         finally:
             self._sign = None
@@ -222,6 +223,14 @@ class MaintenanceService(RunningJob):
         if self.state == WAITING:
             self._note(RUNNING, ended=False)
         return 0.0 if worked else self._poll_seconds if self._follow else None
+
+    def _away(self) -> Exception | None:
+        """That the lake is away, if it is: whatever else fails then, fails for that."""
+        try:
+            self._history.require_there()
+        except (TablestoreError, OSError) as e:
+            return e
+        return None
 
     def _renew(self) -> None:
         while not self._over.wait(self._leases.seconds / 4):
@@ -248,6 +257,7 @@ class MaintenanceService(RunningJob):
         """Look at the tables, do the most urgent work that may be done, write down what came of it; whether
         there was any."""
         self._sign = self._env.monotonic()
+        self._history.begin()
         worked = self._worked()
         self._history.write(self.report())
         return worked
@@ -287,10 +297,8 @@ class MaintenanceService(RunningJob):
 
     def _tables(self) -> Iterator[str]:
         names = [name for name in self._lake.tables() if self._policies.policy(name) is not None]
-        if not names and self._history.is_lost:
-            raise Unavailable(
-                0, f"{self._lake.warehouse} has lost its tables and the report of this service: mount it"
-            )
+        if not names:
+            self._history.require_there()
         with self._lock:
             lost = self._looked.keys() - set(names)
             for gone in lost:
