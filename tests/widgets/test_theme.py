@@ -1,8 +1,11 @@
-"""Tokens, contrast, and colours of levels."""
+"""Tokens, contrast, colours of levels, and texts of style sheets."""
+
+import re
 
 import pytest
 
 from tablestore.insight.cards import html
+from widgets.kit import assets
 from widgets.kit import theme as theme
 
 
@@ -63,3 +66,12 @@ def test_resolve_replaces_tokens_and_mixes_but_leaves_text_alone():
 def test_mixing_is_exact_at_its_ends():
     assert theme.mix("#2a76b8", "#174a80", 0) == "#2a76b8"
     assert theme.mix("#2a76b8", "#174a80", 1) == "#174a80"
+
+
+def test_texts_of_style_sheets_come_whole():
+    sheets = [path.relative_to(assets.HERE).as_posix() for path in assets.HERE.glob("*/*.css")]
+    texts = {
+        (name, text) for name in sheets for text in re.findall(r'"[^"]*"', (assets.HERE / name).read_text())
+    }
+    assert ("game/view.css", '"Moves appear here, each with its reason."') in texts
+    assert [(name, text) for name, text in texts if text not in assets.style(name)] == []

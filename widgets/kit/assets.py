@@ -31,9 +31,10 @@ def script(name: str) -> str:
 
 
 def style(name: str) -> str:
-    """One of our style sheets without the spaces that mean nothing."""
+    """One of our style sheets without the spaces that mean nothing; texts in it stay as they are."""
     text = compact((HERE / name).read_text(encoding="utf-8"))
-    return re.sub(r"(?<=:) (?! )", "", re.sub(r"\s*([{};,>])\s*", r"\1", text))
+    text = re.sub(r'("[^"]*")|\s*([{};,>])\s*', lambda match: match[1] or match[2], text)
+    return re.sub(r'("[^"]*")|(?<=:) (?! )', lambda match: match[1] or "", text)
 
 
 def renderer(kind: str) -> str:
