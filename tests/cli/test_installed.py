@@ -115,7 +115,7 @@ def test_a_capture_without_spark_names_its_extra_and_the_other_engine() -> None:
     done = python("-c", LACKING, module, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"pip install '{DISTRIBUTION}[spark]'" in done.stderr
-    assert 'engine="local"' in done.stderr
+    assert "--engine local" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

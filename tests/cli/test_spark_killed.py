@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 import tablestore as ts
 from notebooks.soak.services import Services
 from tablestore.cli.exit_codes import ExitCode
 from tests.servers import mariadb as servers
+from tests.suite import ending
 
 pytestmark = pytest.mark.large
 SECONDS = 180.0
@@ -21,10 +21,9 @@ def kill_child(process: int, words: str) -> None:
     """Kill the descendant of a process whose command has these words, once there is one."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        for child in psutil.Process(process).children(recursive=True):
-            if words in " ".join(child.cmdline()):
-                child.kill()
-                return
+        for child in ending.below(process, words)[:1]:
+            child.kill()
+            return
         time.sleep(0.05)
     raise AssertionError(f"no process has {words}")
 

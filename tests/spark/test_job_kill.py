@@ -19,6 +19,7 @@ import tablestore as ts
 from tablestore.sql import Session
 from tests.spark.job_program import LARGE, SUMS, start
 from tests.spark.test_kill import await_the_end_of_group, kill, started
+from tests.suite import ending
 
 pytestmark = [pytest.mark.spark, pytest.mark.large]
 PATIENCE_SECONDS = 300
@@ -110,11 +111,7 @@ def commands() -> list[str]:
 
 def workers(kind: str) -> list[psutil.Process]:
     """Those that Spark has forked for tasks, those that plan batches, or those without Spark."""
-    collected: dict[int, psutil.Process] = {}
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if kind in " ".join(process.cmdline()):
-                collected[process.pid] = process
+    collected = {process.pid: process for process in ending.below(psutil.Process().pid, kind)}
     if kind != TASKS:
         return list(collected.values())
     return [

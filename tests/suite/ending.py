@@ -6,6 +6,7 @@ and named; after a run that was not interrupted, that is a fault of the run.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
@@ -51,6 +52,16 @@ def processes_of(run: str) -> list[psutil.Process]:
                 collected.append(process)
         except (psutil.Error, OSError):  # gone, or somebody else's
             continue
+    return collected
+
+
+def below(pid: int, words: str) -> list[psutil.Process]:
+    """The processes below one whose commands have these words now."""
+    collected = []
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if words in " ".join(process.cmdline()):
+                collected.append(process)
     return collected
 
 

@@ -182,13 +182,7 @@ def test_nothing_runs_on_after_ctrl_c(suite: pytest.Pytester, processes: tuple[s
         start_new_session=True,
     )
     until = time.monotonic() + 120
-    while not (
-        hanging := [
-            each
-            for each in psutil.Process(started.pid).children(recursive=True)
-            if "sleep(600)" in " ".join(each.cmdline())
-        ]
-    ):
+    while not (hanging := ending.below(started.pid, "sleep(600)")):
         assert started.poll() is None
         assert time.monotonic() < until
         time.sleep(0.1)
