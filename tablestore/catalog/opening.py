@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from difflib import get_close_matches
 
 from tablestore.catalog.catalog import Catalog
@@ -12,7 +13,7 @@ from tablestore.catalog.metastore import Metastore
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import server_of
 from tablestore.core.env import Env
-from tablestore.core.errors import InvalidOption, NotFound, TablestoreError
+from tablestore.core.errors import InvalidOption, NotFound, TablestoreError, Unavailable
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location, join, warehouse_location
 from tablestore.io.routed import RoutedFileIO, file_io_for
@@ -53,6 +54,13 @@ def _own_database(warehouse: str, io: FileIO) -> str:
         raise InvalidOption("option 'uri' is missing: the SQL database of the catalog, e.g. postgresql://…")
     io.make_dir(warehouse)
     return f"sqlite:{join(warehouse, _OWN_DATABASE)}"
+
+
+def require_mounted(warehouse: str, io: FileIO) -> None:
+    """Raise Unavailable where the directory of a lake that had databases is not there, or holds none: it is
+    not mounted, say. What services write beside them does not count. Object stores are always there."""
+    if not is_object_location(warehouse) and not any(s.name.endswith(".db") for s in io.list(warehouse)):
+        raise Unavailable(errno.ENOENT, f"the lake {warehouse} is away: mount what holds it")
 
 
 def require_warehouse(warehouse: str, io: FileIO, remedy: str) -> None:

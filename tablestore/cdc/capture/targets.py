@@ -8,7 +8,6 @@ rows looks at the commit identifier first, so that rows which came after an even
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import operator
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
+from tablestore.catalog.opening import require_mounted
 from tablestore.cdc.capture import dead_letters, schema_change
 from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import SourceName
@@ -33,11 +33,10 @@ from tablestore.cdc.capture.source import (
     TableEvent,
     TableShape,
 )
-from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch, Unavailable
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, SchemaMismatch
 from tablestore.flow.writing import write_kinds
 from tablestore.format.predicates.predicate import Predicate, col
 from tablestore.format.rowkind import DELETE, INSERT
-from tablestore.io.paths import is_object_location
 from tablestore.io.routed import file_io_for
 from tablestore.table.identifier import Identifier
 from tablestore.table.lake import Lake
@@ -90,11 +89,9 @@ class Targets:
         return target in self._lake
 
     def require_store(self) -> None:
-        """Raise Unavailable where tables had rows, and the directory of the lake is empty or not there: it is
-        not mounted, say."""
-        place = self._lake.warehouse
-        if self._known and not is_object_location(place) and not file_io_for(place).list(place, hidden=True):
-            raise Unavailable(errno.ENOENT, f"the lake {place} is away: mount what holds it")
+        """Raise Unavailable where tables had rows, and the lake is away: it is not mounted, say."""
+        if self._known:
+            require_mounted(self._lake.warehouse, file_io_for(self._lake.warehouse))
 
     def opened(self, target: str) -> Table:
         """A table under its newest schema. Raises NotFound for one that somebody dropped, also if another was

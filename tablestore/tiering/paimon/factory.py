@@ -8,10 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.catalog.opening import require_mounted
 from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.core.options.log_store import LogSystem
 from tablestore.core.options.names import UUID
 from tablestore.format import commit_message
+from tablestore.io.routed import file_io_for
 from tablestore.log import offsets as log_offsets
 from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.read.table_log import removes_rows
@@ -166,9 +168,12 @@ class PaimonTieringFactory:
         return {**self.__dict__, "_lake": None, "_places": dict(self._places)}  # other rounds add to it
 
     def prepare(self, table: ClusterTable) -> None:
-        """Make the lake table if it is not there, or bring its columns up to date."""
+        """Make the lake table if it is not there, or bring its columns up to date. Raises Unavailable where
+        it was there, and the lake is away."""
         if self._lake is None:
             raise InvalidRequest("tables are prepared where the lake is, not in a task")
+        if table.path in self._places:
+            require_mounted(self._lake.warehouse, file_io_for(self._lake.warehouse))
         own = self._own(table)
         if own is not None:
             self._places[table.path] = TablePlace.of(own)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import CommitConflict, SchemaMismatch, Unsupported
+from tablestore.core.errors import CommitConflict, SchemaMismatch, Unavailable, Unsupported
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING, TIME, TIMESTAMP_LTZ
 from tablestore.format.types.data_type import DataField, DataType
@@ -55,6 +55,26 @@ def round_of(cluster: MemoryCluster, factory: PaimonTieringFactory) -> RoundComm
 
 def rows(lake: ts.Lake) -> list[int]:
     return sorted(lake.table("db.t").scan().to_arrow()["x"].to_pylist())
+
+
+def test_a_lake_that_is_away_is_not_filled_anew(tmp_path: Path, cluster: MemoryCluster):
+    lake = ts.connect(tmp_path / "lake")
+    factory = PaimonTieringFactory(lake)
+    assert round_of(cluster, factory).rows == 8
+    cluster.append(0, 2)
+    (tmp_path / "lake").rename(tmp_path / "away")
+    (tmp_path / "lake" / "tablestore-tiering").mkdir(parents=True)  # a service has written there
+    with pytest.raises(Unavailable, match="mount what holds it"):
+        round_of(cluster, factory)
+    (tmp_path / "lake" / "tablestore-tiering").rmdir()
+    (tmp_path / "lake").rmdir()
+    with pytest.raises(Unavailable, match="mount what holds it"):
+        round_of(cluster, factory)
+    assert not (tmp_path / "lake").exists()
+    (tmp_path / "away").rename(tmp_path / "lake")
+    assert round_of(cluster, factory).rows == 2
+    lake.drop_table("db.t")
+    assert round_of(cluster, factory).rows == 10  # which is dropped is filled anew
 
 
 def test_rounds_put_each_row_into_the_lake_once(lake: ts.Lake, cluster: MemoryCluster):
