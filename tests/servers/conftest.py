@@ -125,9 +125,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     """Do a test once more on another cluster, where it failed and its cluster gives no leaders any more."""
     try:
         return (yield)
-    except (Exception, pytest.fail.Exception):  # an error that did not come is no Exception
+    except (Exception, pytest.fail.Exception) as e:  # an error that did not come is no Exception
         args = pyfuncitem.funcargs
-        if "fluss" not in args or args["fluss"] is (another := args["shared_fluss"].cluster()):
+        if "fluss" not in args or args["fluss"] is (another := args["shared_fluss"].cluster(str(e))):
             raise
         args["fluss"] = another
     for left in args["tmp_path"].iterdir() if "tmp_path" in args else ():

@@ -18,6 +18,7 @@ from notebooks.bench.tier_scale import is_led, with_leaders
 from notebooks.demo.fluss import VERSION, FlussCluster
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
+from tablestore.fluss.errors import ErrorCode
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.scan_state import ScanBatch
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
@@ -120,9 +121,11 @@ class SharedFluss:
     ) -> None:
         self._open.close()
 
-    def cluster(self) -> Fluss:
-        """It gives new tables leaders."""
-        if self._cluster is not None and not _gives_leaders(self._cluster):
+    def cluster(self, problem: str = "") -> Fluss:
+        """It gives new tables leaders, and is another than that of which a `problem` says that it gives
+        none."""
+        deaf = ErrorCode.LEADER_NOT_AVAILABLE.name in problem
+        if self._cluster is not None and (deaf or not _gives_leaders(self._cluster)):
             warnings.warn(f"a Fluss that gives no leaders:\n{_state(self._cluster)}", stacklevel=2)
             self._open.close()
             self._cluster = None
