@@ -241,11 +241,17 @@ def picks_of(result: object) -> Picks:
     return Picks(places, picks.__getitem__)
 
 
-def picks_of_health(buckets: pa.Table, plan: Callable[[str, int], Any]) -> Picks:
-    """The picks in the buckets of `inspect.health()`; `plan` gives that of a partition and bucket."""
+def picks_of_health(buckets: pa.Table, planner: Any) -> Picks:
+    """The picks in the buckets of `inspect.health()`; each is planned when it is looked at."""
     columns = [buckets[name].to_pylist() for name in ("partition", "bucket", "due", "due_bytes")]
     places = [(p or "", b, size if due else None) for p, b, due, size in zip(*columns, strict=True)]
-    return Picks(places, lambda at: plan(*places[at][:2]))
+
+    def plan(at: int) -> Any:
+        partition, bucket, _ = places[at]
+        scope = {"partition": partition} if partition else {}
+        return planner.compact(dry_run=True, bucket=bucket, **scope).picks[0]
+
+    return Picks(places, plan)
 
 
 def _pick(pick: Any) -> BucketPick:

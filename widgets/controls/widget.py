@@ -160,7 +160,7 @@ class CompactionControls(WorkingView):
         if measure is not None and not (self.full or scope):
             health = measure()
             if health.merges and health.complete and health.buckets.num_rows and not health.waiting:
-                return picks_of_health(health.buckets, partial(_planned, planner))
+                return picks_of_health(health.buckets, planner)
         return picks_of(planner.compact(dry_run=True, full=self.full, **scope))
 
     def _planner(self) -> Any:
@@ -495,9 +495,3 @@ class CompactionControls(WorkingView):
         traits = "index", "full", "snapshot", "asked", "auto", "every_ms", "progress", "opened"
         spec = self.export_spec("controls", widths, self.export_frames(widths), *traits, newest=newest)
         return spec | {"past": self._moments.newest_stories(MOST_PAST) if newest is not None else {}}
-
-
-def _planned(planner: Any, partition: str, bucket: int) -> Any:
-    """What the engine would do in one bucket."""
-    place = {"partition": partition} if partition else {}
-    return planner.compact(dry_run=True, bucket=bucket, **place).picks[0]

@@ -120,9 +120,10 @@ class _Works:
 
 def _named(facts: Facts, chosen: np.ndarray) -> dict[int, _FilesKey]:
     """Each of these places by its files, their levels included."""
-    places, levels = facts.places, facts.live.table.column("level").to_pylist()
-    names = facts.live.table.column("file_name").to_pylist()
-    sums = added(facts.group, np.fromiter(map(hash, zip(names, levels, strict=True)), np.int64), len(places))
+    places, at_chosen = facts.places, np.flatnonzero(np.isin(facts.group, chosen))
+    files = facts.live.table.select(["file_name", "level"]).take(pa.array(at_chosen))
+    hashes = map(hash, zip(*(column.to_pylist() for column in files.columns), strict=True))
+    sums = added(facts.group[at_chosen], np.fromiter(hashes, np.int64, len(files)), len(places))
     return {
         at: (places.partition[at], int(places.bucket[at]), int(places.files[at]), int(sums[at]))
         for at in chosen.tolist()
