@@ -358,7 +358,7 @@ def test_secrets_are_nowhere_but_in_the_environment(
     assert "hidden-one" not in f"{job.source}{job.batches}{reports}{caplog.text}"
 
 
-def test_half_of_the_time_for_which_a_topic_keeps_messages_is_told(kafka: Broker, tmp_path: Path) -> None:
+def test_half_of_the_time_for_which_a_topic_keeps_messages_is_reported(kafka: Broker, tmp_path: Path) -> None:
     topic, for_ever = kafka.topic(retention_ms=3_600_000), kafka.topic(retention_ms=-1)
     lines = [(as_bytes(line["key"]), as_bytes(line["value"])) for line in recorded("events_schemas")]
     job = KafkaJob(kafka, tmp_path, topic)

@@ -21,7 +21,7 @@ from tablestore.sql.connectors.table import ConnectorTable
 from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.pushdown import TableRead, alone, reads, require_columns
-from tablestore.sql.query.tables import Occurrence, occurrences, require_told_apart
+from tablestore.sql.query.tables import Occurrence, occurrences, require_distinct
 from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.sql.query.type_inference import MISMATCH, Columns, columns_of, note_types, type_of
 from tablestore.sql.scope import Scope
@@ -121,24 +121,24 @@ def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = Fa
     )
     direct = None if stream else _direct(tree, sources, schemas)
     if direct is None:
-        _require_told_apart(tree, sources, text)
+        _require_distinct(tree, sources, text)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=places[0].table)
     return BoundQuery(tree, sources, direct, columns)
 
 
-def _require_told_apart(tree: exp.Expression, sources: Sequence[TableOccurrence], text: str) -> None:
+def _require_distinct(tree: exp.Expression, sources: Sequence[TableOccurrence], text: str) -> None:
     """Raise Unsupported, with its place, for columns of a table or of a query in FROM that differ in case
     only: the engine would read one for the other."""
     for source in sources:
         with placing(text, source.name.at):
-            require_told_apart(source.read.columns, source.name)
+            require_distinct(source.read.columns, source.name)
     queries: Any = tree.find_all(exp.Subquery, exp.CTE, exp.Values)
     for node in queries:
         query = None if isinstance(node, exp.Values) else node.this
         names = node.alias_column_names or ([] if query is None else query.named_selects)
         with placing(text, start_of(node)):
-            require_told_apart(dict.fromkeys(names), node.alias or "a query")
+            require_distinct(dict.fromkeys(names), node.alias or "a query")
 
 
 def is_lookup(node: exp.Table) -> bool:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.query.embedded import connection_of, run_query
-from tablestore.sql.query.tables import occurrences, require_told_apart
+from tablestore.sql.query.tables import occurrences, require_distinct
 from tablestore.sql.query.translation import duck_sql, require_allowed
 from tablestore.sql.scope import Scope
 
@@ -29,7 +29,7 @@ class RowQuery:
     def __init__(self, scope: Scope, text: str, alias: str, columns: Iterable[str]) -> None:
         self._scope, self._text = scope, text
         self._columns, self._copies = list(columns), 0
-        require_told_apart([*self._columns, POSITION], alias)
+        require_distinct([*self._columns, POSITION], alias)
         self._connection = connection_of(scope)
         self._duck = self._connection.duck
         self.target = view("__target", alias)
@@ -45,7 +45,7 @@ class RowQuery:
         if name is None:
             self._copies += 1
             name = f"__copy_{self._copies}"
-        require_told_apart([*rows.schema.names, "__row"], "the source")
+        require_distinct([*rows.schema.names, "__row"], "the source")
         self._duck.register("__coming", rows)
         self.execute(f"CREATE TEMP TABLE {name} AS SELECT *, row_number() OVER () AS __row FROM __coming")
         self._duck.unregister("__coming")

@@ -52,7 +52,7 @@ def occurrences(scope: Scope, tree: exp.Expression, text: str) -> list[Occurrenc
     return places
 
 
-def require_told_apart(columns: Iterable[str], of: object) -> None:
+def require_distinct(columns: Iterable[str], of: object) -> None:
     """Raise Unsupported for columns of a table that differ in case only, or that a query adds of its own."""
     folded: dict[str, str] = {}
     for name in columns:

@@ -26,7 +26,7 @@ from tablestore.sql.query.connection import DuckConnection, errors
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import TableOccurrence, is_lookup, prepared
 from tablestore.sql.query.result_types import sound, sound_schema
-from tablestore.sql.query.tables import require_told_apart
+from tablestore.sql.query.tables import require_distinct
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns
 from tablestore.sql.scope import Scope
@@ -157,7 +157,7 @@ def _input(source: TableOccurrence, text: str) -> Input:
     """The changes of a table. Raises Unsupported for one that cannot be followed."""
     name, table, read = str(source.name), source.table, source.read
     with placing(text, source.name.at):
-        require_told_apart([*read.columns, KIND, POSITION], name)
+        require_distinct([*read.columns, KIND, POSITION], name)
         if isinstance(table, ConnectorTable):
             return Input(source.view, table.stream(), read.columns, read.where, name)
         if not isinstance(table, Table):
@@ -211,7 +211,7 @@ def _values_inputs(tree: exp.Expression) -> list[Input]:
             exp.Select(expressions=[exp.Star()]).from_(node.copy()) if isinstance(node, exp.Values) else node
         )
         rows = _computed(query)
-        require_told_apart([*rows.schema.names, KIND, POSITION], "VALUES")
+        require_distinct([*rows.schema.names, KIND, POSITION], "VALUES")
         inputs.append(Input(view, RowsStream(rows), tuple(rows.schema.names), name="VALUES"))
         table = exp.Table(this=exp.to_identifier(view, quoted=True))
         if isinstance(node, exp.Values):

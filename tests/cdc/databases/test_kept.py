@@ -46,7 +46,7 @@ def short_log(source: Source) -> Iterator[Callable[[], object]]:
         source.server.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
 
 
-def test_half_of_what_the_server_keeps_is_told_before_rows_go(
+def test_half_of_what_the_server_keeps_is_reported_before_rows_go(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(capture, "_ASK_SECONDS", 0.05)
