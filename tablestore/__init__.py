@@ -80,8 +80,8 @@ if TYPE_CHECKING:
     from tablestore.insight.explain.merge_steps.arrow_runs import merging_events as merging_events
     from tablestore.insight.simulator import compare as what_if
     from tablestore.insight.simulator.opening import simulator as simulator
-    from tablestore.lsm.compaction.settings import CompactionSettings as CompactionSettings
-    from tablestore.lsm.compaction.settings import compaction_settings as compaction_settings
+    from tablestore.lsm.compaction.options import CompactionSettings as CompactionSettings
+    from tablestore.lsm.compaction.options import compaction_settings as compaction_settings
     from tablestore.maintenance.history import maintenance_report as maintenance_report
     from tablestore.maintenance.policy import MaintenancePolicy as MaintenancePolicy
     from tablestore.maintenance.report import MaintenanceReport as MaintenanceReport

@@ -18,9 +18,9 @@ class Refuse:
         if name.split(".")[0] in ("pyarrow", "numpy", "fastavro", "pandas"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Refuse())
-from tablestore.lsm.compaction import loop, strategy, universal, leveled
+from tablestore.lsm.compaction import loop, universal, leveled
 from tablestore.lsm.compaction.recorded import check_picks
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels import sorted_run
 for path in sys.argv[1:]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         checked = check_picks(lines)

@@ -20,7 +20,8 @@ rows with numpy.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -405,3 +406,16 @@ def _decoded_kind(t: DataType) -> str | None:
 
 def _arity(columns: int) -> np.ndarray:
     return np.frombuffer(columns.to_bytes(4, "big"), dtype=np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparable:
+    types: tuple[DataType, ...]
+
+    def __call__(self, key: bytes) -> Any:
+        return comparable_keys(key, self.types)
+
+
+def comparable_keys(types: Sequence[DataType]) -> Callable[[bytes], Any]:
+    """A picklable function that makes serialized keys of these types comparable in the format's key order."""
+    return _Comparable(tuple(types))

@@ -13,16 +13,13 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.deletion_vector import DeletionVector
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.lsm.compaction import append_compaction
-from tablestore.lsm.compaction.append_compaction import AppendCompaction
-from tablestore.lsm.compaction.append_rewriter import combine
+from tablestore.lsm.compaction.append_compaction import AppendCompaction, combine
 from tablestore.lsm.compaction.bucket_compaction import message_of
-from tablestore.lsm.compaction.compact_result import rewrite_and_record
+from tablestore.lsm.compaction.compact_result import ReadListener, rewrite_and_record
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.compaction.recording import APPEND, planned
-from tablestore.lsm.levels.bucket import Bucket
-from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames
+from tablestore.lsm.levels.bucket import Bucket, BucketFiles, FileNames
 from tablestore.write.routing.bucket_mode import BucketMode
 
 

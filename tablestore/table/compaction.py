@@ -26,9 +26,9 @@ from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.bucket_compaction import compact_bucket, decide
 from tablestore.lsm.compaction.bucket_pick import Pick
+from tablestore.lsm.compaction.compact_result import ReadListener
 from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
-from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.open_writers import writing

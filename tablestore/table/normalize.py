@@ -24,7 +24,7 @@ from tablestore.format import rowkind
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
-from tablestore.lsm.merge.equality import equal_rows
+from tablestore.lsm.merge.keys import equal_rows
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Change, Read, StateSize

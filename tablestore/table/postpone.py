@@ -21,7 +21,7 @@ from tablestore.format.parquet.schema import KIND
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.decision import CompactUnit, Decision, Reason
 from tablestore.lsm.compaction.recording import POSTPONED, completed, planned
-from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
 from tablestore.write.buckets import bucket_of

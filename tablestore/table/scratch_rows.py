@@ -23,7 +23,7 @@ from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import TablePaths
 from tablestore.io.scratch import ScratchFileIO, scratch_folder
-from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.lookup.lookup import Hits, LevelLookup
 from tablestore.lsm.merge.keys import Component
 from tablestore.lsm.writing.memory import MemoryPool

@@ -36,10 +36,13 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge.counted import counted
 from tablestore.lsm.merge.merge_function import in_table, merge_function
 from tablestore.lsm.merge.validate import require_acceptable, wanted_rows
-from tablestore.lsm.writing.append_writer import AppendWriter, require_inserts
-from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.lsm.writing.postpone_writer import PostponeWriter, postponed_options
-from tablestore.lsm.writing.workers import Workers
+from tablestore.lsm.writing.append_writer import (
+    AppendWriter,
+    PostponeWriter,
+    postponed_options,
+    require_inserts,
+)
+from tablestore.lsm.writing.memory import MemoryPool, Workers
 from tablestore.lsm.writing.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.identity import remove_made_anew

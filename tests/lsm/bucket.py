@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from tablestore.core.env import Env
 from tablestore.core.options.table_options import TableOptions
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.levels import bucket
-from tablestore.lsm.levels.bucket_files import BucketFiles
-from tablestore.lsm.levels.key_order import key_order
+from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.merge_function import merge_function, plain
 from tablestore.lsm.merge.merge_reader import merge
@@ -61,7 +61,7 @@ class LiveBucket:
 
     @property
     def levels(self) -> Levels:
-        key = key_order([f.type for f in self.schema.key_fields])
+        key = comparable_keys([f.type for f in self.schema.key_fields])
         return Levels.of(self.live, self.table_options.num_levels, key)
 
     @property

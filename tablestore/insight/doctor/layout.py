@@ -24,10 +24,9 @@ from tablestore.insight.doctor.finding import (
     where,
 )
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.compaction import append_compaction
+from tablestore.lsm.compaction import append_compaction, recording
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.decision import Decision
-from tablestore.lsm.writing import stalls
 from tablestore.read.scan import sections
 
 _REWRITTEN = "all rows are written anew, in one commit; while it runs nobody else may write"
@@ -306,11 +305,11 @@ def write_stalls(facts: Facts) -> RuleOutcome:
     """Writers that waited for compaction, at fewer runs than the stop trigger allows now."""
     stalled = [r for r in facts.records if r.stalled]
     line = f"{many(len(stalled), 'wait')} for compaction in {many(len(facts.commits), 'commit')}"
-    again = [r for r in stalled if stalls.backlog(r) > facts.rules.stop_trigger]
+    again = [r for r in stalled if recording.backlog(r) > facts.rules.stop_trigger]
     if len(again) < facts.limits.stalls:
         return RuleOutcome(line)
-    worst = stalls.of(again)[0]
-    runs = max(map(stalls.backlog, again))
+    worst = recording.of(again)[0]
+    runs = max(map(recording.backlog, again))
     evidence: Evidence = {
         "waits": len(again),
         "seconds": sum(r.millis or 0 for r in again) / 1000,

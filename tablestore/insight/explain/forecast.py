@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore.core import quantities
 from tablestore.core.options.table_options import MergeEngine, TableOptions
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.merge_size import UNKNOWN, Estimate, SizeModel, merged
@@ -26,7 +27,6 @@ from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.levels.bucket import Bucket
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 
 
@@ -147,7 +147,7 @@ def forecast(
     of files that are marked as deleted.
     """
     rules = CompactionOptions.of(options)
-    key = key_order(types)
+    key = comparable_keys(types)
     drop = drops_deletes(unit, levels, marked=gone is not None, newest_wins=rules.newest_wins)
     moved: list[DataFileMeta] = []
     read: list[DataFileMeta] = []

@@ -28,8 +28,8 @@ from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.inspect import Inspect
-from tablestore.lsm.compaction.append_rewriter import with_row_ids
-from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.compaction.append_compaction import with_row_ids
+from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.incremental import ChangeRange

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from tablestore.core.errors import Unsupported
 from tablestore.core.options.table_options import CompactionStrategy, TableOptions
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
@@ -34,7 +35,6 @@ from tablestore.insight.simulator.replay_bucket import (
 )
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
 from tablestore.lsm.compaction.options import CompactionOptions
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 
 ProgressCallback = Callable[[int, int], None]  # (commits done, all of them)
@@ -325,7 +325,7 @@ def _learn(contents: OwnMerges, bucket: ReplayBucket, occasion: BucketCommit, go
     if occasion.compaction is None:
         return
     left = {f.file_name: f.level for f in bucket.levels.files}
-    key = key_order(bucket.types)
+    key = comparable_keys(bucket.types)
     for done in bucket.done:
         for merge in done.merges:
             levels = {left[f.file_name] for f in merge.outputs if f.file_name in left}  # moved on, maybe
@@ -422,7 +422,7 @@ def _replaced(record: CompactionRecord, later: Sequence[CompactionRecord], writt
 def _left(record: CompactionRecord, merge: ReplayedMerge, written: Files, bucket: ReplayBucket) -> Files:
     """What a compaction wrote, if all of it is among what its commit left, at its level or moved on from it:
     files of one level that come to what the record says."""
-    key = key_order(bucket.types)
+    key = comparable_keys(bucket.types)
     low, high = min(key(f.min_key) for f in merge.inputs), max(key(f.max_key) for f in merge.inputs)
     by_level: dict[int, list[DataFileMeta]] = {}
     for f in written:

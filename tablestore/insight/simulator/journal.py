@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tablestore.core.errors import NotFound
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import APPEND, COMPACT
@@ -28,13 +29,12 @@ from tablestore.insight.simulator.keyset import KeySet
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.recording import completed, planned
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 
 USER = "simulator"
 _MOST_PLACES = 1 << 27  # marks of sampled keys: 128 MB a bucket
 Named = dict[tuple[int, str], DataFileMeta]  # live files by level and name
-_ORDER = key_order(KEY)
+_ORDER = comparable_keys(KEY)
 
 
 class LiveKeys:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import COMPACT_SOURCE, DataFileMeta
 from tablestore.format.types.arrow_types import DataType
@@ -22,9 +23,8 @@ from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
-from tablestore.lsm.levels.key_order import key_order
+from tablestore.lsm.levels.bucket import file_rows
 from tablestore.lsm.levels.sorted_run import Levels
-from tablestore.lsm.writing.rolling import file_rows
 
 Content = tuple[int, bool]  # what went in, and whether deletes were dropped
 Files = tuple[DataFileMeta, ...]
@@ -114,7 +114,7 @@ class ReplayBucket:
         self.account, self.now_ms = Account(), 0
         self.done: list[ExecutedDecision] = []
         self.options, self._marked, self._estimates, self._number = options, marked, estimates, 0
-        self._key: Callable[[bytes], Any] = key_order(types)
+        self._key: Callable[[bytes], Any] = comparable_keys(types)
         self.loop = self._loop(Levels.of((), options.num_levels, self._key))
 
     def _loop(self, levels: Levels) -> CompactionLoop:

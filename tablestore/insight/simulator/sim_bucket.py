@@ -27,10 +27,8 @@ from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.interval import Section
-from tablestore.lsm.levels.sorted_run import Levels, byte_order, newest_first
-from tablestore.lsm.writing.rolling import file_rows
+from tablestore.lsm.levels.bucket import file_rows
+from tablestore.lsm.levels.sorted_run import Levels, Section, byte_order, key_sections, newest_first
 
 
 @dataclass(slots=True)
@@ -344,7 +342,7 @@ class SimBucket:
 
     def compacted(self) -> Any:
         """The keys that are left, each once and without deletes."""
-        sections = interval.partition(self.levels.files, byte_order)
+        sections = key_sections(self.levels.files, byte_order)
         parts = [self._merged_section(section, True) for section in sections]
         return self.contents.joined([part for part in parts if part[1]], False)[0]
 
@@ -353,7 +351,7 @@ class SimBucket:
         files = self.levels.files
         alone = _alone(files)
         rows = sum([f.row_count for f, is_alone in zip(files, alone, strict=True) if is_alone])
-        sections = interval.partition(
+        sections = key_sections(
             [f for f, is_alone in zip(files, alone, strict=True) if not is_alone], byte_order
         )
         rows += sum(self._merged_section(section, True)[1] for section in sections)

@@ -17,6 +17,7 @@ from typing import Any
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.rules import require_known
 from tablestore.core.options.table_options import TableOptions, as_text, require_levels
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.explain.forecast import Forecast
 from tablestore.insight.explain.merge_size import Estimate
@@ -31,7 +32,6 @@ from tablestore.lsm.compaction.compaction_report import Compaction
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.universal import full as full_compaction
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 FLUSH, COMPACTION = "flush", "compaction"
@@ -404,7 +404,7 @@ def described(levels: Levels, weight: float) -> Levels:
         return tuple(f.meta(weight) for f in files)
 
     upper = tuple(SortedRun(metas(run.files), run.level) for run in levels.upper)
-    return Levels(metas(levels.level0), upper, key_order(KEY))
+    return Levels(metas(levels.level0), upper, comparable_keys(KEY))
 
 
 def _share(workload: Workload, buckets: int) -> Workload:

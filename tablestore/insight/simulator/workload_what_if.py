@@ -13,6 +13,7 @@ from typing import Any
 
 from tablestore.core import quantities
 from tablestore.core.arguments import checked
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.insight.simulator.history_replay import ProgressCallback
 from tablestore.insight.simulator.history_what_if import phase, require_change
@@ -25,7 +26,6 @@ from tablestore.insight.simulator.what_if import WhatIf
 from tablestore.insight.simulator.workload import Workload
 from tablestore.insight.simulator.workload_run import Run, WorkloadSetting
 from tablestore.lsm.compaction.options import CompactionOptions
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 
 FLUSHES = 200
@@ -168,7 +168,7 @@ class _Side:
     def __init__(self, place: Place, bucket: SimBucket, weight: float) -> None:
         self.place, self.steps, self.stalls = place, Steps(), 0
         self._bucket, self._weight = bucket, weight
-        self._key = key_order(KEY)
+        self._key = comparable_keys(KEY)
         self._known: dict[tuple[str, int], DataFileMeta] = {}
 
     @property

@@ -16,8 +16,8 @@ from tablestore.lsm.compaction.decision import (
     Reason,
     RuleTrial,
 )
+from tablestore.lsm.compaction.loop import pick, require_strategy
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.compaction.strategy import pick, require_strategy
 from tablestore.lsm.compaction.universal import full
 
 __all__ = [

@@ -1,19 +1,38 @@
-"""CompactResult: the changes that one or more compactions made to the files of a bucket; and a rewrite with
-its record.
+"""What a rewrite of a bucket's files reports: bytes as it reads them, then a CompactResult with its record.
 
-Used by writers, which compact between flushes, and by compactions of whole buckets.
+A CompactResult holds the changes that one or more compactions made to the files of a bucket. Used by writers,
+which compact between flushes, and by compactions of whole buckets.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.recording import completed, log_text
 from tablestore.lsm.levels.bucket import Bucket
+
+ReadListener = Callable[[float], None]  # takes the number of further bytes read
+
+
+def reporting(
+    batches: Iterable[pa.RecordBatch], file: DataFileMeta, on_read: ReadListener | None
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file; `on_read` is called with the bytes of each before it is yielded, those of the
+    file spread evenly over its rows."""
+    if on_read is None:
+        yield from batches
+        return
+    a_row = file.file_size / max(1, file.row_count)
+    for batch in batches:
+        on_read(a_row * batch.num_rows)
+        yield batch
+
 
 log = logging.getLogger(__name__)
 

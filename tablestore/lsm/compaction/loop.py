@@ -1,4 +1,5 @@
-"""The compaction loop of one bucket: when a writer picks, and how often (FORMAT.md 12.9).
+"""Picks by the compaction strategy of a table, universal (Paimon's) or leveled; the loop in which a writer picks
+for a bucket: when, and how often (FORMAT.md 12.9).
 
 A writer relieves the bucket before a flush while it has more runs than the stop trigger (the write stall),
 and settles it when it prepares a commit: it picks until no rule fires. `carry_out` executes a decision: the
@@ -8,15 +9,40 @@ writer rewrites files, the simulator metadata. Belongs to one thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
+from tablestore.core.errors import InvalidOption
+from tablestore.core.options.table_options import CompactionStrategy, TableOptions
 from tablestore.format.manifests.data_file import DataFileMeta
+from tablestore.lsm.compaction import leveled, universal
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.overlap import First
 from tablestore.lsm.compaction.overlap import first as least_overlapping
-from tablestore.lsm.compaction.strategy import pick, quiet
 from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.levels.sorted_run import Levels
+
+if TYPE_CHECKING:
+    from tablestore.format.schema import TableSchema
+
+
+_KEY = "tablestore.compaction.strategy"
+
+
+def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
+    """The next compaction of a bucket by the table's strategy, with its reason; its unit may be None."""
+    return (leveled if options.leveled else universal).pick(levels, options, at)
+
+
+def require_strategy(schema: TableSchema, options: TableOptions) -> None:
+    """Raise InvalidOption for leveled compaction of a table without levels, or with targets below 1."""
+    if options.strategy is not CompactionStrategy.LEVELED:
+        return
+    if not schema.primary_keys:
+        raise InvalidOption(f"option {_KEY!r} = leveled needs a primary key: other tables have no levels")
+    if min(options.leveled_level0_trigger, options.leveled_base_bytes, options.leveled_multiplier) < 1:
+        raise InvalidOption("options 'tablestore.compaction.leveled.…' must be at least 1")
+
 
 CarryOut = Callable[[Decision, Levels], Levels | None]
 
@@ -44,7 +70,7 @@ class CompactionLoop:
 
     def relieve(self) -> Iterator[Decision]:
         """The decisions that are carried out before a flush, one by one: the write stall."""
-        while self._crowded() and self.options.stalls(self.levels):
+        while self.options.stalls(self.levels):
             self.stalled = True
             try:
                 decision = self.once()
@@ -53,10 +79,6 @@ class CompactionLoop:
             if decision is None:
                 return
             yield decision
-
-    def _crowded(self) -> bool:
-        """Whether there may be more runs than the stop trigger; cheap, as it is called before each flush."""
-        return len(self.levels.level0) + len(self.levels.upper) > self.options.stop_trigger
 
     def settle(self) -> Iterator[Decision]:
         """The decisions that are carried out before a commit, one by one."""
@@ -69,7 +91,7 @@ class CompactionLoop:
 
     def once(self) -> Decision | None:
         """The next pick, carried out; None when there is no work."""
-        if quiet(self.levels, self.options):
+        if not self.options.leveled and universal.quiet(self.levels, self.options):
             return None
         decision = self.decide()
         return decision if self._done(decision) else None

@@ -21,8 +21,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format.manifests.data_file import EMPTY_STATS, DataFileMeta
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.universal import pick
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.sorted_run import Levels, SortedRun
+from tablestore.lsm.levels.sorted_run import Levels, SortedRun, key_sections
 
 _NEEDED = ("num_levels", "trigger", "max_size_amp", "size_ratio", "runs", "pick")
 _THRESHOLDS = ("interval_ms", "since_last_full_ms", "total_size_threshold", "incremental_size_threshold")
@@ -219,7 +218,7 @@ def _recorded_unit(unit: Any) -> tuple[int, list[int]] | None:
 def _sections_differ(case: Mapping[str, Any], name: str) -> str | None:
     _require_names(case, ("files", "sections"), _SECTIONS)
     files = [_file(i, [1, *_list(s, "a file")], 0) for i, s in enumerate(case["files"])]
-    ours = [[[int(f.file_name) for f in r.files] for r in s] for s in interval.partition(files, bytes)]
+    ours = [[[int(f.file_name) for f in r.files] for r in s] for s in key_sections(files, bytes)]
     theirs = [
         [[_number(n, "file", 0) for n in _list(run, "a run")] for run in _list(section, "a section")]
         for section in case["sections"]

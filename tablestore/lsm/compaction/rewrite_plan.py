@@ -12,9 +12,7 @@ from typing import Any
 
 from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.compaction.decision import CompactUnit
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.interval import Section
-from tablestore.lsm.levels.sorted_run import Levels, SortedRun
+from tablestore.lsm.levels.sorted_run import Levels, Section, SortedRun, key_sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def plan_unit(
         return tuple(Step(((SortedRun.single(f),),)) for f in unit.files)
     return tuple(
         steps(
-            interval.partition(unit.files, key),
+            key_sections(unit.files, key),
             output_level=unit.output_level,
             oldest_level=levels.oldest_level,
             small_bytes=small_bytes,

@@ -1,12 +1,14 @@
-"""Sorted runs and levels: files of one bucket in the order in which newer hides older (FORMAT.md 12.1).
+"""Sorted runs, levels and sections: files of one bucket by age and by key (FORMAT.md 12.1, 12.3).
 
 Every level-0 file is a run of its own, newest first; each level from 1 on is one run of files with disjoint
-keys (I4). For one key, an earlier run of `Levels.runs` is newer (I5). Pure values: readers may keep an old
-`Levels`, nothing mutates it.
+keys (I4). For one key, an earlier run of `Levels.runs` is newer (I5). Sections do not overlap in keys, so
+they can be merged one after another; inside one the files are packed into as few runs as possible. Pure
+values: readers may keep an old `Levels`, nothing mutates it.
 """
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from tablestore.format.manifests.data_file import DataFileMeta
 
 MIXED = -1  # level of a run packed from files of several levels
 KeyOrder = Callable[[bytes], Any]
+Section = tuple["SortedRun", ...]
 
 
 def byte_order(key: bytes) -> bytes:
@@ -87,8 +90,8 @@ class Levels:
     def of(cls, files: Iterable[DataFileMeta], num_levels: int, key: KeyOrder = byte_order) -> Levels:
         """The levels of these live files: `num_levels`, or more if a file is at an older level.
 
-        `key` makes serialized keys comparable (`key_order.py`); without it files of a level are in byte
-        order.
+        `key` makes serialized keys comparable (`binary_row.comparable_keys`); without it files of a level are
+        in byte order.
         """
         by_level: dict[int, list[DataFileMeta]] = {}
         for file in files:
@@ -183,3 +186,42 @@ def old_to_new(runs: Iterable[SortedRun]) -> list[SortedRun]:
     snapshot may have assigned: the same row wins before and after any compaction (I12).
     """
     return sorted(runs, key=lambda run: min((f.level, *newest_first(f)) for f in run.files), reverse=True)
+
+
+def key_sections(files: Iterable[DataFileMeta], key: KeyOrder) -> list[Section]:
+    """Sections in key order; `key` makes `min_key` and `max_key` comparable."""
+    order = enumerate(sorted(files, key=newest_first))  # equal key ranges: by age
+    spans = [(key(f.min_key), key(f.max_key), i, f) for i, f in order]
+    spans.sort()  # positions differ, so files are never compared
+    sections: list[Section] = []
+    section: list[tuple[Any, Any, int, DataFileMeta]] = []
+    bound: Any = None
+    for span in spans:
+        if section and span[0] > bound:
+            sections.append(_pack(section))
+            section = []
+        bound = span[1] if not section else max(bound, span[1])
+        section.append(span)
+    if section:
+        sections.append(_pack(section))
+    return sections
+
+
+def _pack(spans: list[tuple[Any, Any, int, DataFileMeta]]) -> Section:
+    """Greedy packing: each file goes to the run that ends first, if it begins after that end."""
+    runs: list[list[DataFileMeta]] = []
+    ends: list[tuple[Any, int]] = []  # heap of (last max key, run)
+    for low, high, _, file in spans:
+        if ends and low > ends[0][0]:
+            run = ends[0][1]
+            heapq.heapreplace(ends, (high, run))
+            runs[run].append(file)
+        else:
+            heapq.heappush(ends, (high, len(runs)))
+            runs.append([file])
+    return tuple(SortedRun(tuple(files), _level(files)) for files in runs)
+
+
+def _level(files: list[DataFileMeta]) -> int:
+    levels = {f.level for f in files}
+    return levels.pop() if len(levels) == 1 else MIXED

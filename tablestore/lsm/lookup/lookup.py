@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.levels.bucket_files import BucketFiles
+from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 from tablestore.lsm.lookup.cache import CacheBounds
 from tablestore.lsm.lookup.keyed_file import KeyedFile, file_bounds

@@ -22,8 +22,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm.lookup.lookup import Hits
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.equality import equal_rows
-from tablestore.lsm.merge.keys import Component
+from tablestore.lsm.merge.keys import Component, equal_rows
 from tablestore.lsm.merge.merge_function import (
     Groups,
     MergeFunction,

@@ -25,8 +25,7 @@ from tablestore.lsm.merge.aggregators.choose import (
     LastValue,
     MinMax,
 )
-from tablestore.lsm.merge.aggregators.listagg import ListAgg
-from tablestore.lsm.merge.aggregators.lists import Collect, MergeMap, MergeMapWithKeyTime
+from tablestore.lsm.merge.aggregators.lists import Collect, ListAgg, MergeMap, MergeMapWithKeyTime
 from tablestore.lsm.merge.aggregators.nested_update import NestedPartialUpdate, NestedUpdate
 from tablestore.lsm.merge.aggregators.numbers import Product, Sum
 from tablestore.lsm.merge.walk import Failures, Walk

@@ -18,10 +18,15 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge import counted
 from tablestore.lsm.merge.aggregation import Aggregation
-from tablestore.lsm.merge.merge_function import MergeFunction, merge_function, sequence_order
+from tablestore.lsm.merge.merge_function import (
+    FIRST_ROW_RETRACT,
+    FirstRow,
+    MergeFunction,
+    merge_function,
+    sequence_order,
+)
 from tablestore.lsm.merge.partial_update import RETRACT_CHOICES, PartialUpdate
 from tablestore.lsm.merge.record_expiry import RecordExpire
-from tablestore.lsm.merge.winners import FIRST_ROW_RETRACT, FirstRow
 
 _SAME_FOR_BOOLEANS = {"max": "bool_or", "min": "bool_and"}
 

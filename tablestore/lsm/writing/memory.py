@@ -1,20 +1,30 @@
-"""MemoryPool: the memory of all write buffers of a process; when it is full the largest buffer flushes.
+"""The memory of write buffers in a process, and the flushes and threads that free it.
 
-Without a shared pool, hundreds of buckets would each use `write-buffer-size`. A full pool flushes to level 0,
-so nothing is spilled elsewhere. Slices keep the whole batch that they were cut from alive, which costs
-nothing until some of them are flushed. From then on, after each half pool of new rows, buffers that did not
-flush copy their rows (`settle`), so no more than that is kept alive. Owners with background flushes begin one
-when three quarters of the pool are buffered; bytes that a flush still writes count, and writers wait only for
-a full pool. Safe to share between threads: a writer is flushed by its own thread only.
+Without a shared pool, hundreds of buckets would each use `write-buffer-size`. When it is full the largest
+buffer flushes, to level 0, so nothing is spilled elsewhere. Slices keep the whole batch that they were cut
+from alive, which costs nothing until some of them are flushed. From then on, after each half pool of new
+rows, buffers that did not flush copy their rows (`settle`), so no more than that is kept alive. Owners with
+background flushes begin one when three quarters of the pool are buffered; bytes that a flush still writes
+count, and writers wait only for a full pool. A pool is safe to share between threads: a writer is flushed by
+its own thread only. Encoding a file rarely needs the interpreter's lock, so `Workers` use a second core.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from threading import Barrier
+from typing import Generic, Protocol, TypeVar
+
+from tablestore.core.errors import Unavailable
+
+T = TypeVar("T")
+_START_SECONDS = 1.0
+_BACKGROUND_BYTES = 1 << 20  # fewer bytes are written faster than a thread takes over
 
 
 class BufferOwner(Protocol):
@@ -128,3 +138,114 @@ class MemoryPool:
             self._relieved.discard(thread)
         for owner in mine:
             owner.settle()
+
+
+class Workers:
+    """Up to `threads` threads of one write, started when there is work for them; with none everything runs in
+    the caller's. Jobs start in the order of submission, and results come in that order too, so a write gives
+    the same result with any number of threads. A job touches only its own bucket. Belongs to one thread,
+    which must `close` it."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._executor: ThreadPoolExecutor | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether there are no threads."""
+        return self._threads < 1
+
+    def begin(self, job: Callable[[], T]) -> Future[T]:
+        """Start a job; returns the future of its result."""
+        assert not self.idle, "there are no threads"
+        if self._executor is None:
+            self._executor = self._started()
+        return self._executor.submit(job)
+
+    def _started(self) -> ThreadPoolExecutor:
+        """The executor, with all threads running: one that is interrupted while it starts would be unknown to
+        the executor, which then would not wait for it."""
+        executor = ThreadPoolExecutor(self._threads, thread_name_prefix="tablestore-write")
+        together = Barrier(self._threads)
+        wait([executor.submit(together.wait, _START_SECONDS) for _ in range(self._threads)])
+        return executor
+
+    def every(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
+        """The results of all jobs in order. The first error is raised after all have ended."""
+        if self.idle or len(jobs) < 2:
+            return [job() for job in jobs]
+        begun = [self.begin(job) for job in jobs]
+        wait(begun)
+        return [future.result() for future in begun]
+
+    def close(self) -> None:
+        """End the threads: waits for running jobs; queued ones (of an aborted write) are not started."""
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+
+
+class Flushing(Generic[T]):
+    """Flushes of the rows that `owner` buffers; `take` is called with each result, in the owner's thread.
+
+    They come one at a time, in the caller's thread or in the background. One that fails has lost its rows, so
+    the writer then takes no more. Belongs to one thread."""
+
+    def __init__(
+        self, owner: BufferOwner, take: Callable[[T], None], *, pool: MemoryPool, workers: Workers | None
+    ) -> None:
+        self._owner, self._take, self._pool = owner, take, pool
+        self._workers = workers if workers is not None and not workers.idle else None
+        self._running: Future[T] | None = None
+        self._failure: BaseException | None = None
+        pool.register(owner, background=self._workers is not None)
+
+    def require_whole(self) -> None:
+        """Raise Unavailable if a flush has failed: then only `abort` may be called."""
+        if self._failure is not None:
+            text = f"a flush of this writer failed and lost its rows; abort and write again: {self._failure}"
+            raise Unavailable(0, text) from self._failure
+
+    @contextmanager
+    def losing_rows(self) -> Iterator[None]:
+        """A context for work that loses rows of the writer if it raises."""
+        try:
+            yield
+        except BaseException as e:
+            self._failure = e
+            raise
+
+    def run(self, write: Callable[[], T], buffered_bytes: int, *, background: bool) -> None:
+        """Flush `buffered_bytes` by `write`, in the `background` if there are workers and it pays. No other
+        flush may be running."""
+        with self.losing_rows():
+            if background and self._workers is not None and buffered_bytes >= _BACKGROUND_BYTES:
+                self._pool.flush_began(self._owner, buffered_bytes)
+                self._running = self._workers.begin(write)
+                return
+            self._pool.report(self._owner, 0)
+            self._take(write())
+
+    def wait(self) -> None:
+        """Return when the running flush has ended; raises its error."""
+        running = self._running
+        if running is None:
+            return
+        try:
+            flushed = running.result()
+        except BaseException as e:
+            if running.done():  # else the caller is interrupted
+                self._running, self._failure = None, e
+                self._pool.flush_ended(self._owner)
+            raise
+        self._running = None
+        self._pool.flush_ended(self._owner)
+        self._take(flushed)
+
+    def abort(self) -> None:
+        """Return when no flush is running, ignoring its result; the pool stops counting the owner."""
+        running, self._running = self._running, None
+        if running is not None:
+            with suppress(CancelledError):  # never begun
+                running.exception()  # it has ended then
+        self._pool.release(self._owner)

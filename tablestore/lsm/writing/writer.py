@@ -29,14 +29,11 @@ from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.loop import CompactionLoop
 from tablestore.lsm.compaction.recording import planned
 from tablestore.lsm.compaction.rewriter import Rewriter
-from tablestore.lsm.levels.bucket import Bucket
-from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.lsm.levels.bucket import Bucket, BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.record_expiry import expired_files
-from tablestore.lsm.writing.flushing import Flushing
-from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.lsm.writing.workers import Workers
+from tablestore.lsm.writing.memory import Flushing, MemoryPool, Workers
 from tablestore.lsm.writing.write_buffer import WriteBuffer
 
 log = logging.getLogger(__name__)

@@ -23,10 +23,10 @@ from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.levels import interval
+from tablestore.lsm.levels.sorted_run import key_sections
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge import merge_reader
-from tablestore.lsm.merge.equality import equal_rows
+from tablestore.lsm.merge.keys import equal_rows
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
@@ -175,7 +175,7 @@ def _touched(
     same = {n for n, vector in names[0].items() if n in names[1] and names[1][n] == vector}
     files = {e.file.file_name: e.file for half in halves for e in half}
     touched: set[str] = set()
-    for section in interval.partition(list(files.values()), store.key_order):
+    for section in key_sections(list(files.values()), store.key_order):
         in_section = {f.file_name for run in section for f in run.files}
         if not in_section <= same:
             touched |= in_section

@@ -25,7 +25,7 @@ from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.equality import equal_rows
+from tablestore.lsm.merge.keys import equal_rows
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import StreamLost

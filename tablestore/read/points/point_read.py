@@ -26,8 +26,7 @@ from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.sorted_run import old_to_new
+from tablestore.lsm.levels.sorted_run import key_sections, old_to_new
 from tablestore.lsm.lookup.cache import CacheBounds
 from tablestore.lsm.lookup.keyed_file import KeyedFile, file_bounds
 from tablestore.lsm.merge import keys as key_columns
@@ -249,7 +248,7 @@ def _old_to_new(split: DataSplit, store: Store) -> list[int]:
     number = {(f.level, f.file_name): i for i, f in enumerate(split.files)}
     return [
         number[f.level, f.file_name]
-        for section in interval.partition(split.files, store.key_order)
+        for section in key_sections(split.files, store.key_order)
         for run in old_to_new(section)
         for f in run.files
     ]

@@ -22,8 +22,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.sorted_run import SortedRun, old_to_new
+from tablestore.lsm.levels.sorted_run import SortedRun, key_sections, old_to_new
 from tablestore.lsm.merge import counted, merge_reader
 from tablestore.lsm.merge.changelog import NewestLevels, by_level, with_level
 from tablestore.lsm.merge.merge_function import in_table, merge_function, plain, without_retracts
@@ -142,7 +141,7 @@ class DataSplit:
         if self.raw:
             yield from ((number, filters.rows, False) for number in range(len(self.files)))
             return
-        for section in interval.partition(self.files, store.key_order):
+        for section in key_sections(self.files, store.key_order):
             alone = stands_alone(section)
             for run in section:
                 for f in run.files:
@@ -213,7 +212,7 @@ def _merged(
     levels = by_level(store.options)
     function = NewestLevels(function) if levels else function
 
-    for section in interval.partition(split.files, store.key_order):
+    for section in key_sections(split.files, store.key_order):
         if stands_alone(section):
             alone = replace(split, files=section[0].files, deletion_files=_vectors(split, section[0].files))
             yield from _raw(store, alone, names, filters, kinds)

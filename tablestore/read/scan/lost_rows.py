@@ -15,8 +15,7 @@ import pyarrow as pa
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.data_format import FileRequest
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.sorted_run import old_to_new
+from tablestore.lsm.levels.sorted_run import key_sections, old_to_new
 from tablestore.lsm.merge import merge_reader
 from tablestore.lsm.merge.changelog import by_level
 from tablestore.lsm.merge.merge_function import in_table, merge_function
@@ -47,7 +46,7 @@ def lost_rows(store: Store, split: DataSplit) -> np.ndarray:
     first = np.cumsum([0, *(f.row_count for f in split.files)])
     lost = np.ones(first[-1], dtype=bool)
     with expiring(store, split.snapshot_id), in_table(store.paths.root):
-        for section in interval.partition(split.files, store.key_order):
+        for section in key_sections(split.files, store.key_order):
             if stands_alone(section):
                 for file in section[0].files:
                     number = split.files.index(file)

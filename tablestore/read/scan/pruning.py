@@ -20,14 +20,14 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format import binary_row, evolution, hashing, stats
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 from tablestore.format.predicates import evaluate, literal, predicate
 from tablestore.format.predicates.predicate import Always, Compare, In, Predicate
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.key_order import key_order
+from tablestore.lsm.levels.sorted_run import key_sections
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import file_index
 from tablestore.read.scan.file_stats import stats_by_name, unpadded
@@ -344,9 +344,9 @@ class Pruner:
         once = self.options.deletion_vectors or self.options.merge_engine is MergeEngine.FIRST_ROW
         if lone or (once and all(f.level > 0 for f in files)):
             return [(f,) for f in files]  # what a newer file supersedes is marked as deleted, or not there
-        key = key_order([f.type for f in self.schema.key_fields])
+        key = comparable_keys([f.type for f in self.schema.key_fields])
         groups: list[tuple[DataFileMeta, ...]] = []
-        for section in interval.partition(files, key):
+        for section in key_sections(files, key):
             groups.append(tuple(f for run in section for f in run.files))
         return groups
 

@@ -1,7 +1,7 @@
 """Sections of many buckets at once: which files overlap which, by columns (FORMAT.md 12.3).
 
-The same sections as `lsm.levels.interval.partition` makes, for all buckets of a plan in one sort. Objects of
-files are made only for sections of more than one, which are packed into runs.
+The same sections as `sorted_run.key_sections` makes, for all buckets of a plan in one sort. Objects of files
+are made only for sections of more than one, which are packed into runs.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from tablestore.core.options.table_options import MergeEngine, TableOptions
 from tablestore.format import binary_row
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.schema import TableSchema
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.key_order import key_order
+from tablestore.lsm.levels.sorted_run import key_sections
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
@@ -114,7 +114,7 @@ def _cut(
     in the order of writing without a primary key, else as the manifests name them."""
     if not lifted.all():
         types = tuple(f.type for f in schema.key_fields)
-        order, starts = sections.sections(entries, group, types, key_order(types))
+        order, starts = sections.sections(entries, group, types, comparable_keys(types))
         if not lifted.any():
             return order, starts
     else:
@@ -132,10 +132,10 @@ def _in_runs(entries: Entries, rows: np.ndarray, schema: TableSchema) -> np.ndar
     """Positions of one section's files, run after run."""
     some = entries.take(rows).objects
     position = {id(e.file): int(r) for e, r in zip(some, rows, strict=True)}
-    key = key_order([f.type for f in schema.key_fields])
+    key = comparable_keys([f.type for f in schema.key_fields])
     in_runs = [
         position[id(f)]
-        for section in interval.partition([e.file for e in some], key)
+        for section in key_sections([e.file for e in some], key)
         for run in section
         for f in run.files
     ]

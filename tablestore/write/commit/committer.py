@@ -20,8 +20,8 @@ from tablestore.format.lost_races import LostRaces
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.writing import stalls
-from tablestore.lsm.writing.stalls import Stall
+from tablestore.lsm.compaction import recording
+from tablestore.lsm.compaction.recording import Stall
 from tablestore.meta import positions
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
@@ -131,12 +131,12 @@ class Committer:
     def _stalls(self, messages: Sequence[CommitMessage]) -> tuple[Stall, ...]:
         """Buckets whose writer had to wait for compaction; logged once a commit."""
         store = self._store
-        waits = stalls.of(
+        waits = recording.of(
             replace(r, partition=store.partition_text(m.partition)) for m in messages for r in m.compactions
         )
         if waits:
             text = "%s: %s; a larger write-buffer-size or num-sorted-run.stop-trigger makes writers wait less"
-            log.warning(text, store.paths.root, stalls.summary(waits))
+            log.warning(text, store.paths.root, recording.summary(waits))
         return waits
 
     def overwrite(

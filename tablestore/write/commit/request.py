@@ -9,7 +9,7 @@ from tablestore.core.errors import CommitConflict, InvalidRequest
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log.offsets import Offsets
 from tablestore.log.transaction_id import TransactionId
-from tablestore.lsm.writing.stalls import Stall
+from tablestore.lsm.compaction.recording import Stall
 from tablestore.meta.store import Newest
 from tablestore.write.retention.expiry_result import Expiry
 

@@ -14,6 +14,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest
+from tablestore.format.binary_row import comparable_keys
 from tablestore.insight.explain.merge_size import SizeModel
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect.amplification.ledger import Ledger
@@ -32,7 +33,6 @@ from tablestore.insight.simulator.sim_bucket import SimBucket, _all_meet
 from tablestore.insight.simulator.workload import KINDS, Draws, FlushedRows
 from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import plan_unit
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels, byte_order
 from tablestore.table.table import Table
 from tests.faults import SimEnv
@@ -250,7 +250,7 @@ def test_files_that_all_meet_are_what_the_plan_rewrites_whole(seeds: tuple[int, 
             if not _all_meet(unit):
                 continue
             seen += 1
-            levels = Levels.of(files, 6, key_order(_KEYS))
+            levels = Levels.of(files, 6, comparable_keys(_KEYS))
             (step,) = plan_unit(unit, levels, levels.key, small_bytes=1.0)
             assert set(step.files) == set(files)
             assert len(step.sections) == 1

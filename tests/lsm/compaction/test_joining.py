@@ -16,7 +16,7 @@ from tablestore.format.parquet.joining import join
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField, DataType
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.compaction import CompactUnit, joining
+from tablestore.lsm.compaction import CompactUnit, rewriter
 from tablestore.lsm.compaction.rewriter import Rewriter
 from tests.faults import FullDisk
 from tests.lsm.bucket import LiveBucket
@@ -29,7 +29,7 @@ IO = LocalFileIO()
 
 @pytest.fixture(autouse=True)
 def small_files_are_joined(monkeypatch):
-    monkeypatch.setattr(joining, "LEAST_BYTES", 1)
+    monkeypatch.setattr(rewriter, "LEAST_BYTES", 1)
 
 
 def rows(number, *, count=ROWS, step=1):
@@ -75,7 +75,7 @@ def test_the_rows_of_all_files_come_in_key_order_from_one(tmp_path):
 def test_the_metadata_is_that_of_a_file_written_anew(tmp_path, monkeypatch):
     collected = []
     for least in (1, 1 << 40):
-        monkeypatch.setattr(joining, "LEAST_BYTES", least)
+        monkeypatch.setattr(rewriter, "LEAST_BYTES", least)
         bucket = bucket_of(tmp_path / str(least), *(rows(n) for n in (1, 0)))
         (file,) = compacted(bucket).after
         kept = ("row_count", "min_key", "max_key", "key_stats", "value_stats", "min_sequence", "max_sequence")

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, InvalidOption
 from tablestore.core.options.table_options import CompactionStrategy
+from tablestore.format.binary_row import comparable_keys
 from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import KEY, data_file
 
-KEYS = key_order(KEY)
+KEYS = comparable_keys(KEY)
 LEVELED = CompactionOptions(
     strategy=CompactionStrategy.LEVELED,
     num_levels=4,

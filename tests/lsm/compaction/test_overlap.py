@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.lsm.compaction.overlap import Candidate, candidate_at, candidates, expanded, first
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import KEY, data_file, parse_file
 
@@ -18,7 +18,7 @@ LOWER = ("L2 [0,4] 0-9 7b", "L2 [5,14] 0-9 11b", "L2 [15,30] 0-9 13b")
 
 def levels(*lines: str) -> Levels:
     files = (parse_file(line, f"f{i}") for i, line in enumerate(lines))
-    return Levels.of(files, 4, key_order(KEY))
+    return Levels.of(files, 4, comparable_keys(KEY))
 
 
 def names(files: tuple[DataFileMeta, ...]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tablestore.core.errors import Corrupt
+from tablestore.format.binary_row import comparable_keys
 from tablestore.lsm.compaction import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import steps
 from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.key_order import key_order
+from tablestore.lsm.levels.sorted_run import key_sections
 from tests.faults import FullDisk
 from tests.lsm.bucket import LiveBucket
 from tests.lsm.trees import KEY, data_file
@@ -18,7 +18,7 @@ BIG, SMALL = 100, 10
 
 
 def plan(*files, output_level=5):
-    sections = interval.partition(files, key_order(KEY))
+    sections = key_sections(files, comparable_keys(KEY))
     collected = []
     for step in steps(sections, output_level=output_level, oldest_level=5, small_bytes=BIG):
         if step.upgrade is not None:
@@ -137,7 +137,7 @@ def test_output_rolls_at_the_target_size(tmp_path):
     bucket = bucket_of(tmp_path, (rows[::2], None), (rows[1::2], None), target_file_size="256kb")
     result = run(bucket, 5)
     assert len(result.after) > 1
-    key = key_order([f.type for f in bucket.schema.key_fields])
+    key = comparable_keys([f.type for f in bucket.schema.key_fields])
     assert all(key(a.max_key) < key(b.min_key) for a, b in zip(result.after, result.after[1:], strict=False))
     assert sum(f.row_count for f in result.after) == 140_000
 

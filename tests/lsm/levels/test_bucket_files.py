@@ -21,8 +21,7 @@ from tablestore.io import external_paths
 from tablestore.io.confined import ConfinedFileIO, named_roots
 from tablestore.io.external_paths import ExternalPaths, roots_of
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.levels.bucket import Bucket
-from tablestore.lsm.levels.bucket_files import AppendRows, BucketFiles, FileNames, RollingWriter, write_all
+from tablestore.lsm.levels.bucket import AppendRows, Bucket, BucketFiles, FileNames, RollingWriter, write_all
 from tests.faults import FaultyIO
 from tests.tables import schema_of
 

@@ -12,19 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.types.arrow_types import BIGINT
-from tablestore.lsm.levels.interval import partition
-from tablestore.lsm.levels.key_order import key_order
-from tablestore.lsm.levels.sorted_run import MIXED
+from tablestore.lsm.levels.sorted_run import MIXED, key_sections
 from tests.lsm.trees import KEY, data_file
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "picks" / "interval-partition.jsonl.gz"
-ORDER = key_order(KEY)
+ORDER = comparable_keys(KEY)
 
 
 def sections_of(spans: list[list[int]]) -> list[list[list[int]]]:
     files = [data_file(str(i), low, high) for i, (low, high) in enumerate(spans)]
-    return [[[int(f.file_name) for f in run.files] for run in section] for section in partition(files, ORDER)]
+    return [
+        [[int(f.file_name) for f in run.files] for run in section] for section in key_sections(files, ORDER)
+    ]
 
 
 def recorded() -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def test_runs_are_disjoint_and_sections_do_not_meet(pairs):
 @pytest.mark.parametrize(("second", "level"), [(5, 5), (4, MIXED)])
 def test_a_run_has_the_level_of_its_files_if_they_have_one(second: int, level: int):
     files = [data_file("a", 0, 9, level=5), data_file("b", 20, 29, level=second), data_file("c", 5, 25)]
-    (section,) = partition(files, ORDER)
+    (section,) = key_sections(files, ORDER)
     assert [([f.file_name for f in run.files], run.level) for run in section] == [
         (["a", "b"], level),
         (["c"], 0),
@@ -78,11 +79,11 @@ def test_a_run_has_the_level_of_its_files_if_they_have_one(second: int, level: i
 
 
 def test_no_files_have_no_sections():
-    assert partition([], ORDER) == []
+    assert key_sections([], ORDER) == []
 
 
 @pytest.mark.parametrize("value", [-(2**63), -1, 0, 1, 2**63 - 1])
 def test_keys_compare_as_numbers_not_as_bytes(value):
     files = [data_file("low", -(2**63), value), data_file("high", 2**63 - 1, 2**63 - 1)]
-    runs = partition(files, key_order((BIGINT,)))
+    runs = key_sections(files, comparable_keys((BIGINT,)))
     assert len(runs) == (1 if value == 2**63 - 1 else 2)

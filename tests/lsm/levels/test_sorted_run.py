@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.lsm.levels.key_order import key_order
+from tablestore.format.binary_row import comparable_keys
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun, old_to_new
 from tests.lsm.trees import KEY, data_file, key_bytes
 
@@ -67,8 +67,8 @@ def test_apply_gives_what_the_files_alone_would_give():
 def test_apply_orders_by_the_key_that_it_is_given():
     low, high, middle = (data_file(n, k, k, level=5) for n, k in [("low", -5), ("high", 300), ("middle", 7)])
     levels = Levels.of([low, high], 6)
-    assert names(levels) != names(Levels.of([low, high], 6, key_order(KEY))), "as bytes, -5 comes last"
-    assert names(levels.apply([], [middle], key_order(KEY))) == [["low", "middle", "high"]]
+    assert names(levels) != names(Levels.of([low, high], 6, comparable_keys(KEY))), "as bytes, -5 comes last"
+    assert names(levels.apply([], [middle], comparable_keys(KEY))) == [["low", "middle", "high"]]
 
 
 def test_comparable_bounds_are_made_once_for_a_key():
@@ -78,7 +78,7 @@ def test_comparable_bounds_are_made_once_for_a_key():
         asked.append(data)
         return order(data)
 
-    order = key_order(KEY)
+    order = comparable_keys(KEY)
     run = SortedRun((data_file("a", 0, 4), data_file("b", 5, 9)), 5)
     assert (
         run.bounds(key)
@@ -91,7 +91,7 @@ def test_comparable_bounds_are_made_once_for_a_key():
 
 def test_files_that_overlap_a_range_are_those_that_touch_it():
     run = SortedRun(tuple(data_file(n, k, k + 5) for n, k in [("a", 0), ("b", 10), ("c", 20)]), 5)
-    order = key_order(KEY)
+    order = comparable_keys(KEY)
 
     def overlapping(low: int, high: int) -> str:
         actual = run.overlapping(order(key_bytes(low)), order(key_bytes(high)), order)

@@ -11,7 +11,7 @@ import pytest
 
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING, DataField
 from tablestore.lsm.compaction.deletions import BucketDeletions
-from tablestore.lsm.levels.bucket_files import FileNames, RollingWriter, write_all
+from tablestore.lsm.levels.bucket import FileNames, RollingWriter, write_all
 from tablestore.lsm.lookup.lookup import LevelLookup
 from tablestore.lsm.merge import keys as key_columns
 from tests.faults import FaultyIO

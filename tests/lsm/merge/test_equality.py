@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.lsm.merge.equality import equal_rows, equal_values
+from tablestore.lsm.merge.keys import equal_rows, equal_values
 
 NAN = float("nan")
 

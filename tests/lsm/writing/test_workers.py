@@ -10,9 +10,8 @@ import pytest
 
 from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.writing import flushing
-from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.lsm.writing.workers import Workers
+from tablestore.lsm.writing import memory
+from tablestore.lsm.writing.memory import MemoryPool, Workers
 from tests.lsm.bucket import LiveBucket
 
 TRIGGER = "num-sorted-run.compaction-trigger"
@@ -20,7 +19,7 @@ TRIGGER = "num-sorted-run.compaction-trigger"
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(flushing, "_BACKGROUND_BYTES", 0)
+    monkeypatch.setattr(memory, "_BACKGROUND_BYTES", 0)
     created = Workers(2)
     yield created
     created.close()

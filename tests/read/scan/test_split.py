@@ -11,13 +11,13 @@ import pytest
 
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ADD, EMPTY_STATS, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, INT, STRING, DataField
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.levels import interval
-from tablestore.lsm.levels.key_order import key_order
+from tablestore.lsm.levels.sorted_run import key_sections
 from tablestore.meta.entries import Entries
 from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
@@ -84,7 +84,7 @@ def test_sections_of_many_buckets_are_those_of_each_bucket(names: str, seeds: li
             values = [f"{rng.randrange(300):b}" if n == "s" else rng.randrange(-150, 150) for n in names]
             return binary_row.encode(values, kinds)
 
-        order = key_order(kinds)
+        order = comparable_keys(kinds)
         entries = []
         for i in range(300):
             low, high = sorted((key(), key()), key=order)
@@ -101,8 +101,7 @@ def test_sections_of_many_buckets_are_those_of_each_bucket(names: str, seeds: li
         for bucket in range(4):
             files = [e.file for e in entries if e.bucket == bucket]
             expected = [
-                [f.file_name for run in section for f in run.files]
-                for section in interval.partition(files, order)
+                [f.file_name for run in section for f in run.files] for section in key_sections(files, order)
             ]
             assert [[f.file_name for f in s.files] for s in actual if s.bucket == bucket] == expected
 

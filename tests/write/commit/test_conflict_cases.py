@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.index_manifest import (
     DELETION_VECTORS,
     IndexEntry,
@@ -18,7 +19,6 @@ from tablestore.format.manifests.index_manifest import (
 )
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.levels.key_order import key_order
 from tablestore.write.commit import conflict_rules
 from tests import text_cases
 from tests.lsm.trees import KEY, data_file
@@ -49,7 +49,7 @@ def outcome(lines: list[str]) -> str:
         else:
             (live if verb == "live" else delta).append(data_entry(verb, *words))
     actual = conflict_rules.bucket_counts(live, delta, str) if "counts" in switches else None
-    actual = actual or conflict_rules.files(live, delta, key_order(KEY))
+    actual = actual or conflict_rules.files(live, delta, comparable_keys(KEY))
     if actual is None:
         added = {e.file.file_name for e in delta if e.kind == ADD}
         gone = {e.file.file_name for e in delta if e.kind == DELETE} - added

@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import Unavailable
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.writing import flushing, row_stream
+from tablestore.lsm.writing import append_writer, memory
 from tablestore.meta.store import Store
 from tablestore.write import table_write
 
@@ -24,8 +24,8 @@ SCHEMA = pa.schema([("k", pa.int64()), ("p", pa.int32()), ("v", pa.string())])
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flushing, "_BACKGROUND_BYTES", 0)
-    monkeypatch.setattr(row_stream, "_BUFFERED_BYTES", 4096)
+    monkeypatch.setattr(memory, "_BACKGROUND_BYTES", 0)
+    monkeypatch.setattr(append_writer, "_BUFFERED_BYTES", 4096)
     monkeypatch.setattr(table_write, "_PARALLEL_BYTES", 0)
 
 
