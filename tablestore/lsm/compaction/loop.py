@@ -1,5 +1,5 @@
-"""Picks by the compaction strategy of a table, universal (Paimon's) or leveled; the loop in which a writer picks
-for a bucket: when, and how often (FORMAT.md 12.9).
+"""Picks by the compaction strategy of a table, universal (Paimon's) or leveled; the loop in which a writer
+picks for a bucket: when, and how often (FORMAT.md 12.9).
 
 A writer relieves the bucket before a flush while it has more runs than the stop trigger (the write stall),
 and settles it when it prepares a commit: it picks until no rule fires. `carry_out` executes a decision: the
