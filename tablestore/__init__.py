@@ -134,7 +134,7 @@ _NAMES = {
     "insight.explain.merge_steps.arrow_runs": "merging merging_events",
     "insight.simulator": "what_if",
     "insight.simulator.opening": "simulator",
-    "lsm.compaction.settings": "CompactionSettings compaction_settings",
+    "lsm.compaction.options": "CompactionSettings compaction_settings",
     "maintenance.history": "maintenance_report",
     "maintenance.policy": "MaintenancePolicy",
     "maintenance.report": "MaintenanceReport TableHealth WorkDone WorkWaiting",

@@ -32,7 +32,7 @@ from notebooks.demo.kafka import KafkaBroker, missing
 from tablestore.core.extras import required
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import CommitMark, Log
-from tablestore.read.open_log import log_of
+from tablestore.read.table_log import log_of
 
 EMBEDDED, KAFKA = "embedded", "kafka"
 EVENTUAL, NORMALISED, TRANSACTIONAL = "eventual", "eventual, normalised", "transactional"

@@ -23,7 +23,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.io.confined import GuardedFileIO, confined
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import DROPPED, TablePaths, checked_name, join
-from tablestore.meta.schemas import SchemaStore
+from tablestore.meta.snapshots import SchemaStore
 
 
 class Catalog(Protocol):

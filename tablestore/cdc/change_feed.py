@@ -32,7 +32,6 @@ from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta import consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import Place, with_level_0
-from tablestore.read.changes.cursor import mark_of, was_rolled_back
 from tablestore.read.changes.first_state import first_state, first_store
 from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
 from tablestore.read.changes.log_start import files_alone
@@ -44,8 +43,13 @@ from tablestore.read.changes.overwritten import (
     streams_overwrite,
     warn_of_left_out,
 )
-from tablestore.read.changes.streamable import is_upsert_stream, last_streamable, require_streamable
-from tablestore.read.changes.tracked import require_tracked
+from tablestore.read.changes.stream_start import mark_of, was_rolled_back
+from tablestore.read.changes.streamable import (
+    is_upsert_stream,
+    last_streamable,
+    require_streamable,
+    require_tracked,
+)
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.table_log import TableLog, furthest, offsets_at
 from tablestore.table.lake import open_table

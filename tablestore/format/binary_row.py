@@ -413,7 +413,7 @@ class _Comparable:
     types: tuple[DataType, ...]
 
     def __call__(self, key: bytes) -> Any:
-        return comparable_keys(key, self.types)
+        return key_order(key, self.types)
 
 
 def comparable_keys(types: Sequence[DataType]) -> Callable[[bytes], Any]:

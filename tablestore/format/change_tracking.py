@@ -3,7 +3,7 @@
 
 The path is `dt=2026-01-01/region=eu`, names and values escaped as in directories, values always as SQL casts
 them to text. What the option of a partition says goes before that of the table. Pure. Writers ask it in
-`write/buckets.py`, readers of changes in `read/changes/tracked.py`.
+`write/buckets.py`, readers of changes in `read/changes/streamable.py`.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from tablestore.log.fluss_log import FlussLog
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.offsets import PARTITION_STEP
 from tablestore.meta.store import Store
-from tablestore.read.open_log import log_of
-from tablestore.read.table_log import offsets_at
+from tablestore.read.table_log import log_of, offsets_at
 
 UNREACHED: tuple[type[TablestoreError], ...] = (Unavailable, NotFound, CommitConflict, FlussError)
 """What `missing_rows` raises where the cluster does not answer, or has another table."""

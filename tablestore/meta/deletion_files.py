@@ -1,6 +1,7 @@
-"""Where the deletion vectors of a snapshot's data files lie, bucket by bucket.
+"""What the index files of a table say: where the deletion vectors of a snapshot's data files lie, bucket by
+bucket, and which key hashes each dynamic bucket holds (FORMAT.md 15.1).
 
-A data file has at most one live vector. Only the index manifest is read here; the vectors themselves are
+A data file has at most one live vector. Only the index manifest is read for them; the vectors themselves are
 read with the file, by scans and compactions. Used by planning, writers, compaction and deletes.
 """
 
@@ -8,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore.core.errors import Corrupt
+import numpy as np
+
+from tablestore.core.errors import Corrupt, FileMissing
+from tablestore.format import checksums, hashing
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.snapshot import Snapshot
@@ -38,3 +42,15 @@ def of_entries(store: Store, entries: list[IndexEntry]) -> dict[Place, dict[str,
                 raise Corrupt(path, f"{r.data_file} has deletion vectors in two live index files")
             files[r.data_file] = DeletionFile(path, r.offset, r.length, r.cardinality)
     return by_bucket
+
+
+def read_hashes(store: Store, entry: IndexEntry) -> np.ndarray:
+    """int32 hashes of one index file; raises Corrupt naming it when it is missing or of another size."""
+    file, path = entry.file, store.index_path(entry.partition, entry.bucket, entry.file)
+    try:
+        data = store.io.read(path)
+    except FileNotFoundError:
+        raise FileMissing(path) from None
+    if len(data) != file.file_size:
+        raise Corrupt(path, f"it has {len(data):,} bytes; the index manifest says {file.file_size:,}")
+    return hashing.decode_index(checksums.require_named(path, data), path)

@@ -38,9 +38,9 @@ from tablestore.io.confined import is_local
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
 from tablestore.io.together import read_together
-from tablestore.meta import expired
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, MAX_ENTRIES, CachedManifest, ManifestCache
+from tablestore.meta.snapshots import raising_expired
 
 _MANY_ENTRIES, _MANY_FILES = (
     1_000,
@@ -275,7 +275,7 @@ class ManifestStore:
     def expiring(self, *snapshots: Snapshot, changes: bool = False) -> AbstractContextManager[None]:
         """A context that raises SnapshotExpired where a file is missing because one of these snapshots
         expired meanwhile; `changes`: also where only the changelogs that they left are read."""
-        return expired.expiring(self._io, self._paths, [s.id for s in snapshots], changes=changes)
+        return raising_expired(self._io, self._paths, [s.id for s in snapshots], changes=changes)
 
     def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
         """All manifests of a snapshot's state: base, then delta."""

@@ -1,11 +1,16 @@
-"""Stream positions in snapshots, by which a replayed commit identifier is recognised (I11, FORMAT.md 25.5).
+"""What each commit repeats in the properties of its snapshot: stream positions, by which a replayed commit
+identifier is recognised (I11, FORMAT.md 25.5), and the cluster whose rows a tiered table has.
 
-Snapshot properties `tablestore.position.<commit user>` = {"identifier": n, "position": any text or null}.
-Every commit of this engine carries all of them forward, so its newest snapshot has those of every stream; a
-reader walks back over snapshots of other engines. These may expire the snapshot that it looks for, so after
-publication the positions are also written to `tablestore/positions/positions-<snapshot id>`, with the
-snapshot's uuid. That file is read only where the snapshot is gone; where the id belongs to another snapshot,
-the table was rolled back and the file is ignored.
+Positions are properties `tablestore.position.<commit user>` = {"identifier": n, "position": any text or
+null}. Every commit of this engine carries all of them forward, so its newest snapshot has those of every
+stream; a reader walks back over snapshots of other engines. These may expire the snapshot that it looks for,
+so after publication the positions are also written to `tablestore/positions/positions-<snapshot id>`, with
+the snapshot's uuid. That file is read only where the snapshot is gone; where the id belongs to another
+snapshot, the table was rolled back and the file is ignored.
+
+`fluss-offsets` is what Fluss's own service writes: up to 0.8 a JSON list of offsets, one object a bucket,
+from 0.9 on the path of a file in the cluster. Properties of ours are the list beside such a path, the id of
+the table in the cluster and what the last batch of each bucket was, as `tiering/lake_offsets.py` says.
 """
 
 from __future__ import annotations
@@ -15,13 +20,15 @@ import logging
 import re
 from collections.abc import Mapping
 
-from tablestore.core.errors import Corrupt, TablestoreError, brief
+from tablestore.core.errors import Corrupt, NotFound, TablestoreError, brief
 from tablestore.format import checksums
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.io.paths import join
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
 
+OFFSETS, TABLE_ID = "fluss-offsets", "tablestore.fluss-table-id"
+OWN_OFFSETS, BATCHES = "tablestore.fluss-offsets", "tablestore.fluss-batches"
 log = logging.getLogger(__name__)
 PREFIX = "tablestore.position."
 WRITER = "tablestore-1"
@@ -154,3 +161,31 @@ def holder(snapshots: SnapshotStore, latest: Snapshot | None) -> int | None:
             return at.id if of(at) else None
         at = snapshots.find(at.id - 1)
     return None
+
+
+def newest_tiered(snapshots: SnapshotStore, latest: Snapshot | None) -> Snapshot | None:
+    """The newest snapshot up to `latest` that has offsets; None for a table without tiering, or if it has
+    expired."""
+    at = latest
+    while at is not None and OFFSETS not in (at.properties or {}):
+        if is_ours(at) or at.id <= 1:
+            return None
+        try:
+            at = snapshots.get(at.id - 1)
+        except NotFound:
+            return None
+    return at
+
+
+def table_id(snapshots: SnapshotStore) -> int | None:
+    """The id of the table in the cluster whose rows the newest snapshot has, None if nothing says so."""
+    tiered = newest_tiered(snapshots, snapshots.latest())
+    text = None if tiered is None else (tiered.properties or {}).get(TABLE_ID)
+    return None if text is None else int(text)
+
+
+def carried_offsets(snapshots: SnapshotStore, latest: Snapshot | None) -> dict[str, str]:
+    """The properties that the snapshot after `latest` repeats."""
+    tiered = newest_tiered(snapshots, latest)
+    properties = {} if tiered is None else tiered.properties or {}
+    return {key: properties[key] for key in (OFFSETS, OWN_OFFSETS, TABLE_ID, BATCHES) if key in properties}

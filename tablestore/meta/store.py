@@ -28,8 +28,7 @@ from tablestore.io.routed import file_io_for
 from tablestore.io.syncing import Sync
 from tablestore.meta.identity import Identity
 from tablestore.meta.manifests import ManifestStore
-from tablestore.meta.schemas import SchemaStore
-from tablestore.meta.snapshots import SnapshotStore
+from tablestore.meta.snapshots import SchemaStore, SnapshotStore
 
 _MAX_TEXTS = 50_000
 _NO_SCHEMA = "no schema can be read, and none can be restored from other files: put back a copy of it"
@@ -341,3 +340,22 @@ def _reopen(
     snapshots = SnapshotStore(io, paths, schema.options.get(UUID))
     stores = SchemaStore(io, paths), snapshots, ManifestStore(io, paths, partition_types_of(schema))
     return Store(io, env, paths, schema, *stores, identity)
+
+
+def braced(values: Sequence[Raw], types: Sequence[DataType]) -> str:
+    """Values as `{1, b}`, null as `null`."""
+    return "{" + ", ".join(cast_text(v, t) for v, t in zip(values, types, strict=True)) + "}"
+
+
+def braced_partition(store: Store, partition: bytes) -> str:
+    """A serialized partition as `{1, b}`."""
+    return braced(store.partition_values(partition), store.partition_types)
+
+
+def partition_named(store: Store, text: str, snapshot: Snapshot | None = None) -> str:
+    """A partition as `p=1/q=2`, from that form or from `{1, 2}`; the second is looked up among the partitions
+    of a snapshot (None: the newest), and returned unchanged if there is no such partition."""
+    if not text.startswith("{"):
+        return text
+    live, _ = store.manifests.live_entries(snapshot or store.snapshots.latest()).partitions()
+    return next((store.partition_text(p) for p in live if braced_partition(store, p) == text), text)

@@ -1,20 +1,25 @@
-"""TableLog: the log of a table as its readers see it."""
+"""The log of a table: opened as its options say, wherever it is, and as its readers see it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tablestore import doors
+from tablestore.core.errors import Corrupt
+from tablestore.core.options.log_store import LogSystem
 from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import Snapshot
-from tablestore.log import offsets
+from tablestore.log import offsets, transaction_id
 from tablestore.log.embedded.log import EmbeddedLog
-from tablestore.log.log import Log
+from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.log import Log, LogBounds
 from tablestore.log.offsets import Offsets
-from tablestore.meta import consumers
+from tablestore.log.settings import LogSettings
+from tablestore.meta import consumers, positions
+from tablestore.meta.refs import MAIN
 from tablestore.meta.store import Store
-from tablestore.read import log_continuity
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,10 @@ class TableLog:
         if self.committed_only:
             return offsets_at(store, snapshot)
         if isinstance(self.log, EmbeddedLog):
-            problem = log_continuity.problem(store, self.log, snapshot)
+            problem = lack_of(store, self.log, snapshot)
             if problem is not None:
                 raise problem
-        end = log_continuity.readable_bounds(store, self.log, snapshot).end
+        end = readable_bounds(store, self.log, snapshot).end
         return {**self._lost(store, snapshot, end), **end}
 
     def bounds(
@@ -61,7 +66,7 @@ class TableLog:
         A bucket that the log has lost starts and ends where the files end: what they have is read from them,
         and nothing follows. Rows of it that were `delivered` before lie before its end, too.
         """
-        readable = log_continuity.readable_bounds(store, self.log, snapshot)
+        readable = readable_bounds(store, self.log, snapshot)
         lost = self._lost(store, snapshot, readable.end)
         before = delivered or {} if self.loses_buckets else {}
         over = furthest(lost, {b: offset for b, offset in before.items() if b not in readable.end})
@@ -131,3 +136,56 @@ def removes_rows(log: Log, schema: TableSchema, start: Offsets, stop: Offsets) -
     """Whether rows of kind −U or −D are in the log between offsets."""
     batches = log.read(start, stop, schema.names[:1])
     return any(rowkind.retracts(batch.kinds.to_numpy(zero_copy_only=False)).any() for batch in batches)
+
+
+def lack_of(store: Store, log: EmbeddedLog, snapshot: Snapshot | None) -> Corrupt | None:
+    """What an embedded log lacks while `snapshot`, read before the log is looked at, is the newest; None if
+    nothing.
+
+    LostEnd where a loss of power took the end of the log. Raises Corrupt where files of the log are damaged,
+    or are those of another log.
+    """
+    get = store.snapshots.get
+    return log.lacks(offsets.known(snapshot, get), transaction_id.known(snapshot, get))
+
+
+def readable_bounds(store: Store, log: Log, snapshot: Snapshot | None) -> LogBounds:
+    """Where the log starts and ends. What it lacks of what `snapshot` names the files of the table have.
+
+    Raises LogMismatch where it is not the log that a snapshot was made from, Corrupt where that cannot be
+    read, files are missing whose rows no snapshot has, or a topic of Kafka ends before the snapshot: rows
+    that are written there would not be seen."""
+    get = store.snapshots.get
+    if isinstance(log, EmbeddedLog):
+        last = transaction_id.known(snapshot, get)
+        log.require_end(last)
+        log.require_same(last)
+    bounds = log.bounds()
+    if isinstance(log, KafkaLog):
+        log.require_end(offsets.known(snapshot, get), bounds)
+    return bounds
+
+
+def log_of(store: Store) -> Log | None:
+    """The table's log; None without one."""
+    settings = settings_of(store)
+    if settings is None:
+        return None
+    if settings.system is LogSystem.FLUSS:
+        return doors.fluss_log(settings, table_id=lambda: positions.table_id(store.snapshots), env=store.env)
+    return embedded_log_of(store) or KafkaLog(settings, store.io, store.env)
+
+
+def settings_of(store: Store) -> LogSettings | None:
+    """What the options say of the table's log; None without one. Branches have none."""
+    if store.paths.branch != MAIN:
+        return None
+    return LogSettings.of(store.schema, store.options, root=store.paths.root, durable=store.durable)
+
+
+def embedded_log_of(store: Store) -> EmbeddedLog | None:
+    """The table's log if it is embedded; else None."""
+    settings, schemas = settings_of(store), store.schemas
+    if settings is None or settings.system is not LogSystem.EMBEDDED:
+        return None
+    return EmbeddedLog(store.io, settings, schemas=lambda id: schemas.get(id).shown, env=store.env)

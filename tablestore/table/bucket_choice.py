@@ -21,10 +21,9 @@ from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.meta.entries import Entries
-from tablestore.meta.partition_names import partition_named
-from tablestore.meta.store import Store
-from tablestore.read.scan import sections
+from tablestore.meta.store import Store, partition_named
 from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions
+from tablestore.read.scan.split_generator import bucket_numbers
 from tablestore.write.retention.expire_partitions import expired_by_values
 
 PartitionChoice = Mapping[str, Any] | str | None
@@ -82,7 +81,7 @@ class BucketChoice:
         parts = store.schema, store.options, filters, store.partition_values, store.schema_of
         with store.manifests.naming_rows():
             kept = Pruner(*parts, independent=True).keep(live)
-        group = sections.buckets(live)
+        group = bucket_numbers(live)
         return live.filter(np.isin(group, group[kept]))
 
 

@@ -32,8 +32,7 @@ from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.open_writers import writing
-from tablestore.meta.partition_names import partition_named
-from tablestore.meta.store import Store
+from tablestore.meta.store import Store, partition_named
 from tablestore.read.scan import parallel
 from tablestore.table import append_compaction, postpone
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice

@@ -12,9 +12,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.log import Log
 from tablestore.meta.expiry_rules import AGE, ExpirePolicy
 from tablestore.meta.store import Store
-from tablestore.read.open_log import log_of
 from tablestore.read.scan import fallback, time_travel
 from tablestore.read.scan.fallback import OtherBranch
+from tablestore.read.table_log import log_of
 from tablestore.table.lookup import Lookups
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.write.retention.expiry_result import Expiry

@@ -23,9 +23,7 @@ from tablestore.log.log import Log
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import ADOPTED, LogSettings
 from tablestore.meta.store import Store
-from tablestore.read import log_continuity
-from tablestore.read.open_log import log_of, settings_of
-from tablestore.read.table_log import TableLog
+from tablestore.read.table_log import TableLog, lack_of, log_of, settings_of
 
 
 def with_topic(options: dict[str, str], table: str, uuid: str) -> dict[str, str]:
@@ -71,7 +69,7 @@ def require_log_ends_at(store: Store, snapshot: Snapshot | None, what: str) -> N
     come again; Corrupt if the log is not whole."""
     log = log_of(store)
     if isinstance(log, EmbeddedLog):
-        problem = log_continuity.problem(store, log, store.snapshots.latest())
+        problem = lack_of(store, log, store.snapshots.latest())
         if problem is not None:
             raise problem
     if log is None or not has_rows_behind(log, offsets.known(snapshot, store.snapshots.get)):

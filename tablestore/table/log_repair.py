@@ -23,7 +23,6 @@ from tablestore.log.log import Log, LogExpired
 from tablestore.log.offsets import Offsets
 from tablestore.log.transaction_id import TransactionId
 from tablestore.meta.store import Store
-from tablestore.read import log_continuity
 from tablestore.write.commit.commit_or_discard import commit_or_discard
 from tablestore.write.commit.request import CommitRequest, LogRange
 
@@ -45,7 +44,7 @@ class LogRepair:
         if not isinstance(self.log, EmbeddedLog):
             return
         for _ in range(_TRIES):
-            problem = log_continuity.problem(self.store, self.log, latest)
+            problem = lack_of(self.store, self.log, latest)
             if problem is None:
                 return
             if not isinstance(problem, LostEnd):

@@ -19,7 +19,7 @@ from tablestore.log.embedded.files import LogHeader, file_name
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import Appended, LogBounds
-from tablestore.read.changes.cursor import offsets_of
+from tablestore.read.changes.stream_start import offsets_of
 from tablestore.read.scan.time_travel import local_ms
 from tablestore.table.log_of import table_log
 from tablestore.table.logged import LogCommitter

@@ -28,11 +28,11 @@ from tablestore.lsm.merge.keys import equal_rows
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Change, Read, StateSize
+from tablestore.read.changes.first_state import state_before
 from tablestore.read.changes.incremental import change_schema
 from tablestore.read.changes.log_start import files_alone
 from tablestore.read.changes.log_stream import log_stream
 from tablestore.read.changes.overwritten import with_overwrites
-from tablestore.read.changes.state_before import state_before
 from tablestore.read.changes.stream import StreamRequest, stream
 from tablestore.read.changes.stream_start import next_of_consumer
 from tablestore.read.changes.streamable import is_upsert_stream, require_streamable

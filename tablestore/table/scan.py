@@ -23,8 +23,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.lsm.merge import counted
 from tablestore.meta.store import Store
-from tablestore.read.scan import fallback, parallel, partition_rows
-from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan import fallback, parallel
+from tablestore.read.scan.data_split import DataSplit, partition_rows, partitions_suffice
 from tablestore.read.scan.fallback import OtherBranch
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
@@ -159,11 +159,11 @@ class Scan(LazyScan):
 
     def _tasks(self, part: Plan) -> tuple[list[parallel.Task[pa.RecordBatch]], list[DataSplit]]:
         """What gives the rows of the splits, in their order, and the splits whose files are read for it."""
-        listed = self.whole and partition_rows.suffice(self.store, self.names, part.where)
+        listed = self.whole and partitions_suffice(self.store, self.names, part.where)
         tasks, read = list[parallel.Task[pa.RecordBatch]](), list[DataSplit]()
         for whole, some in groupby(part.splits, attrgetter("whole")):
             if listed and whole:
-                tasks.append(partial(partition_rows.rows, self.store, tuple(some), self.names))
+                tasks.append(partial(partition_rows, self.store, tuple(some), self.names))
             else:
                 splits = list(some)
                 read += splits

@@ -33,8 +33,7 @@ from tablestore.io.confined import roots_of
 from tablestore.io.external_paths import ExternalPaths
 from tablestore.log.settings import require_own_rows
 from tablestore.lsm.merge import validate
-from tablestore.read.changes.streamable import require_streamable
-from tablestore.read.changes.tracked import require_tracked
+from tablestore.read.changes.streamable import require_streamable, require_tracked
 from tablestore.read.supported import require_readable
 from tablestore.write import delete
 from tablestore.write.supported import require_writable

@@ -17,8 +17,8 @@ from tablestore.core.errors import CommitUnknown, InvalidRequest, NotFound, Tabl
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta import open_writers, statistics
 from tablestore.meta.statistics import Statistics
-from tablestore.read.open_log import embedded_log_of
 from tablestore.read.scan import time_travel
+from tablestore.read.table_log import embedded_log_of
 from tablestore.table import compaction, history
 from tablestore.table.compaction import Compaction
 from tablestore.table.lazy_read import column_names

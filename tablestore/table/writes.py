@@ -24,8 +24,8 @@ from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.open_writers import writing
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
-from tablestore.read.open_log import settings_of
 from tablestore.read.scan.file_read import strictly
+from tablestore.read.table_log import settings_of
 from tablestore.table import deleting, finishing, history, lookup, overwriting, postpone
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.definition import altered, refreshed

@@ -19,7 +19,7 @@ from typing import Any
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable, Unsupported
 from tablestore.fluss.log_records import BatchMark
-from tablestore.meta import tiered
+from tablestore.meta import positions
 from tablestore.tiering.cluster import ClusterTable, TieringCluster
 from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.splits import Marks, Offsets, TieredBucket
@@ -31,10 +31,10 @@ def properties_of(commit: LakeCommit, keys: Sequence[str]) -> dict[str, str]:
     """The properties of the snapshot of a commit; `keys` are the partition columns."""
     offsets = property_text(commit.offsets, commit.partition_names, keys)
     return {
-        tiered.OFFSETS: commit.prepared or offsets,
-        **({tiered.OWN_OFFSETS: offsets} if commit.prepared else {}),
-        tiered.TABLE_ID: str(commit.table_id),
-        tiered.BATCHES: batches_text(commit.offsets, commit.marks),
+        positions.OFFSETS: commit.prepared or offsets,
+        **({positions.OWN_OFFSETS: offsets} if commit.prepared else {}),
+        positions.TABLE_ID: str(commit.table_id),
+        positions.BATCHES: batches_text(commit.offsets, commit.marks),
     }
 
 
@@ -45,22 +45,22 @@ def state_of(
     Where Fluss's own service of 0.9 has committed, the state has the path of the offsets and not them."""
     text = offsets_text(properties)
     if text is None:
-        file = properties[tiered.OFFSETS]
+        file = properties[positions.OFFSETS]
         named = _OFFSETS_FILE.fullmatch(file)
         if named is None:
             raise Corrupt(path, f"fluss-offsets {file[:80]!r} is no list of offsets and no file of them")
         return LakeState(snapshot_id, int(named[1]), offsets_path=file, basis=basis)
     offsets, names = parse_property(text, keys, path)
-    marks = parse_batches(properties.get(tiered.BATCHES, "[]"), offsets, path)
-    table_id = properties.get(tiered.TABLE_ID)  # which Fluss's own service does not set
+    marks = parse_batches(properties.get(positions.BATCHES, "[]"), offsets, path)
+    table_id = properties.get(positions.TABLE_ID)  # which Fluss's own service does not set
     number = None if table_id is None else int(table_id)
     return LakeState(snapshot_id, number, offsets, names, marks, basis=basis)
 
 
 def offsets_text(properties: Mapping[str, str]) -> str | None:
     """The list of offsets of a snapshot; None where they are in a file of the cluster alone."""
-    text = properties[tiered.OFFSETS]
-    return text if text.startswith("[") else properties.get(tiered.OWN_OFFSETS)
+    text = properties[positions.OFFSETS]
+    return text if text.startswith("[") else properties.get(positions.OWN_OFFSETS)
 
 
 def parse_offsets_file(data: bytes, path: str) -> dict[TieredBucket, int]:

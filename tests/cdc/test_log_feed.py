@@ -15,7 +15,7 @@ from tablestore.cdc.change_feed import ChangeFeed
 from tablestore.core.errors import NotFound
 from tablestore.log.log import Log
 from tablestore.meta import consumers
-from tablestore.read.open_log import log_of
+from tablestore.read.table_log import log_of
 from tests.log.logged import LOGGED, to_files, to_log
 from tests.tables import KEEP_ALL, TableSpec
 

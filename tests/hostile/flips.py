@@ -30,7 +30,7 @@ from tablestore.core.errors import TablestoreError
 from tablestore.format.manifests.index_manifest import HASH
 from tablestore.lsm.lookup import cache as lookup_cache
 from tablestore.meta import consumers, manifest_cache, statistics
-from tablestore.meta.hash_indexes import read_hashes
+from tablestore.meta.deletion_files import read_hashes
 from tests.hostile.limits import FEW_THREADS
 
 ROOT = Path(__file__).resolve().parents[2]

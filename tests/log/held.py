@@ -9,7 +9,7 @@ import pyarrow as pa
 import tablestore as ts
 from tablestore.log import offsets
 from tablestore.log.log import LogBatch
-from tablestore.read.open_log import log_of
+from tablestore.read.table_log import log_of
 from tablestore.table.log_view import LogView
 
 

@@ -40,12 +40,13 @@ TESTS = {
     "tablestore/read/scan/pruning.py": PRUNING,
     "tablestore/read/scan/file_stats.py": PRUNING,
     "tablestore/read/scan/scan_mode.py": ("read/scan/test_scan_targets.py", "read/scan/test_scan_mode.py"),
-    "tablestore/read/scan/sections.py": SPLITS,
     "tablestore/read/scan/split_files.py": SPLITS,
     "tablestore/read/scan/split_generator.py": SPLITS,
     "tablestore/log/offsets.py": ("log/test_offsets.py",),
-    "tablestore/read/changes/cursor.py": ("read/changes/test_cursor.py",),
-    "tablestore/read/changes/stream_start.py": ("read/changes/test_stream_start.py",),
+    "tablestore/read/changes/stream_start.py": (
+        "read/changes/test_cursor.py",
+        "read/changes/test_stream_start.py",
+    ),
     "tablestore/read/changes/log_start.py": (
         "read/changes/test_log_start.py",
         "read/changes/test_log_stream.py",
@@ -55,7 +56,7 @@ TESTS = {
 """Files of tests below `tests` by module: those that are about it, no more than seconds each."""
 
 SPLIT_FILES = "tablestore/read/scan/split_files.py"
-SPLIT_GENERATOR, SECTIONS = "tablestore/read/scan/split_generator.py", "tablestore/read/scan/sections.py"
+SPLIT_GENERATOR = "tablestore/read/scan/split_generator.py"
 CHANGELOG, EXPIRY = "tablestore/lsm/merge/changelog.py", "tablestore/meta/expiry_rules.py"
 SORTED_RUN, LOG_STEPS = "tablestore/lsm/levels/sorted_run.py", "tablestore/read/changes/log_steps.py"
 PRUNER = "tablestore/read/scan/pruning.py"
@@ -64,7 +65,7 @@ MANY = "count *= _MAX_POINTS + 1 if values is None else len(values)"
 AT_LEAST_A_ROW = "rows = max(entry.file.row_count, 1)"
 LOG_START = "tablestore/read/changes/log_start.py"
 OLDEST = "return LogPlace(None, (changelogs.earliest_id(store) or 1) - 1)"
-CURSOR = "tablestore/read/changes/cursor.py"
+CURSOR = "tablestore/read/changes/stream_start.py"
 SOONER = "if mark is None or snapshot < (snapshots.earliest_id() or 0):"
 BEHIND = "return snapshot >= (snapshots.earliest_id() or 0)"
 LAST = "last = max(now.end.get(bucket, 0), has.get(bucket, 0))"
@@ -96,14 +97,14 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         LEVEL_BOUNDS,
         LEVEL_BOUNDS.replace("-1", "-0"),
     ): "no level is below 0",
-    (SECTIONS, "buckets", PAIRS, PAIRS.replace("32", "33")): "bits that no number has",
+    (SPLIT_GENERATOR, "bucket_numbers", PAIRS, PAIRS.replace("32", "33")): "bits that no number has",
     **{
-        (SECTIONS, "_ranks", RANKS, RANKS.replace("[0,", f"[{first},")): "all ranks move alike"
+        (SPLIT_GENERATOR, "_ranks", RANKS, RANKS.replace("[0,", f"[{first},")): "all ranks move alike"
         for first in ("1", "(-1)")
     },
     (
-        SECTIONS,
-        "sections",
+        SPLIT_GENERATOR,
+        "section_starts",
         "span = np.int64(2 * len(entries)) # more than any rank",
         "span = np.int64(3 * len(entries)) # more than any rank",
     ): "more than any rank, too",

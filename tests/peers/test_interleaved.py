@@ -16,7 +16,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.format.types.arrow_types import DataType, parse_type
-from tablestore.read.changes.cursor import Cursor
+from tablestore.read.changes.stream_start import Cursor
 from tests.peers import values
 from tests.peers.cells import cells, in_order
 from tests.peers.java_paimon import JavaError, JavaPaimon

@@ -19,8 +19,8 @@ from tablestore.format.predicates.predicate import col
 from tablestore.insight.check.check import examine
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.meta.entries import Entries
-from tablestore.read.changes.cursor import Cursor
 from tablestore.read.changes.stream import StreamRequest, stream
+from tablestore.read.changes.stream_start import Cursor
 from tablestore.read.scan import time_travel
 from tablestore.read.supported import require_readable_files
 from tests.read import golden

@@ -13,7 +13,7 @@ import pytest
 import tablestore as ts
 from notebooks.demo.fluss import FlussTieringJob
 from tablestore.fluss.sign_in import Credentials
-from tablestore.meta import tiered
+from tablestore.meta import positions
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tests.servers.test_fluss_tiering import until
 from tests.suite import counterparts
@@ -72,7 +72,7 @@ class Tables:
 
     def path(self, name: str) -> str:
         """What the newest snapshot of the other lake says of the offsets."""
-        return self.other.table(f"shop.{name}").store.snapshots.latest().properties[tiered.OFFSETS]
+        return self.other.table(f"shop.{name}").store.snapshots.latest().properties[positions.OFFSETS]
 
 
 @contextmanager

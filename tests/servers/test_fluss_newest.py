@@ -25,7 +25,7 @@ from tablestore.fluss.kv_leases import acquire_lease, drop_lease
 from tablestore.fluss.tables import FlussTable, KvSnapshot
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, STRING
-from tablestore.meta import tiered
+from tablestore.meta import positions
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
 from tablestore.tiering.journal import read_report
 from tablestore.tiering.opening import journal_directory
@@ -127,8 +127,8 @@ def test_tables_of_its_plugin_are_tiered_and_say_the_path_of_the_offsets(
         place = (
             f"{newest.servers.remote_folder}/lake/{DATABASE}/{table.path.table}-{table.table_id}/metadata/"
         )
-        assert said[tiered.OFFSETS].startswith(place)
-        assert said[tiered.OWN_OFFSETS].startswith('[{"bucket":0')
+        assert said[positions.OFFSETS].startswith(place)
+        assert said[positions.OWN_OFFSETS].startswith('[{"bucket":0')
 
 
 def test_lists_maps_and_rows_of_a_log_are_tiered(newest: Fluss, lake: ts.Lake):

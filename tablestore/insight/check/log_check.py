@@ -33,10 +33,9 @@ from tablestore.log.log import Log, LogExpired
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
-from tablestore.read import log_continuity
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan.plan import FileChoice, plan
-from tablestore.read.table_log import furthest, offsets_at
+from tablestore.read.table_log import furthest, lack_of, offsets_at
 
 _INVARIANT = "I14"
 _ROWS = 1 << 20
@@ -130,7 +129,7 @@ class LogCheck:
     def _lacking(self, log: EmbeddedLog, latest: Snapshot | None) -> bool:
         """Whether the log lacks rows that no file of the table has."""
         try:
-            problem = log_continuity.problem(self._store, log, latest)
+            problem = lack_of(self._store, log, latest)
         except Corrupt:  # said of its file
             return False
         if problem is None or isinstance(problem, LostEnd):

@@ -24,7 +24,7 @@ from tablestore.insight.doctor.finding import (
     RuleResult,
     look,
 )
-from tablestore.meta.expired import is_missing
+from tablestore.meta.snapshots import is_missing
 from tablestore.meta.store import Store
 from tablestore.read.scan import time_travel
 

@@ -37,10 +37,8 @@ from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import LogExpired
 from tablestore.meta.entries import Entries
-from tablestore.read import log_continuity
-from tablestore.read.open_log import embedded_log_of, log_of
-from tablestore.read.scan import sections
-from tablestore.read.table_log import offsets_at
+from tablestore.read.scan.split_generator import bucket_numbers
+from tablestore.read.table_log import embedded_log_of, lack_of, log_of, offsets_at
 
 _COMPUTING = (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 _LOOKED_UP = "writers then look up what each key was, and compact before they commit: writes take longer"
@@ -95,7 +93,7 @@ def _merged(delta: Entries, fresh: set[str]) -> int:
     runs may have replaced rows of each other. What it wrote there is fresh, too."""
     if not len(delta):
         return 0
-    group, levels = sections.buckets(delta), delta.numbers("level")
+    group, levels = bucket_numbers(delta), delta.numbers("level")
     adding, buckets = delta.numbers("kind") == ADD, int(group.max()) + 1
     names = delta.table.column("file_name").to_numpy(zero_copy_only=False)
     older = ~adding & np.array([name not in fresh for name in names], dtype=bool)
@@ -345,7 +343,7 @@ def _torn(facts: Facts, log: EmbeddedLog) -> list[tuple[str, str]]:
 
 def _lacks(facts: Facts, log: EmbeddedLog) -> list[tuple[str, str]]:
     try:
-        problem = log_continuity.problem(facts.store, log, facts.store.snapshots.latest())
+        problem = lack_of(facts.store, log, facts.store.snapshots.latest())
     except Corrupt as e:
         problem = e
     return [] if problem is None else [(problem.path, problem.problem)]

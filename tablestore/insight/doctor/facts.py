@@ -26,7 +26,7 @@ from tablestore.meta import consumers, expiry_rules, refs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.expiry_rules import Bound
 from tablestore.meta.store import Store
-from tablestore.read.scan import sections
+from tablestore.read.scan.split_generator import bucket_numbers
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -134,7 +134,7 @@ class Facts:
     @cached_property
     def group(self) -> np.ndarray:
         """The place of each live file, an index into `places`."""
-        return sections.buckets(self.live) if len(self.live) else np.zeros(0, dtype=np.int64)
+        return bucket_numbers(self.live) if len(self.live) else np.zeros(0, dtype=np.int64)
 
     @cached_property
     def sizes(self) -> np.ndarray:

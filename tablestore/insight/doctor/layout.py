@@ -27,7 +27,7 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import append_compaction, recording
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.decision import Decision
-from tablestore.read.scan import sections
+from tablestore.read.scan.split_generator import section_starts
 
 _REWRITTEN = "all rows are written anew, in one commit; while it runs nobody else may write"
 
@@ -186,7 +186,7 @@ def _merged(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
     """For each bucket: bytes of the files that overlap others, and those of them in newer levels than its
     oldest."""
     live, group = facts.live, facts.group
-    order, starts = sections.sections(live, group, facts.store.key_types, facts.store.key_order)
+    order, starts = section_starts(live, group, facts.store.key_types, facts.store.key_order)
     sizes, lengths = facts.sizes[order], np.diff(np.r_[starts, len(order)])
     overlapping = np.repeat(lengths > 1, lengths)
     merged = added(group[order][overlapping], sizes[overlapping], len(facts.places))

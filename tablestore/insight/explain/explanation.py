@@ -37,8 +37,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.column_facts import column_facts
 from tablestore.insight.explain.key_axis import key_line
 from tablestore.meta.store import Store
-from tablestore.read.scan import file_index
 from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.file_read import select_rows
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import RULES, TRUE, FileVerdict, Filters, buckets_of
 from tablestore.read.scan.refusal import Refusal, bounds_text, refusal
@@ -197,7 +197,7 @@ def _groups(
     file = split.files[number]
     own, path = store.schema_of(file.schema_id), store.file_path(split.partition, split.bucket, file)
     where = None if asked == TRUE else evolution.evolve_predicate(asked, own, store.schema)
-    selected = True if where is None else file_index.select_rows(store, path, file, where)
+    selected = True if where is None else select_rows(store, path, file, where)
     if file_format(file.file_name) != "parquet":
         missed: Verdict = ("file index", f"its index has no row of {asked!r}", None)
         yield file.row_count, file.file_size, missed if selected is False else _READ

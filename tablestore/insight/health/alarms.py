@@ -28,8 +28,7 @@ from tablestore.insight.health.alarm import MOMENTS, Alarm, AlarmHistory
 from tablestore.insight.health.measure import health_of
 from tablestore.log.log import Log
 from tablestore.meta.store import Store
-from tablestore.read.open_log import log_of
-from tablestore.read.table_log import offsets_at
+from tablestore.read.table_log import log_of, offsets_at
 
 HISTORIC = tuple(
     rule

@@ -28,8 +28,7 @@ from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.inspect.columns import LEVELS, SOURCES, level_rows
 from tablestore.lsm.levels.sorted_run import Levels
-from tablestore.meta.partition_names import braced_partition
-from tablestore.meta.store import Store
+from tablestore.meta.store import Store, braced_partition
 from tablestore.read.scan.file_stats import own_stats, stats_by_name
 
 FILES = result_schema(

@@ -38,8 +38,7 @@ from tablestore.io.requests import Requests, requests_of
 from tablestore.lsm.lookup import cache as lookup_cache
 from tablestore.lsm.merge.validate import validate
 from tablestore.meta.entries import Entries
-from tablestore.meta.partition_names import partition_named
-from tablestore.meta.store import Store
+from tablestore.meta.store import Store, partition_named
 
 if TYPE_CHECKING:
     from tablestore.doors import Figure

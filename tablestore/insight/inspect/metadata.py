@@ -30,8 +30,7 @@ from tablestore.format.text import cast_text
 from tablestore.insight.inspect.columns import SNAPSHOTS
 from tablestore.insight.inspect.files import by_bucket
 from tablestore.meta import refs, statistics
-from tablestore.meta.partition_names import braced, braced_partition
-from tablestore.meta.store import Store
+from tablestore.meta.store import Store, braced, braced_partition
 from tablestore.read.scan.time_travel import local_ms
 
 SCHEMAS = result_schema(

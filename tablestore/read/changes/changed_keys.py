@@ -23,8 +23,8 @@ from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.merge_function import joined
-from tablestore.meta import expired
 from tablestore.meta.entries import EMPTY, Entries
+from tablestore.meta.snapshots import raising_expired
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import read_file
 
@@ -96,7 +96,7 @@ def expiring_between(store: Store, since: Snapshot, until: Snapshot) -> Iterator
     """A context that raises NotByKey where a file of the commits between two snapshots is missing because
     they have expired meanwhile."""
     try:
-        with expired.expiring(store.io, store.paths, range(since.id + 1, until.id + 1)):
+        with raising_expired(store.io, store.paths, range(since.id + 1, until.id + 1)):
             yield
     except SnapshotExpired as e:
         raise NotByKey(str(e)) from e

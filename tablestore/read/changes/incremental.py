@@ -27,7 +27,7 @@ from tablestore.meta import changelogs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
 from tablestore.read.changes.overwritten import asked_for, overwritten_changes, streams_overwrite
-from tablestore.read.changes.tracked import require_changes_tracked
+from tablestore.read.changes.streamable import require_changes_tracked
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.file_read import read_file, tolerated
 from tablestore.read.scan.plan import Plan

@@ -19,9 +19,15 @@ from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import StreamLost
-from tablestore.read.changes.cursor import Cursor, offsets_of, was_rolled_back
 from tablestore.read.changes.log_steps import LogPlace
-from tablestore.read.changes.stream_start import Start, next_of_consumer, stream_start
+from tablestore.read.changes.stream_start import (
+    Cursor,
+    Start,
+    next_of_consumer,
+    offsets_of,
+    stream_start,
+    was_rolled_back,
+)
 from tablestore.read.scan import scan_mode, time_travel
 from tablestore.read.scan.scan_mode import StreamStart
 from tablestore.read.table_log import TableLog, offsets_at

@@ -30,8 +30,7 @@ from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import AGAIN, FILES, LOG, Before, Change, Read, StreamLost, with_remedy
-from tablestore.read.changes.cursor import Cursor, mark_of
-from tablestore.read.changes.first_state import first_state
+from tablestore.read.changes.first_state import first_state, state_before
 from tablestore.read.changes.incremental import (
     AUTO,
     DELTA,
@@ -52,9 +51,8 @@ from tablestore.read.changes.log_steps import (
 )
 from tablestore.read.changes.looked_up import looked_up_changes, touched
 from tablestore.read.changes.overwritten import leave_out, overwrites, warn_of_left_out
-from tablestore.read.changes.snapshot_wait import SnapshotWait, missing
-from tablestore.read.changes.state_before import state_before
-from tablestore.read.changes.stream import StreamRequest, TableRequest, of_table
+from tablestore.read.changes.stream import SnapshotWait, StreamRequest, TableRequest, missing, of_table
+from tablestore.read.changes.stream_start import Cursor, mark_of
 from tablestore.read.scan import time_travel
 from tablestore.read.table_log import TableLog, VisibleOffsets, furthest, offsets_at
 

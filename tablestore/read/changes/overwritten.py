@@ -27,12 +27,11 @@ from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.changes.first_state import first_level, first_store
-from tablestore.read.open_log import settings_of
 from tablestore.read.scan.pruning import Filters, Pruner
 from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import require_readable_files
-from tablestore.read.table_log import offsets_at
+from tablestore.read.table_log import offsets_at, settings_of
 
 _KEYED, _KEYLESS = "streaming-read-overwrite", "streaming-read-append-overwrite"
 

@@ -45,8 +45,8 @@ from tablestore.lsm.merge.merge_function import (
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
-from tablestore.read.scan import file_index
 from tablestore.read.scan.data_split import DataSplit
+from tablestore.read.scan.file_read import select_rows
 from tablestore.read.scan.pruning import TRUE, Filters, Pruner
 from tablestore.read.scan.split_generator import splits
 from tablestore.read.scan.time_travel import expiring
@@ -173,7 +173,7 @@ class PointReader:
             return False
         where = _one_of(keys, store.schema)
         asked = evolution.evolve_predicate(where, store.schema_of(file.schema_id), store.schema)
-        return file_index.select_rows(store, keyed.path, file, asked) is False
+        return select_rows(store, keyed.path, file, asked) is False
 
     def _of(self, partition: bytes | None, bucket: int | None) -> tuple[_Split, ...]:
         with self._splits_lock:

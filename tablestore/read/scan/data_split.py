@@ -2,7 +2,9 @@
 
 Raw files are read as they are, the others merged section by section. Memory: one batch of a raw file, or one
 window of the runs of one section, and a byte a row of files with deletion vectors. The whole filter is
-applied to every row that comes out; only its key part may skip row groups of files that are merged.
+applied to every row that comes out; only its key part may skip row groups of files that are merged. Where
+partition columns alone are asked for of whole splits, manifests say all: no data file is opened, and damage
+in such files goes unnoticed.
 `split_generator` makes splits; scans read them, also inside Spark's workers.
 """
 
@@ -20,15 +22,15 @@ from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
-from tablestore.format.predicates import evaluate, predicate
+from tablestore.format.predicates import evaluate, literal, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.levels.sorted_run import SortedRun, key_sections, old_to_new
 from tablestore.lsm.merge import counted, merge_reader
 from tablestore.lsm.merge.changelog import NewestLevels, by_level, with_level
 from tablestore.lsm.merge.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.meta.store import Store
-from tablestore.read.scan.file_read import read_file, tolerated
-from tablestore.read.scan.pruning import TRUE, Filters
+from tablestore.read.scan.file_read import BATCH_ROWS, read_file, tolerated
+from tablestore.read.scan.pruning import ONE_FORM, TRUE, Filters
 from tablestore.read.scan.split_files import SplitFiles
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import require_readable
@@ -247,3 +249,34 @@ def _run(
         rows = read_file(store, split.partition, split.bucket, file, request)
         for batch in tolerated(store, split.partition, split.bucket, file, rows):
             yield with_level(batch, file.level) if levels else batch
+
+
+def partitions_suffice(store: Store, columns: Sequence[str], where: Predicate | None) -> bool:
+    """Whether partitions say all that a scan of these columns with this bound condition asks for."""
+    schema, options = store.schema, store.options
+    if not columns or options.scan_tolerant or schema.row_count_field is not None:
+        return False
+    fields = [f for f in schema.partition_fields if f.name in columns]
+    if len(fields) < len(columns) or any(f.type.root not in ONE_FORM for f in fields):
+        return False
+    return Filters.of(where, schema).rows == TRUE
+
+
+def partition_rows(
+    store: Store, splits: Sequence[DataSplit], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of whole splits, split after split."""
+    by_name = dict(
+        zip(
+            store.schema.partition_keys,
+            zip(*(store.partition_values(s.partition) for s in splits), strict=True),
+            strict=True,
+        )
+    )
+    fields = store.schema.columns(tuple(columns))
+    arrays = [literal.array(by_name[f.name], f.type) for f in fields]
+    partitions = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([f.arrow for f in fields]))
+    ends = np.cumsum([s.rows for s in splits])
+    for start in range(0, int(ends[-1]), BATCH_ROWS):
+        numbers = np.arange(start, min(start + BATCH_ROWS, int(ends[-1])))
+        yield partitions.take(pa.array(np.searchsorted(ends, numbers, side="right")))

@@ -1,6 +1,10 @@
-"""One data file as batches in the columns of the schema that is read with.
+"""One data file as batches in the columns of the schema that is read with, without what its indexes exclude
+(FORMAT.md 10.4).
 
-Callers need not know which schema it was written under, and in which format.
+Callers need not know which schema it was written under, and in which format. Indexes in manifests are used
+while planning, those in files of their own when the data file is opened, as in Paimon. Only conditions that
+may be applied to a file alone may be given: a row that another file hides or changes must not decide. A file
+whose index is missing or damaged is read without it.
 """
 
 from __future__ import annotations
@@ -12,11 +16,15 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
-from tablestore.format import datafile, evolution
+from tablestore.format import checksums, datafile, evolution
 from tablestore.format.data_format import FileRequest, counted
+from tablestore.format.datafile import INDEX_SUFFIX
+from tablestore.format.file_index.reading import Selection, select
 from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.predicates.predicate import Predicate
+from tablestore.format.schema import TableSchema
+from tablestore.io.paths import inside, join
 from tablestore.meta.store import Store
-from tablestore.read.scan import file_index
 from tablestore.read.supported import require_readable_file
 
 log = logging.getLogger(__name__)
@@ -43,7 +51,7 @@ def read_file(
     path = store.file_path(partition, bucket, file)
     where, rows = request.predicate, request.rows
     pruned = None if where is None else evolution.evolve_predicate(where, own, store.schema)
-    selected = True if pruned is None else file_index.select_rows(store, path, file, pruned)
+    selected = True if pruned is None else select_rows(store, path, file, pruned)
     if selected is False:
         return
     if not isinstance(selected, bool):
@@ -93,3 +101,31 @@ def stored(store: Store, path: str, file: DataFileMeta, request: FileRequest) ->
     )
     whole = request.predicate is None and request.rows is None
     return counted(batches, file.row_count, path) if whole else batches
+
+
+def select_embedded(file: DataFileMeta, where: Predicate, own: TableSchema) -> Selection:
+    """The rows that the index in a file's metadata leaves to `where`, which is bound to the file's own
+    schema."""
+    if file.embedded_index is None:
+        return True
+    name = f"the index in the manifest's entry of {file.file_name}"
+    return select(file.embedded_index, name, where, own, file.row_count)
+
+
+def select_rows(store: Store, path: str, file: DataFileMeta, where: Predicate) -> Selection:
+    """The rows of the file at `path` that its indexes, wherever they are, leave to `where`."""
+    if not store.options.file_index_read:
+        return True
+    own = store.schema_of(file.schema_id)
+    if file.embedded_index is not None:
+        return select_embedded(file, where, own)
+    names = [name for name in file.extra_files if name.endswith(INDEX_SUFFIX)]
+    if len(names) != 1:
+        return True
+    beside = join(path.rsplit("/", 1)[0], inside(names[0]))
+    try:
+        data = checksums.require_named(beside, store.io.read(beside))
+        return select(data, beside, where, own, file.row_count)
+    except (FileNotFoundError, Corrupt) as e:
+        log.warning("%s is read without its index, which mend() makes again: %s", path, e)
+        return True

@@ -29,7 +29,7 @@ from tablestore.format.types.arrow_types import DataType
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels.sorted_run import key_sections
 from tablestore.meta.entries import Entries
-from tablestore.read.scan import file_index
+from tablestore.read.scan.file_read import select_embedded
 from tablestore.read.scan.file_stats import stats_by_name, unpadded
 from tablestore.read.scan.refusal import Refusal, refusal
 
@@ -361,7 +361,7 @@ class Pruner:
         if file.embedded_index is None or not self.options.file_index_read:
             return None
         asked = evolution.evolve_predicate(self.filters.rows, own, self.schema)
-        if file_index.select_embedded(file, asked, own) is not False:
+        if select_embedded(file, asked, own) is not False:
             return None
         return FileVerdict(entry, False, "file index", f"its index has no row of {self.filters.rows!r}")
 

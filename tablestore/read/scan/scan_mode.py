@@ -84,7 +84,7 @@ class StreamStart:
 
     Neither: the table has no snapshot yet, and the state of its first one comes first. `made_since_ms`: of
     `full` only files made then or later. `after`: the mark of the snapshot before the next one, if it is
-    known (`read/changes/cursor.py`).
+    known (`read/changes/stream_start.py`).
     """
 
     next_snapshot: int | None = None

@@ -1,16 +1,21 @@
-"""Splits of live files: which files one reader takes (FORMAT.md 10.3). Pure.
+"""Splits of live files: which files one reader takes (FORMAT.md 10.3, 12.3). Pure.
 
 A group is raw-convertible when the rows of its files are rows of the table: no other file overlaps it and it
 holds no retraction, or deletion vectors say which of its rows are superseded. Everything else must be merged,
-a whole section at a time. Neighbouring groups are packed up to `source.split.target-size`.
+a whole section at a time. Sections are those of `sorted_run.key_sections`, for all buckets of a plan in one
+sort; objects of files are made only for sections of more than one. Neighbouring groups are packed up to
+`source.split.target-size`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.options.table_options import MergeEngine, TableOptions
@@ -19,11 +24,54 @@ from tablestore.format.binary_row import comparable_keys
 from tablestore.format.deletion_vector import DeletionFile
 from tablestore.format.manifests.manifest import ADD, ManifestEntry
 from tablestore.format.schema import TableSchema
+from tablestore.format.types.arrow_types import DataType
 from tablestore.lsm.levels.sorted_run import key_sections
+from tablestore.lsm.merge import keys
 from tablestore.meta.entries import Entries
-from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.split_files import SplitFiles
+
+
+def bucket_numbers(entries: Entries) -> np.ndarray:
+    """A number for each entry's (partition, bucket), rising in order of first appearance."""
+    _, codes = entries.partitions()
+    pairs = codes.astype(np.int64) << 32 | entries.numbers("bucket") & 0xFFFFFFFF
+    _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[inverse]
+
+
+def section_starts(
+    entries: Entries, group: np.ndarray, types: tuple[DataType, ...], key: Callable[[bytes], Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(positions of entries by group and key, start of each section in them). `key` makes keys comparable."""
+    low, high = _ranks(entries, types, key)
+    span = np.int64(2 * len(entries))  # more than any rank
+    low, high = low + group * span, high + group * span
+    order = np.lexsort((high, low))
+    ends = np.maximum.accumulate(high[order])
+    starts = np.flatnonzero(np.r_[True, low[order][1:] > ends[:-1]])
+    return order, starts
+
+
+def _ranks(
+    entries: Entries, types: tuple[DataType, ...], key: Callable[[bytes], Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Dense ranks of all minimum and maximum keys together."""
+    columns = [entries.table.column(n).combine_chunks() for n in ("min_key", "max_key")]
+    both = pa.concat_arrays(columns)
+    parts = binary_row.integers(both, types)
+    if parts is not None:
+        ranks = np.unique(keys.codes(parts), return_inverse=True)[1]
+    else:
+        encoded = both.dictionary_encode()
+        values = [key(k) for k in encoded.dictionary.to_pylist()]
+        order = sorted(range(len(values)), key=values.__getitem__)
+        dense = np.empty(len(values), dtype=np.int64)
+        dense[order] = np.cumsum([0, *(values[low] != values[high] for low, high in pairwise(order))])
+        ranks = dense[encoded.indices.to_numpy()]
+    return ranks[: len(entries)].astype(np.int64), ranks[len(entries) :].astype(np.int64)
 
 
 def splits(
@@ -44,7 +92,7 @@ def splits(
     """
     if not len(entries):
         return ()
-    group = sections.buckets(entries)
+    group = bucket_numbers(entries)
     lifted = _lifted_groups(entries, group, schema, options)
     placed = _sections(entries, group, lifted, schema)
     partitions, codes = entries.partitions()
@@ -114,7 +162,7 @@ def _cut(
     in the order of writing without a primary key, else as the manifests name them."""
     if not lifted.all():
         types = tuple(f.type for f in schema.key_fields)
-        order, starts = sections.sections(entries, group, types, comparable_keys(types))
+        order, starts = section_starts(entries, group, types, comparable_keys(types))
         if not lifted.any():
             return order, starts
     else:

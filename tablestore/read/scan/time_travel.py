@@ -15,7 +15,8 @@ from typing import Any
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import changelogs, expired, newest_sound, refs
+from tablestore.meta import changelogs, newest_sound, refs
+from tablestore.meta.snapshots import raising_expired
 from tablestore.meta.store import Store
 
 Moment = int | datetime | str
@@ -77,7 +78,7 @@ def expiring(store: Store, snapshot_id: int, *, changes: bool = False) -> Iterat
     try:
         with (
             store.manifests.naming_rows(),
-            expired.expiring(store.io, store.paths, [snapshot_id], changes=changes),
+            raising_expired(store.io, store.paths, [snapshot_id], changes=changes),
         ):
             yield
     except Corrupt as e:

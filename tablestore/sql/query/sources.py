@@ -24,8 +24,8 @@ from tablestore.core.options.values import MergeEngine
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.predicates.predicate import Predicate, any_of
-from tablestore.read.scan import parallel, partition_rows
-from tablestore.read.scan.data_split import ROWKIND, DataSplit
+from tablestore.read.scan import parallel
+from tablestore.read.scan.data_split import ROWKIND, DataSplit, partitions_suffice
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.scan.split_generator import split_raw_and_merged
@@ -272,7 +272,7 @@ def _feed(source: TableOccurrence) -> Feed:
     feed = Feed([source.view], scan, rows=rows)
     if whole and source.read.counted and scan.where is None:
         return replace(feed, counted=True)
-    listed = whole and partition_rows.suffice(scan.store, scan.names, first.where)
+    listed = whole and partitions_suffice(scan.store, scan.names, first.where)
     if size < _WORTHWHILE_BYTES or listed or not _native(scan):
         return replace(feed, plan=None if second is not None or scan.other is not None else first)
     left = [split for part in parts() for split in _without_files(scan, part, feed)]

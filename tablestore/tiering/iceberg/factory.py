@@ -18,7 +18,7 @@ from tablestore.core.errors import CommitConflict, CommitUnknown, SchemaMismatch
 from tablestore.core.extras import required
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.log.fluss_log import BUCKET, OFFSET, TIMESTAMP
-from tablestore.meta import tiered
+from tablestore.meta import positions
 from tablestore.tiering.cluster import ClusterTable
 from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.iceberg.writer import IcebergLakeWriter, IcebergWriteResult, deleted
@@ -59,7 +59,7 @@ class IcebergLakeCommitter:
         basis = newest.snapshot_id if newest is not None else None
         for snapshot in _ancestors(table):
             said = snapshot.summary.additional_properties if snapshot.summary else {}
-            if tiered.OFFSETS in said:
+            if positions.OFFSETS in said:
                 return self._said(snapshot.snapshot_id, said, basis)
         since = table.properties.get(_SEQUENCE)
         if newest is None or since is None or (newest.sequence_number or 0) < int(since):  # rolled back

@@ -22,7 +22,7 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.snapshot import Snapshot
 from tablestore.log import offsets as log_offsets
 from tablestore.log.offsets import number
-from tablestore.meta import positions, tiered
+from tablestore.meta import positions
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.table import finishing, history
@@ -77,7 +77,7 @@ class PaimonLakeCommitter:
         latest = store.snapshots.latest()
         identifier, position = positions.known(store, latest).get(COMMIT_USER, (0, None))
         basis = PaimonBasis(latest, identifier)
-        at = tiered.newest(store.snapshots, latest)
+        at = positions.newest_tiered(store.snapshots, latest)
         if at is None:
             if position is None or latest is None:
                 return LakeState(basis=basis)
@@ -92,11 +92,11 @@ class PaimonLakeCommitter:
         none: the cluster no longer has those of dropped ones."""
         store, at = self._store, theirs
         while (text := offsets_text(at.properties or {})) is None:
-            before = tiered.newest(store.snapshots, store.snapshots.find(at.id - 1))
+            before = positions.newest_tiered(store.snapshots, store.snapshots.find(at.id - 1))
             if before is None:
                 return {}
             at = before
-        if (at.properties or {}).get(tiered.TABLE_ID) != str(state.table_id):
+        if (at.properties or {}).get(positions.TABLE_ID) != str(state.table_id):
             return {}
         return parse_property(text, store.schema.partition_keys, f"snapshot-{at.id}")[1]
 
@@ -225,7 +225,7 @@ def name_of(store: Store, partition: bytes) -> str:
 
 
 def _offsets(store: Store, snapshot: Snapshot) -> dict[TieredBucket, int]:
-    at = tiered.newest(store.snapshots, snapshot)
+    at = positions.newest_tiered(store.snapshots, snapshot)
     if at is None:
         return {}
     text = offsets_text(at.properties or {})  # Fluss's own service says them elsewhere: none are known here

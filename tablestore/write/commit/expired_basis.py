@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import CommitConflict, Corrupt, NotFound
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta.expired import is_missing
+from tablestore.meta.snapshots import is_missing
 from tablestore.meta.store import Store
 
 

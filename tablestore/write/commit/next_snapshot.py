@@ -17,7 +17,7 @@ from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, TABLE, Snapshot
 from tablestore.log import offsets, transaction_id
-from tablestore.meta import positions, tiered
+from tablestore.meta import positions
 from tablestore.meta.manifest_rewrite import FEW
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.refs import MAIN
@@ -146,7 +146,7 @@ class NextSnapshot:
             if old is None or identifier >= old[0]:
                 by_user[user] = (identifier, kept)
         require_free(request.properties or {})
-        tiering = tiered.carried(self._store.snapshots, latest)
+        tiering = positions.carried_offsets(self._store.snapshots, latest)
         own = {} if self._store.uuid is None else {TABLE: self._store.uuid}
         return {**tiering, **(request.properties or {}), **positions.as_properties(by_user), **own}
 

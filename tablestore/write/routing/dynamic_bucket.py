@@ -21,7 +21,7 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format import checksums, hashing
 from tablestore.format.manifests.index_manifest import HASH, IndexEntry, IndexFileMeta
 from tablestore.format.manifests.manifest import ADD
-from tablestore.meta.hash_indexes import read_hashes
+from tablestore.meta.deletion_files import read_hashes
 from tablestore.meta.store import Store
 from tablestore.write.commit.request import Basis
 from tablestore.write.routing import row_buckets

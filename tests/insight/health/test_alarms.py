@@ -12,7 +12,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.insight.health.alarm import MOMENTS, Alarm, AlarmHistory
-from tablestore.read.open_log import log_of
+from tablestore.read.table_log import log_of
 from tests.tables import KEYED, WRITE_ONLY
 
 KEPT = {"snapshot.num-retained.min": 100, "snapshot.num-retained.max": 1000}

@@ -11,7 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.read.changes.cursor import Cursor, mark_of, offsets_of, was_rolled_back
+from tablestore.read.changes.stream_start import Cursor, mark_of, offsets_of, was_rolled_back
 from tests.tables import KEYED
 
 CURSORS = {

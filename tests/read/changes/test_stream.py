@@ -16,9 +16,9 @@ from tablestore import col
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers
 from tablestore.read.changes.change import Change
-from tablestore.read.changes.cursor import Cursor
 from tablestore.read.changes.incremental import changes
 from tablestore.read.changes.stream import StreamRequest, stream
+from tablestore.read.changes.stream_start import Cursor
 from tablestore.read.changes.streamable import last_streamable
 from tablestore.read.scan import time_travel
 from tablestore.table.table import Table

@@ -10,8 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers
-from tablestore.read.changes.cursor import Cursor
-from tablestore.read.changes.stream_start import Start, next_of_consumer, stream_start
+from tablestore.read.changes.stream_start import Cursor, Start, next_of_consumer, stream_start
 from tests.faults import SimEnv
 from tests.tables import KEEP_ALL, KEYED
 

@@ -19,10 +19,9 @@ from tablestore.format.types.arrow_types import BIGINT, DECIMAL, INT, STRING, Da
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels.sorted_run import key_sections
 from tablestore.meta.entries import Entries
-from tablestore.read.scan import sections
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.split_files import SplitFiles
-from tablestore.read.scan.split_generator import split_raw_and_merged, splits
+from tablestore.read.scan.split_generator import bucket_numbers, section_starts, split_raw_and_merged, splits
 
 SCHEMA: TableSchema = create_schema(
     (DataField(0, "k", INT), DataField(1, "v", STRING)),
@@ -123,7 +122,7 @@ def test_postponed_buckets_of_two_partitions_are_two() -> None:
         for n, partition in enumerate(partitions)
         for bucket in (POSTPONE_BUCKET, 0)
     ]
-    assert sections.buckets(Entries.of([*entries, entries[0]])).tolist() == [0, 1, 2, 3, 0]
+    assert bucket_numbers(Entries.of([*entries, entries[0]])).tolist() == [0, 1, 2, 3, 0]
 
 
 def test_keys_that_are_equal_in_other_bytes_touch() -> None:
@@ -140,7 +139,7 @@ def test_keys_that_are_equal_in_other_bytes_touch() -> None:
     entries = Entries.of(
         [text("f0", "b", "b"), text("f1", "a", "b"), text("f2", "B", "c"), text("f3", "d", "d")]
     )
-    order, starts = sections.sections(entries, np.zeros(4, dtype=np.int64), types, key)
+    order, starts = section_starts(entries, np.zeros(4, dtype=np.int64), types, key)
     assert [sorted(each.tolist()) for each in np.split(order, starts[1:])] == [[0, 1, 2], [3]]
 
 

@@ -14,7 +14,7 @@ from pyiceberg.catalog import load_catalog
 from tablestore.core.errors import CommitConflict, SchemaMismatch, Unsupported
 from tablestore.format.types.arrow_types import BIGINT, DATE, INT, SMALLINT, STRING, TIMESTAMP
 from tablestore.format.types.data_type import DataField
-from tablestore.meta import tiered
+from tablestore.meta import positions
 from tablestore.tiering.cluster import ClusterTable, RowBatch
 from tablestore.tiering.committer import RoundCommitted, SplitResult, commit_round, plan_round
 from tablestore.tiering.factory import LakeCommit
@@ -82,7 +82,7 @@ def test_rounds_put_each_row_into_the_table_once(
     assert rows(properties) == sorted([*range(5), *range(5)])
     newest = table_of(properties).current_snapshot()
     assert newest.snapshot_id == second.snapshot_id == cluster.known.snapshot_id
-    assert newest.summary[tiered.OFFSETS] == '[{"bucket":0,"offset":5},{"bucket":1,"offset":5}]'
+    assert newest.summary[positions.OFFSETS] == '[{"bucket":0,"offset":5},{"bucket":1,"offset":5}]'
     assert files(tmp_path) == 3
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, Corrupt, Unavailable
-from tablestore.meta import tiered
+from tablestore.meta import positions
 from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
 from tablestore.tiering.factory import COMMIT_USER
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
@@ -111,8 +111,8 @@ def test_a_round_for_a_cluster_of_0_9_says_the_path_and_the_offsets(lake: ts.Lak
     assert listed == [{"bucket": 0, "offset": 5}, {"bucket": 1, "offset": 3}]
     table = lake.table("db.t")
     table.compact(full=True)  # a commit of ours carries both
-    assert {key: newest(lake)[key] for key in (tiered.OFFSETS, tiered.OWN_OFFSETS)} == {
-        key: said[key] for key in (tiered.OFFSETS, tiered.OWN_OFFSETS)
+    assert {key: newest(lake)[key] for key in (positions.OFFSETS, positions.OWN_OFFSETS)} == {
+        key: said[key] for key in (positions.OFFSETS, positions.OWN_OFFSETS)
     }
     cluster.files.clear()  # which nobody needs
     cluster.append(0, 2)
@@ -127,7 +127,7 @@ def test_a_list_of_a_cluster_that_prepares_nothing_counts_over_an_older_one(
     older = MemoryCluster(logs=cluster.logs, known=cluster.known)
     older.append(1, 4)
     round_of(older, PaimonTieringFactory(lake))
-    assert newest(lake)[tiered.OFFSETS] == '[{"bucket":0,"offset":5},{"bucket":1,"offset":7}]'
+    assert newest(lake)[positions.OFFSETS] == '[{"bucket":0,"offset":5},{"bucket":1,"offset":7}]'
     older.append(0, 1)
     assert round_of(older, PaimonTieringFactory(lake)).rows == 1
     require_log_in_lake(older, lake)
@@ -160,7 +160,7 @@ def test_the_first_round_after_fluss_s_service_commits_also_without_rows(
     PaimonTieringFactory(lake).prepare(cluster.table("db.t"))
     theirs(cluster, lake)
     ours(cluster, lake)
-    assert newest(lake)[tiered.OWN_OFFSETS] == '[{"bucket":0,"offset":5},{"bucket":1,"offset":3}]'
+    assert newest(lake)[positions.OWN_OFFSETS] == '[{"bucket":0,"offset":5},{"bucket":1,"offset":3}]'
     assert cluster.known.snapshot_id == lake.table("db.t").store.snapshots.latest().id == 2
     ours(cluster, lake)
     assert lake.table("db.t").store.snapshots.latest().id == 2

@@ -15,7 +15,7 @@ from tablestore.core.errors import CommitConflict, SchemaMismatch, Unavailable, 
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING, TIME, TIMESTAMP_LTZ
 from tablestore.format.types.data_type import DataField, DataType
-from tablestore.meta import tiered
+from tablestore.meta import positions
 from tablestore.read.table_log import offsets_at
 from tablestore.tiering.cluster import ClusterTable, RowBatch
 from tablestore.tiering.committer import RoundCommitted, SplitResult, commit_round, plan_round
@@ -87,7 +87,7 @@ def test_rounds_put_each_row_into_the_lake_once(lake: ts.Lake, cluster: MemoryCl
     snapshot = lake.table("db.t").store.snapshots.latest()
     assert snapshot.commit_user == COMMIT_USER
     assert snapshot.properties["fluss-offsets"] == '[{"bucket":0,"offset":5},{"bucket":1,"offset":5}]'
-    assert snapshot.properties[tiered.TABLE_ID] == "1"
+    assert snapshot.properties[positions.TABLE_ID] == "1"
     assert cluster.known.snapshot_id == 2
     assert lake.table("db.t").check() == []
 
