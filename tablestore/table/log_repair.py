@@ -23,6 +23,7 @@ from tablestore.log.log import Log, LogExpired
 from tablestore.log.offsets import Offsets
 from tablestore.log.transaction_id import TransactionId
 from tablestore.meta.store import Store
+from tablestore.read.table_log import lack_of
 from tablestore.write.commit.commit_or_discard import commit_or_discard
 from tablestore.write.commit.request import CommitRequest, LogRange
 
