@@ -1,29 +1,164 @@
 """FileSystemCatalog: a warehouse directory, `<warehouse>/<db>.db/<table>`. No registry: the files are the
-catalog.
+catalog. Dropping tables and databases so that a kill leaves either the whole or nothing visible.
 
 Two creators cannot both succeed, since creating a table is one put-if-absent of `schema-0`. There are no
 locks, so the store itself must offer put-if-absent (a local file system and S3 with conditional PUT do).
+
+To drop a directory on a file system it is first renamed, atomically, to a name below `.dropped` beside it,
+which no listing shows; then it is deleted. An object store cannot rename: there a mark is written beside the
+schemas, after which the directory no longer counts as a table; then the schemas are deleted, then the rest,
+the mark last. What a kill leaves is removed by the same call again, and on file systems by any drop or
+creation in that database. Both need space only for a name; where the disk has not even that, the new name is
+beside the table. Where the directory of a table is a link, the link is removed, and what it leads to stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 
-from tablestore.catalog import dropping
 from tablestore.catalog.catalog import (
+    CatalogView,
     database_dir,
     is_table,
     known_table,
     make_first_schema,
+    no_place,
     table_dir,
 )
-from tablestore.catalog.views import CatalogView, no_place
-from tablestore.core.errors import AlreadyExists, NotFound, Unsupported
+from tablestore.core.errors import (
+    AlreadyExists,
+    CommitUnknown,
+    NotFound,
+    TablestoreError,
+    Unavailable,
+    Unsupported,
+)
 from tablestore.format.schema import TableSchema
 from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import join
+from tablestore.io.paths import DROPPED, TablePaths, is_object_location, join
+
+log = logging.getLogger(__name__)
+
+
+def drop_table(io: FileIO, root: str, forget: Callable[[], None] = lambda: None) -> None:
+    """Remove a table's directory; `forget` unregisters the table once the directory no longer counts as
+    one."""
+    if is_object_location(root):
+        outcomes.put(io, _mark(root), b"")
+        forget()
+        _cleared(root, lambda: _delete_marked(io, root))
+        return
+    _put_aside(io, root)
+    try:
+        forget()
+    except Unavailable:  # a registry on the same full disk can write only once there is room
+        _sweep(io, root.rpartition("/")[0])
+        forget()
+    _cleared(root, lambda: _sweep(io, root.rpartition("/")[0]))
+
+
+def _cleared(place: str, delete: Callable[[], None]) -> None:
+    """Delete files that no listing shows any more; raises CommitUnknown where some stay."""
+    try:
+        delete()
+    except (TablestoreError, OSError) as e:
+        text = f"{place} is dropped; some of its files are not deleted: {e}; the same call again deletes them"
+        raise CommitUnknown(text) from e
+
+
+def drop_directory(io: FileIO, path: str, forget: Callable[[], None] = lambda: None) -> None:
+    """Remove the directory of a database; object stores delete it name by name."""
+    if not is_object_location(path):
+        _put_aside(io, path)
+        forget()
+        _cleared(path, lambda: _sweep(io, path.rpartition("/")[0]))
+        return
+    forget()
+    io.delete_tree(path)
+
+
+def finish_drop(io: FileIO, root: str) -> bool:
+    """Complete an interrupted drop of this table or database; whether there was one."""
+    if not is_object_location(root):
+        folder, _, name = root.rpartition("/")
+        left = any(
+            path.rpartition("/")[2].rpartition("-")[0].removeprefix(f"{DROPPED}-") == name
+            for path in _aside(io, folder)
+        )
+        _sweep(io, folder)
+        return left
+    if not io.exists(_mark(root)):
+        return False
+    _delete_marked(io, root)
+    return True
+
+
+def tidy(io: FileIO, folder: str) -> None:
+    """Remove what interrupted drops left in a folder; errors are logged."""
+    try:
+        if not is_object_location(folder):
+            _sweep(io, folder)
+    except (TablestoreError, OSError) as e:
+        log.warning("remains of dropped tables in %s are not removed yet: %s", folder, e)
+
+
+def _mark(root: str) -> str:
+    return join(TablePaths(root).schema_dir, DROPPED)
+
+
+def _delete_marked(io: FileIO, root: str) -> None:
+    """Schemas first, the mark last."""
+    schemas = TablePaths(root).schema_dir
+    for entry in io.list(schemas, hidden=True):
+        if entry.name != DROPPED:
+            io.delete(join(schemas, entry.name))
+    for entry in io.list(root, hidden=True):
+        child = join(root, entry.name)
+        if child != schemas:
+            (io.delete_tree if entry.is_dir else io.delete)(child)
+    io.delete_tree(root)
+
+
+def _put_aside(io: FileIO, path: str) -> None:
+    """Rename a directory so that no listing shows it; an absent one is fine."""
+    folder, _, name = path.rpartition("/")
+    if not io.is_dir(path):
+        return
+    try:
+        _move(io, path, f"{folder}/{DROPPED}/{name}")
+    except Unavailable as e:
+        if not e.no_space:
+            raise
+        _move(io, path, f"{folder}/{DROPPED}-{name}")
+
+
+def _move(io: FileIO, path: str, target: str) -> None:
+    for n in count():
+        try:
+            outcomes.move(io, path, f"{target}-{n}")
+        except FileExistsError:
+            continue
+        except FileNotFoundError:
+            log.info("%s is gone: another process drops it", path)
+        return
+
+
+def _aside(io: FileIO, folder: str) -> Iterator[str]:
+    """Paths of the directories of a folder that were renamed for deletion."""
+    inner = join(folder, DROPPED)
+    yield from (join(inner, s.name) for s in io.list(inner, hidden=True))
+    hidden = (s.name for s in io.list(folder, hidden=True) if s.name.startswith(f"{DROPPED}-"))
+    yield from (join(folder, name) for name in hidden)
+
+
+def _sweep(io: FileIO, folder: str) -> None:
+    for path in list(_aside(io, folder)):
+        io.delete_tree(path)
+    io.delete_empty(join(folder, DROPPED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +176,13 @@ class FileSystemCatalog:
         if properties:
             raise no_place("properties of a database")
         path = database_dir(self.warehouse, name)
-        dropping.tidy(self.io, self.warehouse)
+        tidy(self.io, self.warehouse)
         if self.io.is_dir(path):
             raise AlreadyExists(f"database {name!r} exists")
         outcomes.make_dir(self.io, path)
 
     def drop_database(self, name: str) -> None:
-        dropping.drop_directory(self.io, database_dir(self.warehouse, name))
+        drop_directory(self.io, database_dir(self.warehouse, name))
 
     def database_properties(self, name: str) -> dict[str, str]:
         self._require_database(name)
@@ -78,14 +213,14 @@ class FileSystemCatalog:
 
     def create_table(self, database: str, table: str, schema: TableSchema) -> None:
         refuse_own_path(schema, "filesystem")
-        dropping.tidy(self.io, database_dir(self.warehouse, database))
+        tidy(self.io, database_dir(self.warehouse, database))
         make_first_schema(self.io, self.location(database, table), schema, f"{database}.{table}")
 
     def drop_table(self, database: str, table: str) -> None:
-        dropping.drop(self.io, self.location(database, table))
+        drop_table(self.io, self.location(database, table))
 
     def finish_drop(self, database: str, table: str) -> bool:
-        return dropping.finish(self.io, self.location(database, table))
+        return finish_drop(self.io, self.location(database, table))
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         known_table(self, database, table)

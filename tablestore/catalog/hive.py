@@ -19,8 +19,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.catalog import catalog, dropping, hive_table
+from tablestore.catalog import catalog, metastore
 from tablestore.catalog.catalog import (
+    CatalogView,
     database_dir,
     guarded,
     is_table,
@@ -29,9 +30,9 @@ from tablestore.catalog.catalog import (
     schemas_at,
     table_dir,
 )
+from tablestore.catalog.filesystem import drop_directory, drop_table, finish_drop, tidy
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.catalog.options import CatalogOptions
-from tablestore.catalog.views import CatalogView
 from tablestore.core.env import Env
 from tablestore.core.errors import (
     AlreadyExists,
@@ -107,7 +108,7 @@ class HiveCatalog:
                 client.drop_database(name, True, False)
 
         if place:
-            dropping.drop_directory(self.io, location(place), forget)
+            drop_directory(self.io, location(place), forget)
         else:
             forget()
 
@@ -155,7 +156,7 @@ class HiveCatalog:
         root = location(schema.options.get("path") or self._default_location(database, table))
         stored = schema.with_options({"path": None}) if "path" in schema.options else schema
         entry = self._new_entry(database, table, stored, root, external)  # refuses before anything is made
-        dropping.tidy(self.io, root.rpartition("/")[0])
+        tidy(self.io, root.rpartition("/")[0])
         with self.hold(database, table):
             self._require_free(database, table)
             adopted = external and is_table(self.io, root)
@@ -172,7 +173,7 @@ class HiveCatalog:
                 client.create_table(entry)
         except BaseException:
             if location is not None and not self.holds(entry.dbName, entry.tableName):
-                dropping.drop(self.io, location)
+                drop_table(self.io, location)
             raise
 
     def _require_free(self, database: str, table: str) -> None:
@@ -201,10 +202,10 @@ class HiveCatalog:
             if entry.tableType == "EXTERNAL_TABLE":
                 forget()
             else:
-                dropping.drop(self.io, location(entry.sd.location), forget)
+                drop_table(self.io, location(entry.sd.location), forget)
 
     def finish_drop(self, database: str, table: str) -> bool:
-        return dropping.finish(self.io, self._default_location(database, table))
+        return finish_drop(self.io, self._default_location(database, table))
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         for name in onto:
@@ -243,7 +244,7 @@ class HiveCatalog:
         """Write a new schema's columns and options to the metastore; raises its errors."""
         entry = self._entry(database, table)
         external = entry.tableType == "EXTERNAL_TABLE"
-        shape = hive_table.shape(schema, all_properties=self.options.sync_properties, external=external)
+        shape = metastore.shape(schema, all_properties=self.options.sync_properties, external=external)
         for removed in set(old.options if old else ()) - set(schema.options):
             entry.parameters.pop(removed, None)
         entry.parameters.update(shape.parameters)
@@ -261,7 +262,7 @@ class HiveCatalog:
 
     def _new_entry(self, database: str, table: str, schema: TableSchema, root: str, external: bool) -> Any:
         t = types()
-        shape = hive_table.shape(schema, all_properties=self.options.sync_properties, external=external)
+        shape = metastore.shape(schema, all_properties=self.options.sync_properties, external=external)
         seconds = self.env.now_ms() // 1000
         return t.Table(
             tableName=table,
@@ -273,9 +274,9 @@ class HiveCatalog:
             sd=t.StorageDescriptor(
                 cols=_fields(shape),
                 location=_uri(root),
-                inputFormat=hive_table.INPUT_FORMAT,
-                outputFormat=hive_table.OUTPUT_FORMAT,
-                serdeInfo=t.SerDeInfo(serializationLib=hive_table.SERDE, parameters={}),
+                inputFormat=metastore.INPUT_FORMAT,
+                outputFormat=metastore.OUTPUT_FORMAT,
+                serdeInfo=t.SerDeInfo(serializationLib=metastore.SERDE, parameters={}),
             ),
             partitionKeys=[],
             parameters=dict(shape.parameters),
@@ -305,7 +306,7 @@ class HiveCatalog:
         options = dict(entry.parameters or {})
         comment = options.pop("comment", None)
         columns = tuple(
-            DataField(i, c.name, hive_table.paimon_type(c.type), c.comment)
+            DataField(i, c.name, metastore.paimon_type(c.type), c.comment)
             for i, c in enumerate(entry.sd.cols)
         )
         return CatalogView(columns, entry.viewExpandedText or entry.viewOriginalText, comment, options)
@@ -330,7 +331,7 @@ class HiveCatalog:
         parameters = dict(view.options)
         if view.comment is not None:
             parameters["comment"] = view.comment
-        columns = [hive_table.column(f) for f in view.columns]
+        columns = [metastore.column(f) for f in view.columns]
         return t.Table(
             tableName=name,
             dbName=database,
@@ -340,8 +341,8 @@ class HiveCatalog:
             retention=0,
             sd=t.StorageDescriptor(
                 cols=[t.FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in columns],
-                inputFormat=hive_table.VIEW_INPUT_FORMAT,
-                outputFormat=hive_table.VIEW_OUTPUT_FORMAT,
+                inputFormat=metastore.VIEW_INPUT_FORMAT,
+                outputFormat=metastore.VIEW_OUTPUT_FORMAT,
                 serdeInfo=t.SerDeInfo(parameters={"serialization.format": "1"}),
             ),
             partitionKeys=[],
@@ -432,13 +433,13 @@ def _set_properties(database: Any, properties: Mapping[str, str | None]) -> None
     database.parameters = parameters
 
 
-def _fields(shape: hive_table.HiveShape) -> list[Any]:
+def _fields(shape: metastore.HiveShape) -> list[Any]:
     return [types().FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in shape.columns]
 
 
 def _is_ours(entry: Any) -> bool:
     sd = entry.sd
-    return (sd.inputFormat, sd.outputFormat) == (hive_table.INPUT_FORMAT, hive_table.OUTPUT_FORMAT)
+    return (sd.inputFormat, sd.outputFormat) == (metastore.INPUT_FORMAT, metastore.OUTPUT_FORMAT)
 
 
 def _uri(path: str) -> str:

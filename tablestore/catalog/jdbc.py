@@ -19,8 +19,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.catalog import catalog, dropping
+from tablestore.catalog import catalog
 from tablestore.catalog.catalog import (
+    CatalogView,
     database_dir,
     guarded,
     is_table,
@@ -31,10 +32,9 @@ from tablestore.catalog.catalog import (
     table_dir,
     table_properties,
 )
-from tablestore.catalog.filesystem import refuse_own_path
+from tablestore.catalog.filesystem import drop_directory, drop_table, finish_drop, refuse_own_path, tidy
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import DuplicateKey, ServerSession, SqlServer
-from tablestore.catalog.views import CatalogView
 from tablestore.core.env import Env
 from tablestore.core.errors import AlreadyExists, InvalidOption, InvalidRequest, NotFound, Unavailable
 from tablestore.format.schema import TableSchema
@@ -106,7 +106,7 @@ class JdbcCatalog:
     def create_database(self, name: str, properties: Mapping[str, str]) -> None:
         _require_fitting(properties)
         location = database_dir(self.warehouse, name)
-        dropping.tidy(self.io, self.warehouse)
+        tidy(self.io, self.warehouse)
         if name in self.databases():
             raise AlreadyExists(f"database {name!r} exists")
         insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
@@ -123,7 +123,7 @@ class JdbcCatalog:
                 for table in ("tables", "table_properties", "views", "database_properties"):
                     session.run(f"DELETE FROM paimon_{table} WHERE {_OF_DATABASE}", self._key, name)
 
-        dropping.drop_directory(self.io, database_dir(self.warehouse, name), forget)
+        drop_directory(self.io, database_dir(self.warehouse, name), forget)
 
     def database_properties(self, name: str) -> dict[str, str]:
         select = f"SELECT property_key, property_value FROM paimon_database_properties WHERE {_OF_DATABASE}"
@@ -173,7 +173,7 @@ class JdbcCatalog:
     def create_table(self, database: str, table: str, schema: TableSchema) -> None:
         refuse_own_path(schema, "jdbc")
         root, name = self.location(database, table), f"{database}.{table}"
-        dropping.tidy(self.io, database_dir(self.warehouse, database))
+        tidy(self.io, database_dir(self.warehouse, database))
         with self.hold(database, table):
             if self.holds(database, table):
                 raise AlreadyExists(f"table {name} exists")
@@ -195,7 +195,7 @@ class JdbcCatalog:
             log.info("%s.%s was registered meanwhile", database, table)
         except BaseException:
             if not self.holds(database, table):
-                dropping.drop(self.io, self.location(database, table))
+                drop_table(self.io, self.location(database, table))
             raise
 
     def drop_table(self, database: str, table: str) -> None:
@@ -205,11 +205,11 @@ class JdbcCatalog:
                     session.run(f"DELETE FROM paimon_{rows} WHERE {_OF_TABLE}", self._key, database, table)
 
         with self.hold(database, table):
-            dropping.drop(self.io, self.location(database, table), forget)
+            drop_table(self.io, self.location(database, table), forget)
 
     def finish_drop(self, database: str, table: str) -> bool:
         with self.hold(database, table):
-            return dropping.finish(self.io, self.location(database, table))
+            return finish_drop(self.io, self.location(database, table))
 
     def rename_table(self, database: str, table: str, onto: tuple[str, str]) -> None:
         source, target = self.location(database, table), self.location(*onto)

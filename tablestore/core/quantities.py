@@ -1,9 +1,15 @@
-"""Bytes, counts and durations in words: three digits, IEC units, one unit for what is compared."""
+"""Bytes, counts and durations in words: three digits, IEC units, one unit for what is compared; values on a
+line.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+MAX_SHOWN = 160
+"""Characters of a value that are shown."""
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
 ABSENT = "–"
 """What stands for a value that is not there."""
 _MAX_DIGITS = 7
@@ -107,3 +113,10 @@ def short_count(value: float) -> str:
     shown = value / scale
     digits = 2 if round(shown, 2) < 10 else 1 if round(shown, 1) < 100 else 0
     return f"{shown:.{digits}f} {unit}"
+
+
+def one_line(text: str) -> str:
+    """The text on one line, cut to `MAX_SHOWN` characters. Tabs and line ends are spaces, other unsafe
+    characters are U+FFFD."""
+    shown = _UNSAFE.sub(lambda match: " " if match.group(0) in "\t\n\r" else "\ufffd", text)
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[: MAX_SHOWN - 1]}…"

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.fluss.types import arrow_type
 from tablestore.format.binary_row import decimal_words
-from tablestore.format.masks import filled, valid_mask
+from tablestore.format.types.arrow_types import filled, valid_mask
 from tablestore.format.types.data_type import DataType
 
 _FIXED = {"BOOLEAN": "<u1", "TINYINT": "<i1", "SMALLINT": "<i2", "FLOAT": "<f4", "DOUBLE": "<f8"}

@@ -29,8 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt, Unsupported, brief
-from tablestore.format.masks import filled, valid_mask
-from tablestore.format.types.arrow_types import DataType
+from tablestore.format.types.arrow_types import DataType, filled, valid_mask
 
 Raw = int | float | bool | str | bytes | None
 _FIXED = {  # slots of numbers

@@ -1,14 +1,20 @@
-"""Commit messages: what one writer did to one bucket, as a value and as versioned bytes (which Spark tasks
-return)."""
+"""What processes of one job send each other about a bucket, as values and as versioned bytes: a compaction
+task, which files a worker compacts, and a commit message, what a writer or worker did.
+
+One version byte, then an Avro record. Not a file format: both sides run the same code, and another version is
+refused. Spark tasks receive and return them.
+"""
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import Any
 
 import fastavro
 
-from tablestore.format import compaction_record, versioned
+from tablestore.core.errors import InvalidRequest, brief
+from tablestore.format import compaction_record
 from tablestore.format.avro import container as avro
 from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests import index_manifest
@@ -20,6 +26,7 @@ from tablestore.format.manifests.manifest import (
     file_of_message,
 )
 
+TASK_VERSION = 2
 VERSION = 6
 _LISTS = ("new_files", "changelog_files", "compact_before", "compact_after", "compact_changelog")
 _INDEX_LISTS = ("new_index", "deleted_index", "compact_new_index", "compact_deleted_index")
@@ -85,12 +92,12 @@ def encode(message: CommitMessage) -> bytes:
     record |= {name: [file_message(f) for f in getattr(message, name)] for name in _LISTS}
     for name in _INDEX_LISTS:
         record[name] = [index_manifest.file_message(f) for f in getattr(message, name)]
-    return versioned.encode(VERSION, _SCHEMA, record)
+    return _versioned(VERSION, _SCHEMA, record)
 
 
 def decode(data: bytes) -> CommitMessage:
     """The message of `encode`; raises InvalidRequest for other versions or damaged bytes."""
-    r = versioned.decode(data, VERSION, _SCHEMA, what="commit message")
+    r = _unversioned(data, VERSION, _SCHEMA, what="commit message")
     lists: dict[str, Any] = {name: tuple(file_of_message(f) for f in r[name]) for name in _LISTS}
     lists |= {name: tuple(index_manifest.file_of_message(f) for f in r[name]) for name in _INDEX_LISTS}
     records = tuple(compaction_record.from_json(text) for text in r["compactions"])
@@ -102,4 +109,85 @@ def decode(data: bytes) -> CommitMessage:
         compacted_from=r["seen"],
         compactions=records,
         log=r["log"],
+    )
+
+
+def _versioned(version: int, schema: Any, record: dict[str, Any]) -> bytes:
+    """The bytes of a record under a parsed Avro schema."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, record)
+    return bytes([version]) + out.getvalue()
+
+
+def _unversioned(data: bytes, version: int, schema: Any, *, what: str) -> Any:
+    """The record of `encode`; raises InvalidRequest for other versions or damaged bytes of `what`."""
+    if not data or data[0] != version:
+        raise InvalidRequest(f"{what} of version {data[:1].hex() or 'none'}; version {version} is known")
+    try:
+        return fastavro.schemaless_reader(io.BytesIO(data[1:]), schema, None)
+    except Exception as e:
+        raise InvalidRequest(f"damaged {what}: {brief(e)}") from e
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """Files of one (partition, bucket), and the index files with their deletion vectors.
+
+    Of a table with a primary key these are all live files, and the worker picks; with `full` it compacts
+    fully. Of an append table they are those to combine, by the decision in `planned`.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    files: tuple[DataFileMeta, ...]
+    index_files: tuple[IndexFileMeta, ...] = ()
+    full: bool = False
+    planned: CompactionRecord | None = None
+    snapshot: int = 0  # the snapshot with these live files, 0 for the empty table
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(f.file_size for f in self.files)
+
+
+_TASK_SCHEMA = fastavro.parse_schema(
+    avro.record(
+        "compaction_task",
+        "partition bytes, bucket int, total_buckets int, files files, index_files indexes, full boolean, "
+        "planned string?, snapshot long",
+        files=avro.array(file_message_schema("file")),
+        indexes=avro.array(index_manifest.file_message_schema()),
+    )
+)
+
+
+def encode_task(task: CompactionTask) -> bytes:
+    """One version byte, then the task as an Avro record."""
+    record = {
+        "partition": task.partition,
+        "bucket": task.bucket,
+        "total_buckets": task.total_buckets,
+        "files": [file_message(f) for f in task.files],
+        "index_files": [index_manifest.file_message(f) for f in task.index_files],
+        "full": task.full,
+        "planned": None if task.planned is None else compaction_record.to_json(task.planned),
+        "snapshot": task.snapshot,
+    }
+    return _versioned(TASK_VERSION, _TASK_SCHEMA, record)
+
+
+def decode_task(data: bytes) -> CompactionTask:
+    """The task of `encode`; raises InvalidRequest for other versions or damaged bytes."""
+    r = _unversioned(data, TASK_VERSION, _TASK_SCHEMA, what="compaction task")
+    return CompactionTask(
+        r["partition"],
+        r["bucket"],
+        r["total_buckets"],
+        tuple(file_of_message(f) for f in r["files"]),
+        tuple(index_manifest.file_of_message(f) for f in r["index_files"]),
+        r["full"],
+        None if r["planned"] is None else compaction_record.from_json(r["planned"]),
+        r["snapshot"],
     )

@@ -1,7 +1,9 @@
-"""What all data file formats share: encoders, what is read of a file, and errors with the file's name.
+"""What all data file formats share: in which form files of a kind are written (FORMAT.md 1.4, 9.3), encoders,
+what is read of a file, and errors with the file's name.
 
-An encoder takes physical columns in order, without notion of keys or manifests. It opens its file at the
-first row. Not thread-safe. Implemented by `parquet/data.py`, `orc/data.py` and `avro/data.py`.
+A kind is a level of the LSM tree, or changelog files. An encoder takes physical columns in order, without
+notion of keys or manifests. It opens its file at the first row. Not thread-safe. Implemented by
+`parquet/data.py`, `orc/data.py` and `avro/data.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -25,11 +27,78 @@ from tablestore.core.errors import (
     Unavailable,
     brief,
 )
-from tablestore.format.file_spec import FileSpec
+from tablestore.core.options.table_options import TableOptions
+from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
+
+_COMPRESSION_SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "zstd": "zst", "none": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """How files of one kind are written. `suffix` is the end of their names; `extra` are row-tracking columns
+    of append tables, whose files are not `keyed`; `compression_option` says whence the codec."""
+
+    format: str
+    compression: str
+    zstd_level: int
+    block_bytes: int | None
+    stats_mode: str
+    suffix: str
+    indexed: bool
+    keyed: bool
+    extra: tuple[str, ...] = ()
+    compression_option: str = field(default="file.compression", compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        options: TableOptions,
+        *,
+        level: int = 0,
+        changelog: bool = False,
+        keyed: bool = True,
+        extra: tuple[str, ...] = (),
+    ) -> FileSpec:
+        """The form of files at `level`, or of changelog files; raises InvalidOption for unknown formats.
+
+        Tables without primary key have no levels.
+        """
+        formats = dict(options.file_format_per_level) if keyed else {}
+        codecs = dict(options.file_compression_per_level) if keyed else {}
+        modes = dict(options.stats_mode_per_level) if keyed else {}
+        form = formats.get(level, options.file_format)
+        codec = codecs.get(level, options.file_compression)
+        codec_option = "file.compression.per.level" if level in codecs else "file.compression"
+        mode = modes.get(level, options.stats_mode)
+        if changelog:
+            form = options.changelog_file_format or form
+            if options.changelog_file_compression:
+                codec, codec_option = options.changelog_file_compression, "changelog-file.compression"
+            mode = options.changelog_file_stats_mode or mode
+        if form not in DATA_FORMATS:
+            allowed = ", ".join(DATA_FORMATS)
+            raise InvalidOption(f"option 'file.format' is {form!r}; it must be one of {allowed}")
+        suffix = _suffix(form, options)
+        rest = options.zstd_level, options.row_group_bytes, mode, suffix, not changelog, keyed, extra
+        return cls(form, codec, *rest, codec_option)
+
+    @classmethod
+    def all_of(cls, options: TableOptions) -> set[FileSpec]:
+        """The forms of all files that options speak of: of each level and of changelogs."""
+        per_level = (*options.file_format_per_level, *options.file_compression_per_level)
+        levels = {0, *(level for level, _ in per_level)}
+        return {cls.of(options, level=n, changelog=c) for n in levels for c in (False, True)}
+
+
+def _suffix(form: str, options: TableOptions) -> str:
+    if not options.suffix_with_compression:
+        return f".{form}"
+    named = _COMPRESSION_SUFFIXES.get(options.file_compression, options.file_compression)
+    return f".{named}.{form}" if named else f".{form}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,11 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.core.options.values import DATA_FORMATS
-from tablestore.format import binary_row, checksums, data_checksum, file_stats, rowkind
+from tablestore.format import binary_row, checksums, rowkind, stats
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro.data import AvroEncoder
-from tablestore.format.data_format import Encoder, FileRequest, chosen, complaints, plain
+from tablestore.format.data_format import Encoder, FileRequest, FileSpec, chosen, complaints, plain
 from tablestore.format.file_index.writing import FileIndexes, IndexSpec, index_specs
-from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.manifests.manifest import EMPTY_ROW, SimpleStats
 from tablestore.format.orc import data as orc_data
 from tablestore.format.orc.data import OrcEncoder
@@ -44,6 +43,7 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.stats import StatsMode
 from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import FileIO
+from tablestore.io.paths import file_format
 
 __all__ = ["DataFileWriter", "FooterSummary", "RowGroup", "WrittenFile", "read", "row_groups"]
 INDEX_SUFFIX = ".index"
@@ -104,7 +104,7 @@ def _form(schema: TableSchema, spec: FileSpec, *, thin: bool, counted: int) -> _
     """The form of files written with `schema`; `counted`: maximum number of columns with statistics."""
     columns = keyed_columns(schema, thin=thin) if spec.keyed else append_columns(schema, spec.extra)
     names = tuple(f.name for f in columns)
-    modes = file_stats.modes(
+    modes = stats.modes(
         columns, schema, limit=counted, mode=spec.stats_mode, form=spec.format, keyed=spec.keyed
     )
     indexes = index_specs(schema) if spec.indexed else ()
@@ -192,8 +192,8 @@ class DataFileWriter:
         size = self._encoder.close()
         checksum, folder = self._encoder.checksum, self._checksums_dir
         if checksum is not None and folder is not None:
-            data_checksum.write(self._io, folder, self._path, size=size, checksum=checksum)
-        stats = file_stats.for_manifest(
+            checksums.write_sum(self._io, folder, self._path, size=size, checksum=checksum)
+        file_stats = stats.for_manifest(
             self._form.columns,
             self._schema,
             self._encoder.column_stats(),
@@ -209,9 +209,9 @@ class DataFileWriter:
             rows=noted.rows,
             min_key=noted.min_key,
             max_key=noted.max_key,
-            key_stats=stats.key,
-            value_stats=stats.value,
-            value_stats_cols=stats.columns,
+            key_stats=file_stats.key,
+            value_stats=file_stats.value,
+            value_stats_cols=file_stats.columns,
             min_sequence=noted.min_sequence if SEQUENCE in self._form.sources else 0,
             max_sequence=noted.max_sequence,
             delete_count=noted.deletes,
@@ -235,7 +235,7 @@ class DataFileWriter:
         self._encoder.abort()
         self._io.delete(self._path)
         if self._checksums_dir is not None:
-            data_checksum.delete(self._io, self._checksums_dir, self._path)
+            checksums.delete_sum(self._io, self._checksums_dir, self._path)
         if self._index_path is not None:
             self._io.delete(self._index_path)
 
@@ -269,7 +269,7 @@ def read(
     if form not in DATA_FORMATS:
         raise Unsupported(f"data files such as {path!r}", f"formats read: {', '.join(DATA_FORMATS)}")
     if checksums_dir is not None:
-        verified = data_checksum.require(io, checksums_dir, path)
+        verified = checksums.require_sum(io, checksums_dir, path)
     names, batch_rows = request.names, request.batch_rows
     if form == "avro":
         fields = [_field(schema, name) for name in names]

@@ -16,18 +16,17 @@ import pyarrow.parquet as pq
 
 from tablestore.core.errors import Unsupported
 from tablestore.core.extras import required
-from tablestore.format import file_stats
+from tablestore.format import stats
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.data_format import complaints
-from tablestore.format.file_spec import file_format
-from tablestore.format.parquet.checked_file import open_checked
-from tablestore.format.parquet.footer import sound_metadata
+from tablestore.format.parquet.checked_file import open_checked, sound_metadata
 from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io.fileio import FileIO
+from tablestore.io.paths import file_format
 
 CHUNKS = result_schema(
     "row_group int32, rows int64, group_bytes int64, column string, type string, codec string, "
@@ -78,8 +77,8 @@ def _bounds(footer: pq.FileMetaData, group: int, column: int, kind: DataType | N
     nulls = footer_stats.null_count if footer_stats.has_null_count else None
     if kind is None:
         return nulls, None, None
-    stats = file_stats.of_column(footer, column, kind, group=group)
-    return nulls, *(None if v is None else cast_text(v, kind) for v in (stats.min, stats.max))
+    bounds = stats.of_column(footer, column, kind, group=group)
+    return nulls, *(None if v is None else cast_text(v, kind) for v in (bounds.min, bounds.max))
 
 
 def _type_of(column: str, schema: TableSchema) -> DataType | None:

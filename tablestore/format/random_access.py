@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import Corrupt
-from tablestore.format import data_checksum, datafile, file_stats
+from tablestore.format import checksums, datafile, stats
 from tablestore.format.data_format import FileRequest
-from tablestore.format.file_spec import file_format
 from tablestore.format.parquet import data as parquet_data
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.io.fileio import FileIO
+from tablestore.io.paths import file_format
 
 _FEW_ROWS = 32_768  # a smaller row group is read as a whole when its keys are searched
 
@@ -45,7 +45,7 @@ class RandomFile:
         parquet = file_format(path) == "parquet"
         self._verified = False
         if checksums_dir is not None and not parquet:
-            self._verified = data_checksum.require(io, checksums_dir, path)
+            self._verified = checksums.require_sum(io, checksums_dir, path)
         self._layout = parquet_data.layout(io, path, file_size=file_size) if parquet else None
         self.starts = self._layout.starts if self._layout is not None else np.array([0, rows])
         if self.starts[-1] != rows:
@@ -61,10 +61,10 @@ class RandomFile:
         if self._layout is None:
             return None
         footer, t = self._layout.footer, self._schema.by_name[column].type
-        at = file_stats.leaf_positions(footer).get(column)
+        at = stats.leaf_positions(footer).get(column)
         if at is None:
             raise Corrupt(self._path, f"it has no column {column!r}")
-        return [file_stats.of_column(footer, at, t, group=g) for g in range(footer.num_row_groups)]
+        return [stats.of_column(footer, at, t, group=g) for g in range(footer.num_row_groups)]
 
     def page_bounds(
         self, io: FileIO, group: int, column: str

@@ -23,20 +23,22 @@ from tablestore.format.changed_columns import (
     CastColumn,
     ChangedColumns,
     ColumnChange,
+    ColumnPlace,
     CommentColumn,
     ComputeColumn,
     DefaultColumn,
     DropColumn,
     MoveColumn,
+    Name,
     NotNullColumn,
     NullColumn,
     RenameColumn,
+    Where,
     default_text,
+    path_of,
 )
-from tablestore.format.changed_options import ChangedOptions, DropOptions, SetOptions
+from tablestore.format.changed_options import ChangedOptions, DropOptions, SetOptions, require_columns_exist
 from tablestore.format.computed_columns import Watermark, as_options, computed_columns, watermark
-from tablestore.format.field_paths import ColumnPlace, Name, Where, path_of
-from tablestore.format.option_columns import require_columns_exist
 from tablestore.format.schema import TableSchema, require_sound
 from tablestore.format.types.arrow_types import as_type
 

@@ -1,5 +1,6 @@
-"""Snapshot files (`snapshot/snapshot-N`, JSON): Snapshot ⇄ bytes (FORMAT.md 7.1). Unknown fields
-are ignored."""
+"""Snapshot files (`snapshot/snapshot-N`, JSON): Snapshot ⇄ bytes (FORMAT.md 7.1), and how often others were
+first (FORMAT.md 7.3). Unknown fields are ignored.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from tablestore.core.errors import Corrupt, brief
 from tablestore.format import checksums
 from tablestore.io.paths import is_plain
 
+RETRIES, MILLIS = "tablestore.commit.retries", "tablestore.commit.retry-ms"
 VERSION = 3
 BATCH_IDENTIFIER = 9223372036854775807
 TABLE = "tablestore.table"
@@ -126,3 +128,21 @@ def require_own(snapshot: Snapshot, uuid: str | None, path: str) -> Snapshot:
         text = f"it is of another table: its property {TABLE!r} is {own}, and this table has the uuid {uuid}"
         raise Corrupt(path, text)
     return snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class LostRaces:
+    """`retries` tries again, and the `millis` from the first try to the one that succeeded."""
+
+    retries: int = 0
+    millis: int = 0
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str] | None) -> LostRaces:
+        """Those of a snapshot by its properties; none where it does not say so."""
+        values = properties or {}
+        return cls(*(int(v) if (v := values.get(name, "0")).isdigit() else 0 for name in (RETRIES, MILLIS)))
+
+    def as_properties(self) -> dict[str, str]:
+        """The properties of a snapshot; none where nobody was first."""
+        return {RETRIES: str(self.retries), MILLIS: str(self.millis)} if self.retries else {}

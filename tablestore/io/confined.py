@@ -1,5 +1,6 @@
 """ConfinedFileIO: the FileIO of one table, which reaches only the table's directory and roots that the caller
-named; and GuardedFileIO, that of a table whose catalog has locks or a registry.
+named; GuardedFileIO, that of a table whose catalog has locks or a registry; and Roots, the places that texts
+of others may name.
 
 A table's metadata (options in its schemas, names in snapshots and manifests, external paths) may have been
 written by anyone, so no path made of them leaves the table's directory or a root that the *caller* named. The
@@ -7,18 +8,22 @@ directory itself, a root and their parents may be symbolic links; below them a l
 everything but plain files and directories. Directories are checked once for reads and writes, again for each
 listing; local deletes use directory descriptors, so that a link created meanwhile is not followed. A read may
 still follow a link that somebody with write access creates between the check and the open.
+
+For `Roots` a path is judged by where it leads: `file:` forms, `..` and symbolic links are resolved first,
+those of the roots, too. Callers open the resolved path, below which `ConfinedFileIO` follows no link.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tablestore.core.errors import Corrupt, InvalidRequest
-from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
+from tablestore.core.errors import Corrupt, InvalidRequest, OutsideRoots
+from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO, open_below, trouble
 from tablestore.io.paths import is_object_location, location
 from tablestore.io.syncing import Sync
 
@@ -248,3 +253,76 @@ def named_roots(roots: Any) -> tuple[str, ...]:
         if not is_object_location(place):
             places[os.path.realpath(place)] = None
     return tuple(places)
+
+
+@contextmanager
+def deletes(io: ConfinedFileIO) -> Iterator[Callable[[str], None]]:
+    """A function that does what `io.delete` does, with the same errors, for one file after another."""
+    if not is_local(io):
+        yield io.delete
+        return
+    opened: dict[str, int] = {}  # the directory of the last file
+
+    def close() -> None:
+        while opened:
+            os.close(opened.popitem()[1])
+
+    def delete(path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        with trouble(path):
+            try:
+                if folder not in opened:
+                    close()
+                    io.checked(path, last=False)
+                    opened[folder] = open_below(io.base_of(path), path)
+                os.unlink(name, dir_fd=opened[folder])
+            except FileNotFoundError:
+                pass
+
+    try:
+        yield delete
+    finally:
+        close()
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """Places with their links resolved; without any, no path is inside."""
+
+    places: tuple[str, ...]
+
+    @classmethod
+    def of(cls, roots: Iterable[str | os.PathLike[str]]) -> Roots:
+        """The roots that a list of directories and addresses names. Raises InvalidRequest for another
+        value."""
+        return cls(tuple(dict.fromkeys(map(_resolved, named_roots(roots)))))
+
+    def inside(self, path: str, what: str) -> str:
+        """The path with its links resolved; raises OutsideRoots, naming `what` it is, for one that leads
+        elsewhere, whether there is something or not."""
+        resolved = _resolved(location(path))
+        if self.base_of(resolved) is None:
+            raise self.refusal(f"{what} names {path!r}")
+        return resolved
+
+    def base_of(self, resolved: str) -> str | None:
+        """The root that a resolved path is in, None for none."""
+        return next((root for root in self.places if _is_in(resolved, root)), None)
+
+    def refusal(self, what: str) -> OutsideRoots:
+        """The error for what reaches further than these roots."""
+        named = f"its roots are {', '.join(self.places)}" if self.places else "it has no roots"
+        return OutsideRoots(
+            f"{what}, and this session is confined: {named}; who opens it names more, "
+            "sql_session(lake, roots=[…]) or --roots"
+        )
+
+
+def _resolved(path: str) -> str:
+    return path if is_object_location(path) else os.path.realpath(path)
+
+
+def _is_in(path: str, root: str) -> bool:
+    if is_object_location(path):  # s3:// and s3a:// name the same
+        path, root = path.partition("://")[2], root.partition("://")[2] or "\0"
+    return path == root or path.startswith(root.rstrip("/") + "/")

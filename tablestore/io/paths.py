@@ -1,26 +1,33 @@
 """Where the files of a table are: the only module that joins names to locations (FORMAT.md 1.1).
 
 Layout as in Paimon:
-`<warehouse>/<db>.db/<table>/{schema,snapshot,manifest,index,statistics,tag,branch,consumer,changelog}`
-and `[<key>=<value>/…]bucket-<n>/<file>`. Names that come from data are escaped; names that come from users
-are checked.
+`<warehouse>/<db>.db/<table>/{schema,snapshot,manifest,index,statistics,tag,branch,consumer,changelog}` and
+`[<key>=<value>/…]bucket-<n>/<file>`. Names that come from data are escaped; names that come from users are
+checked. With `data-file.external-paths` (FORMAT.md 1.3) new data files go in turn under the roots that the
+option names, in the same tail; the manifest stores the whole path. Whoever wrote the table may have set the
+option, so files are written to and read from only those roots that the caller named, too (`roots=[…]`).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import unquote, urlparse
 
-from tablestore.core.errors import Corrupt, InvalidRequest, Unsupported
+from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest, Unsupported
+from tablestore.core.options.table_options import TableOptions
 
+EXTERNAL_PATHS = "data-file.external-paths"
+_STRATEGIES = ("none", "round-robin", "specific-fs", "weight-robin")
 _ESCAPED = set(map(chr, range(0x20))) | {"\x7f"} | set("\"#%'*/:=?\\{}[]^")
 _NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|$@`]{1,200}")
 _LONGEST_NAME = 200  # bytes; 255 is what file systems take, and temporary files add `.`, a uuid and `.tmp`
 _LONGEST_COMPONENT, _LONGEST_PATH = 255, 4096 - 256  # bytes; leaves room for names of files
 POSTPONE_BUCKET = -2
+_LAST_SUFFIXES = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst"})
 DROPPED = ".dropped"  # directory of tables that are being dropped; in object stores the mark of such a table
 DEAD_LETTERS = "cdc_dead_letters"  # table of a database, of rows that captures could not take
 OBJECT_SCHEMES = ("s3", "s3a")
@@ -260,3 +267,126 @@ def is_plain(name: object) -> bool:
         and "\\" not in name
         and "\0" not in name
     )
+
+
+@dataclass(frozen=True)
+class ExternalPaths:
+    """Roots that new files go to in turn, each as often as it is listed; empty: they stay inside the
+    table."""
+
+    roots: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: TableOptions) -> ExternalPaths:
+        """The roots that the options choose; raises InvalidOption for ones that cannot be used."""
+        strategy = options.external_strategy
+        if not options.external_paths or strategy == "none":
+            return cls()
+        if strategy not in _STRATEGIES:
+            raise Unsupported(f"{EXTERNAL_PATHS}.strategy = {strategy}", f"known: {', '.join(_STRATEGIES)}")
+        roots = external_roots(options.external_paths)
+        for root in roots:
+            if not urlparse(root).scheme:
+                raise InvalidOption(
+                    f"option {EXTERNAL_PATHS!r} names {root!r}; write it with a scheme: 'file:{root}'"
+                )
+        if strategy == "specific-fs":
+            wanted = options.external_specific_fs
+            roots = tuple(r for r in roots if urlparse(r).scheme == wanted)
+            if not roots:
+                raise InvalidOption(
+                    f"option {EXTERNAL_PATHS!r} names no root of '{EXTERNAL_PATHS}.specific-fs' = {wanted!r}"
+                )
+        if strategy == "weight-robin" and len(roots) > 1:
+            roots = _weighted(roots, options.external_weights)
+        return cls(roots)
+
+    def require(self, allowed: Iterable[str]) -> None:
+        """Raise InvalidRequest unless each root lies in one of the places that the caller named."""
+        places = _normals(allowed)
+        for root in dict.fromkeys(self.roots):
+            if not any(_below(_normal(root), place) for place in places):
+                raise InvalidRequest(f"the table keeps its data files outside its directory: {_remedy(root)}")
+
+    def place(self, number: int, tail: str, name: str) -> str:
+        """The whole path of the new file `name` of the bucket `tail`; `number` chooses the root."""
+        return join(_normal(self.roots[number % len(self.roots)]), tail, inside(name))
+
+    @cached_property
+    def used(self) -> bool:
+        """Whether files go outside the table."""
+        return bool(self.roots)
+
+
+def _weighted(roots: tuple[str, ...], weights: tuple[str, ...]) -> tuple[str, ...]:
+    """Each root as often as its weight says."""
+    if len(weights) != len(roots) or not all(w.isdigit() and 0 < int(w) <= 1000 for w in weights):
+        raise InvalidOption(
+            f"option '{EXTERNAL_PATHS}.weights' must be one whole number from 1 to 1000 a root"
+        )
+    return tuple(root for root, weight in zip(roots, weights, strict=True) for _ in range(int(weight)))
+
+
+def external_roots(text: str) -> tuple[str, ...]:
+    """The roots that the option lists."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def checked_external(path: str, name: str, *, allowed: Iterable[str], option: str | None) -> str:
+    """Where the file of a manifest's external path is: `name` below a place of `allowed`.
+
+    Raises InvalidRequest where the caller named no such place but the table's `option` does, else Corrupt.
+    """
+    normal = _normal(path)
+    parts = normal.split("/")
+    if {".", ".."}.intersection(parts) or parts[-1] != inside(name):
+        raise Corrupt(path, f"the external path of {name} points outside the table")
+    if not any(_below(normal, place) for place in _normals(allowed)):
+        for root in external_roots(option or ""):
+            if _below(normal, _normal(root)):
+                raise InvalidRequest(f"{name} lies outside the table's directory: {_remedy(root)}")
+        remedy = _remedy(normal.rpartition("/")[0])
+        raise Corrupt(path, f"the external path of {name} points outside the table: {remedy}")
+    return local_external(normal)
+
+
+def _remedy(root: str) -> str:
+    place = local_external(_normal(root))
+    ways = f"in tablestore.open or connect, --roots {place} for tablestore open"
+    return f"if you trust {place}, name it: roots=[{place!r}] {ways}"
+
+
+def _normals(places: Iterable[str]) -> list[str]:
+    return [_normal(place) for place in places]
+
+
+def _below(normal: str, root: str) -> bool:
+    return normal.startswith(f"{root.rstrip('/')}/") or normal == root
+
+
+def local_external(path: str) -> str:
+    """The path in the form that the store takes: without a scheme for local files."""
+    return path.removeprefix("file:")
+
+
+def _normal(path: str) -> str:
+    """One spelling for `file:/x`, `file:///x` and `/x`, as Paimon writes it."""
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme:
+        return "file:" + _squeezed(path)
+    if scheme == "file":
+        return "file:" + _squeezed(rest)
+    host, _, tail = rest.lstrip("/").partition("/")
+    return f"{scheme}://{host}{_squeezed('/' + tail)}" if tail else f"{scheme}://{host}"
+
+
+def _squeezed(path: str) -> str:
+    return "/" + "/".join(p for p in path.split("/") if p)
+
+
+def file_format(name: str) -> str:
+    """The format in a data file's name: its last suffix, or the one before that of a compression."""
+    parts = name.lower().split(".")
+    if len(parts) > 2 and parts[-1] in _LAST_SUFFIXES:
+        return parts[-2]
+    return parts[-1] if len(parts) > 1 else ""

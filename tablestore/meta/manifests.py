@@ -30,14 +30,16 @@ from tablestore.format.manifests.manifest import (
     EMPTY_STATS,
     ManifestEntry,
     ManifestFileMeta,
+    PartitionBounds,
+    holding,
+    partition_stats,
 )
-from tablestore.format.manifests.partition_stats import PartitionBounds, holding, partition_stats
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataType
 from tablestore.io.confined import is_local
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import TablePaths, join
-from tablestore.io.together import read_together
+from tablestore.io.routed import read_together
 from tablestore.meta.entries import EMPTY, BucketFilter, Entries, PartitionFilter, concatenated
 from tablestore.meta.manifest_cache import LOCAL, MAX_ENTRIES, CachedManifest, ManifestCache
 from tablestore.meta.snapshots import raising_expired

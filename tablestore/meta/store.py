@@ -20,10 +20,9 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import TABLE, Snapshot
 from tablestore.format.text import cast_text, legacy_text
 from tablestore.format.types.arrow_types import DataType
-from tablestore.io import external_paths
 from tablestore.io.confined import ConfinedFileIO, confined, roots_of
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import TablePaths, inside, join
+from tablestore.io.paths import TablePaths, checked_external, inside, join
 from tablestore.io.routed import file_io_for
 from tablestore.io.syncing import Sync
 from tablestore.meta.identity import Identity
@@ -291,7 +290,7 @@ class Store:
 
     def _outside(self, path: str, name: str) -> str:
         allowed, option = roots_of(self.io), self.options.external_paths
-        return external_paths.checked(path, name, allowed=allowed, option=option)
+        return checked_external(path, name, allowed=allowed, option=option)
 
     def file_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """The path of a data or changelog file; raises Corrupt for names that leave the bucket,

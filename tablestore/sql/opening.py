@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tablestore.core.arguments import require_session
 from tablestore.core.errors import InvalidRequest
-from tablestore.io.roots import Roots
+from tablestore.io.confined import Roots
 from tablestore.sql.forms import statement_of
 from tablestore.sql.session import Session
 from tablestore.table.lake import Lake

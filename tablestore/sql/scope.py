@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
-from tablestore.io.roots import Roots
+from tablestore.io.confined import Roots
 from tablestore.sql.confinement import require_inside
 from tablestore.sql.settings import Settings
 from tablestore.sql.temporary import NamedQuery, TemporaryTable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tablestore.core.arguments import checked_but
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, TablestoreError
-from tablestore.io.roots import Roots
+from tablestore.io.confined import Roots
 from tablestore.sql.concealment import conceal
 from tablestore.sql.dialect.tokenizer import Parameters, StatementText, pieces
 from tablestore.sql.problems import in_sql, placed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tablestore.catalog.views import CatalogView
+from tablestore.catalog.catalog import CatalogView
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.secrets import HIDDEN, hidden
 from tablestore.format.computed_columns import ComputedColumn, Watermark, in_order

@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any
 
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.format import commit_message, compaction_task
-from tablestore.format.commit_message import CommitMessage
+from tablestore.format import commit_message
+from tablestore.format.commit_message import CommitMessage, CompactionTask, decode_task, encode_task
 from tablestore.format.compaction_record import counts_of
-from tablestore.format.compaction_task import CompactionTask
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates.predicate import Predicate
@@ -271,7 +270,7 @@ def tasks(
                     record = append_compaction.record_of(decision, portion)
                     due_tasks.append(_task(portion, latest, planned=record))
     due_tasks.sort(key=lambda task: task.size, reverse=True)
-    return list(map(compaction_task.encode, due_tasks))
+    return list(map(encode_task, due_tasks))
 
 
 def _task(bucket: Bucket, snapshot: int, **facts: Any) -> CompactionTask:
@@ -282,7 +281,7 @@ def _task(bucket: Bucket, snapshot: int, **facts: Any) -> CompactionTask:
 def run_task(store: Store, data: bytes) -> bytes | None:
     """Carry out a task of `tasks`; the commit message as bytes, None if there was nothing to do. Commits
     nothing."""
-    task = compaction_task.decode(data)
+    task = decode_task(data)
     some: dict[str, Any] = {"files": task.files, "index_files": task.index_files}
     bucket = bucket_of(store, task.partition, task.bucket, total_buckets=task.total_buckets, **some)
     with writing(store, handed_over=True), conflict_if_expired(store, task.snapshot):

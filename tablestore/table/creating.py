@@ -11,7 +11,7 @@ from tablestore.core.options.names import UUID
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.table_options import TableOptions, as_text, current_names, keys_of, with_levels
 from tablestore.format.change_tracking import require_partitions_exist
-from tablestore.format.option_columns import require_columns_exist
+from tablestore.format.changed_options import require_columns_exist
 from tablestore.format.schema import TableSchema, create_schema
 from tablestore.log.settings import ADOPTED
 from tablestore.lsm.merge import counted

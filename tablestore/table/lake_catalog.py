@@ -14,11 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tablestore import doors
-from tablestore.catalog import dropping
-from tablestore.catalog.catalog import database_dir
+from tablestore.catalog.catalog import CatalogView, database_dir
+from tablestore.catalog.filesystem import finish_drop
 from tablestore.catalog.opening import open_catalog, require_warehouse
 from tablestore.catalog.options import CatalogOptions
-from tablestore.catalog.views import CatalogView
 from tablestore.core.arguments import checked_but
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import (
@@ -30,10 +29,9 @@ from tablestore.core.errors import (
     Unavailable,
 )
 from tablestore.core.options.secrets import hidden, require_no_secrets
-from tablestore.io.confined import named_roots
+from tablestore.io.confined import Roots, named_roots
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, location
-from tablestore.io.roots import Roots
 from tablestore.table.identifier import MAIN, SYSTEM_DATABASE, Identifier
 from tablestore.table.new_table import NewTable
 
@@ -165,7 +163,7 @@ class LakeCatalog:
         """
         if name not in self.databases():
             place = database_dir(self._catalog.warehouse, name)
-            if dropping.finish(self._catalog.io, place) or if_exists:
+            if finish_drop(self._catalog.io, place) or if_exists:
                 return
             self.require_there()
             raise NotFound.among("database", name, self.databases())

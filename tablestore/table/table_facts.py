@@ -30,7 +30,7 @@ from tablestore.core.arguments import checked
 from tablestore.core.errors import TablestoreError
 from tablestore.core.options import rules as option_rules
 from tablestore.io.confined import roots_of
-from tablestore.io.external_paths import ExternalPaths
+from tablestore.io.paths import ExternalPaths
 from tablestore.log.settings import require_own_rows
 from tablestore.lsm.merge import validate
 from tablestore.read.changes.streamable import require_streamable, require_tracked

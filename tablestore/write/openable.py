@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablestore.core.errors import InvalidOption
-from tablestore.core.options import scan_modes
+from tablestore.core.options import reading
 from tablestore.core.options.table_options import ChangelogProducer, TableOptions
 from tablestore.core.options.values import boolean
-from tablestore.format.file_spec import FileSpec
+from tablestore.format.data_format import FileSpec
 from tablestore.format.schema import TableSchema
 from tablestore.write.routing.bucket_mode import DYNAMIC_BUCKET
 
@@ -26,7 +26,7 @@ _COMPACTING = (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
 
 def require_openable(schema: TableSchema, options: TableOptions) -> None:
     """Raise InvalidOption naming the first option with which Paimon refuses the table."""
-    scan_modes.mode_of(options.scan_mode, schema.options)
+    reading.mode_of(options.scan_mode, schema.options)
     for rule in _RULES:
         problem = rule(schema, options)
         if problem is not None:

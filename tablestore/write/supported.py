@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.rules import refusal_of_stored
 from tablestore.core.options.table_options import TableOptions, require_levels
+from tablestore.format.changed_options import require_plain_map
 from tablestore.format.datafile import require_storable
-from tablestore.format.option_columns import require_plain_map
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import to_arrow
-from tablestore.io.external_paths import ExternalPaths
-from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.io.paths import POSTPONE_BUCKET, ExternalPaths
 from tablestore.log.settings import require_log
 from tablestore.lsm.compaction import require_strategy
 from tablestore.lsm.merge.validate import require_changelog, validate

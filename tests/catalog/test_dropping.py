@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.catalog import dropping
+from tablestore.catalog import filesystem
 from tablestore.core.errors import AlreadyExists, NotFound, TablestoreError
 from tablestore.io.fileio import LocalFileIO
 from tests.faults import FaultyIO, Killed
@@ -119,7 +119,7 @@ def test_a_killed_rename_is_ended_by_the_same_call(connect: Connect, tmp_path: P
 @pytest.fixture
 def no_rename(monkeypatch: pytest.MonkeyPatch) -> None:
     """Local files, taken for those of a store that cannot rename."""
-    monkeypatch.setattr(dropping, "is_object_location", lambda path: True)
+    monkeypatch.setattr(filesystem, "is_object_location", lambda path: True)
 
 
 @pytest.mark.usefixtures("no_rename")

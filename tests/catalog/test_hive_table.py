@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore.catalog import hive_table
+from tablestore.catalog import metastore
 from tablestore.core.errors import Unsupported
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tests.tables import schema_of
@@ -24,7 +24,7 @@ from tests.tables import schema_of
     ],
 )
 def test_types_have_hive_names(ours: str, hive: str) -> None:
-    assert hive_table.hive_type(parse_type(ours)) == hive
+    assert metastore.hive_type(parse_type(ours)) == hive
 
 
 def test_parameters_hold_options_keys_and_what_marks_the_format() -> None:
@@ -35,7 +35,7 @@ def test_parameters_hold_options_keys_and_what_marks_the_format() -> None:
         options={"bucket": "4", "hive.auto.purge": "true"},
         comment="all of it",
     )
-    full = hive_table.shape(schema, all_properties=True, external=False).parameters
+    full = metastore.shape(schema, all_properties=True, external=False).parameters
     assert full == {
         "bucket": "4",
         "hive.auto.purge": "true",
@@ -44,21 +44,21 @@ def test_parameters_hold_options_keys_and_what_marks_the_format() -> None:
         "bucket-key": "k",
         "comment": "all of it",
         "table_type": "PAIMON",
-        "storage_handler": hive_table.STORAGE_HANDLER,
+        "storage_handler": metastore.STORAGE_HANDLER,
     }
-    little = hive_table.shape(schema, all_properties=False, external=True).parameters
+    little = metastore.shape(schema, all_properties=False, external=True).parameters
     assert little == {
         "auto.purge": "true",
         "comment": "all of it",
         "table_type": "PAIMON",
-        "storage_handler": hive_table.STORAGE_HANDLER,
+        "storage_handler": metastore.STORAGE_HANDLER,
         "EXTERNAL": "TRUE",
     }
 
 
 def test_long_comments_are_cut_to_what_the_metastore_stores() -> None:
     field = DataField(0, "c", parse_type("INT"), "line\n" + "x" * 5000)
-    comment = hive_table.columns(schema_of({"c": field}))[0].comment
+    comment = metastore.columns(schema_of({"c": field}))[0].comment
     assert comment is not None
     assert (len(comment), comment[:6], comment[-4:]) == (4000, "line x", "x...")
 
@@ -66,4 +66,4 @@ def test_long_comments_are_cut_to_what_the_metastore_stores() -> None:
 def test_partitions_in_the_metastore_are_refused() -> None:
     schema = schema_of({"d": "DATE"}, options={"metastore.partitioned-table": "true"})
     with pytest.raises(Unsupported, match=r"metastore\.partitioned-table"):
-        hive_table.shape(schema, all_properties=True, external=False)
+        metastore.shape(schema, all_properties=True, external=False)

@@ -20,9 +20,15 @@ import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
 from tablestore.core.options import names as option_names
 from tablestore.core.options import rules as option_rules
-from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES
 from tablestore.core.options.names import ALIASES, ENGINE_NAMES, OF_COLUMNS, READ_AS_TEXT
-from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
+from tablestore.core.options.refused import (
+    IGNORED,
+    IGNORED_FAMILIES,
+    REFUSED,
+    REFUSED_FAMILIES,
+    Refused,
+    Stored,
+)
 from tablestore.core.options.table_options import TableOptions, current_names
 from tablestore.core.options.values import boolean, duration_ms, integer, long, memory_size, real
 from tablestore.insight.check.check import examine

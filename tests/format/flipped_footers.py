@@ -13,7 +13,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.format.parquet.footer import sound_metadata
+from tablestore.format.parquet.checked_file import sound_metadata
 
 ROWS = 50
 FIELDS = [

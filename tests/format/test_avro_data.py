@@ -17,9 +17,8 @@ from tablestore.core.errors import Corrupt, InvalidOption
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.avro import data as avro_data
 from tablestore.format.avro import encode as avro_encode
-from tablestore.format.avro import schema as avro_schema
 from tablestore.format.avro.data import AvroEncoder
-from tablestore.format.file_spec import FileSpec
+from tablestore.format.data_format import FileSpec
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField, DataType, parse_type
 from tablestore.io.fileio import LocalFileIO
 from tests.format import samples
@@ -79,7 +78,7 @@ def test_schemas_are_those_of_java() -> None:
     golden = Path(__file__).parents[1] / "golden" / "paimon-java" / "warehouse" / "j.db"
     for table in ("pk_nested_avro", "pk_all_types_avro"):
         fields = json.loads((golden / table / "schema" / "schema-0").read_bytes())["fields"]
-        schema = avro_schema.file_schema(
+        schema = avro_encode.file_schema(
             [DataField(f["id"], f["name"], parse_type(f["type"])) for f in fields]
         )
         with next((golden / table / "bucket-0").glob("*.avro")).open("rb") as f:
@@ -105,7 +104,7 @@ def test_unknown_codecs_are_reported(tmp_path: Path) -> None:
 
 def test_older_files_with_a_union_on_top(tmp_path: Path) -> None:
     columns = columns_of({"k": BIGINT, "s": STRING})
-    schema = ["null", avro_schema.file_schema(columns)]
+    schema = ["null", avro_encode.file_schema(columns)]
     path = tmp_path / "old.avro"
     with path.open("wb") as f:
         fastavro.writer(f, schema, [{"k": i, "s": None} for i in range(5)], codec="deflate")

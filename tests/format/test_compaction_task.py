@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.format import compaction_task
-from tablestore.format.compaction_task import CompactionTask
+from tablestore.format.commit_message import CompactionTask, decode_task, encode_task
 from tablestore.format.deletion_vector import index_file
 from tablestore.lsm.compaction import full
 from tablestore.lsm.compaction.recording import planned
@@ -22,14 +21,14 @@ TASK = CompactionTask(b"p", 2, 4, FILES, (index_file("index-1", 17, ()),), full=
 def test_a_task_comes_back_from_its_bytes() -> None:
     record = planned(full(Levels.of(FILES, 6)), strategy="append", bucket=2)
     for task in (TASK, replace(TASK, planned=record, full=False), CompactionTask(b"", 0, 1, ())):
-        assert compaction_task.decode(compaction_task.encode(task)) == task
+        assert decode_task(encode_task(task)) == task
     assert TASK.size == 33
 
 
 def test_other_versions_and_damaged_bytes_are_refused() -> None:
-    data = compaction_task.encode(TASK)
+    data = encode_task(TASK)
     with pytest.raises(InvalidRequest, match="version 09"):
-        compaction_task.decode(b"\x09" + data[1:])
+        decode_task(b"\x09" + data[1:])
     for cut in range(len(data)):
         with pytest.raises(InvalidRequest):
-            compaction_task.decode(data[:cut])
+            decode_task(data[:cut])

@@ -14,14 +14,14 @@ import pytest
 from tablestore.core.errors import InvalidOption, SchemaMismatch, Unsupported
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format import datafile
-from tablestore.format.data_format import FileRequest
+from tablestore.format.data_format import FileRequest, FileSpec
 from tablestore.format.datafile import DataFileWriter, WrittenFile
-from tablestore.format.file_spec import FileSpec, file_format
 from tablestore.format.parquet.schema import KIND, ROW_ID, ROW_TRACKING, SEQUENCE
 from tablestore.format.predicates.predicate import bind, col
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING, parse_type
 from tablestore.io.fileio import LocalFileIO
+from tablestore.io.paths import file_format
 from tests.format import samples
 from tests.tables import schema_of
 

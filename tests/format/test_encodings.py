@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format.file_spec import FileSpec
+from tablestore.format.data_format import FileSpec
 from tablestore.format.parquet import encodings
 from tablestore.format.parquet.data import ParquetEncoder
 from tablestore.format.types.arrow_types import DataField

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.format.parquet.footer import sound_metadata
+from tablestore.format.parquet.checked_file import sound_metadata
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"

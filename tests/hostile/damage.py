@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from tablestore.format.avro.carried import CarriedField
+from tablestore.format.avro.container import CarriedField
 from tablestore.format.manifests import index_manifest, manifest
 from tablestore.format.manifests.index_manifest import IndexFileMeta, VectorRange
 from tablestore.format.manifests.manifest import (

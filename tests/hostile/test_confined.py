@@ -14,8 +14,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest
-from tablestore.io.confined import ConfinedFileIO
-from tablestore.io.deletes import deletes
+from tablestore.io.confined import ConfinedFileIO, deletes
 from tablestore.io.fileio import LocalFileIO
 
 ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int64())})

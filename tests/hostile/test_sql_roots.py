@@ -17,7 +17,7 @@ from notebooks.demo import sql_connectors
 from notebooks.demo.tpch_connector import CONNECTOR as TPCH
 from tablestore.core.errors import OutsideRoots, TablestoreError
 from tablestore.core.options.rules import names
-from tablestore.io.roots import Roots
+from tablestore.io.confined import Roots
 from tablestore.log.kafka.cluster import BrokerCluster
 from tablestore.log.kafka.properties import names_file
 from tablestore.sql import Session

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from tablestore.core.errors import Corrupt
-from tablestore.format import commit_message, compaction_task
-from tablestore.format.avro.carried import CarriedField
-from tablestore.format.commit_message import CommitMessage
-from tablestore.format.compaction_task import CompactionTask
+from tablestore.format import commit_message
+from tablestore.format.avro.container import CarriedField
+from tablestore.format.commit_message import CommitMessage, CompactionTask, decode_task, encode_task
 from tablestore.format.manifests import index_manifest, manifest, manifest_columns
 from tablestore.format.manifests.index_manifest import IndexEntry, IndexFileMeta
 from tablestore.format.manifests.manifest import EMPTY_STATS, ManifestEntry, ManifestFileMeta
@@ -131,7 +130,7 @@ def test_messages_carry_fields_of_later_releases() -> None:
     assert decoded.compact_before[0].carried == file.carried
     assert decoded.new_index[0].carried == (STRANGE,)
     task = CompactionTask(manifest.EMPTY_ROW, 0, 1, (file,), (index,), True, None, 3)
-    again = compaction_task.decode(compaction_task.encode(task))
+    again = decode_task(encode_task(task))
     assert (again.files[0].carried, again.index_files[0].carried) == (file.carried, (STRANGE,))
 
 

@@ -21,9 +21,11 @@ from tablestore.format.manifests import manifest, manifest_columns
 from tablestore.format.manifests.manifest import (
     DataFileMeta,
     ManifestEntry,
+    PartitionBounds,
     SimpleStats,
+    holding,
+    partition_stats,
 )
-from tablestore.format.manifests.partition_stats import PartitionBounds, holding, partition_stats
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING
 from tablestore.meta import manifest_cache
 from tablestore.write.commit.committer import CommitRequest, Committer

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.catalog import hive_table
+from tablestore.catalog import metastore
 from tablestore.catalog.metastore import types
 from tablestore.core.errors import AlreadyExists, InvalidRequest, Unavailable, Unsupported
 from tablestore.format.types.arrow_types import DataField
@@ -183,7 +183,7 @@ def test_columns_have_the_types_java_gives_them(
     lake.create_table("shop.ours", schema=TYPES)
     schema = lake.table("shop.ours").store.schema
     java.ask("createtypes", "shop", "theirs", json.dumps({f.name: f.type.to_json() for f in schema.fields}))
-    ours = hive_table.columns(schema)
+    ours = metastore.columns(schema)
     assert [(c.name, c.type) for c in ours] == [
         (c.name, c.type) for c in entry(lake, "shop", "theirs").sd.cols
     ]
@@ -327,5 +327,5 @@ def test_a_metastore_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", TYPES)
 def test_types_of_views_come_back_from_their_names_in_hive(name: str) -> None:
     kind = parse_type(TYPES[name])
-    back = hive_table.paimon_type(hive_table.hive_type(kind))
-    assert hive_table.hive_type(back) == hive_table.hive_type(kind)
+    back = metastore.paimon_type(metastore.hive_type(kind))
+    assert metastore.hive_type(back) == metastore.hive_type(kind)

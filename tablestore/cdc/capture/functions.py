@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format import hashing
 from tablestore.format.binary_row import decimal_words
-from tablestore.format.masks import null_mask
 from tablestore.format.time_text import pieces_of, written
 from tablestore.format.types import casts
-from tablestore.format.types.arrow_types import BIGINT, DATE, INT, STRING, TIMESTAMP
+from tablestore.format.types.arrow_types import BIGINT, DATE, INT, STRING, TIMESTAMP, null_mask
 from tablestore.format.types.casts import attempted, checked, without
 from tablestore.format.types.data_type import DataType, to_arrow
 from tablestore.format.types.type_text import parse_type

@@ -15,8 +15,7 @@ import numpy as np
 
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, ChunkReport, EventReport, Freshness
 from tablestore.core.arguments import checked
-from tablestore.core.plain_text import one_line
-from tablestore.core.quantities import ABSENT, elapsed, many, seconds_text, short_count, size
+from tablestore.core.quantities import ABSENT, elapsed, many, one_line, seconds_text, short_count, size
 
 CAPTURED, RENAMED, EMPTIED, DROPPED, SKIPPED = "captured", "renamed", "emptied", "dropped", "skipped"
 PAUSED = "paused"

@@ -13,8 +13,7 @@ from rich.text import Text
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.capture.state import SPEED_SECONDS, CaptureModel, CaptureTable, clock
 from tablestore.cli.event_log import emit
-from tablestore.core.plain_text import one_line
-from tablestore.core.quantities import elapsed, many, short_count, size
+from tablestore.core.quantities import elapsed, many, one_line, short_count, size
 
 MOST_LANES, MOST_CHANGES = 24, 3
 

@@ -1,17 +1,24 @@
-"""Where reads start and what is kept: scans, streams, consumers, snapshots, tags, changelogs.
+"""Where reads start and what is kept: scans, streams, consumers, snapshots, tags, changelogs; how lookup
+joins keep and refresh what they look up; the scan mode that options ask for (FORMAT.md 21.2).
 
-One field each: key, parser, default of Paimon 2.0.0, meaning. Part of `options.TableOptions`.
+One field each: key, parser, default of Paimon 2.0.0, meaning. Part of `options.TableOptions`. Options of
+lookup joins have the names of Paimon's Flink connector, two of them those of Flink's own connectors. Paimon
+does not open a table whose scan options contradict each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
+from tablestore.core.errors import InvalidOption
 from tablestore.core.options.values import (
     INFINITE,
     SCAN_MODES,
     boolean,
     duration_ms,
+    enum,
     integer,
     long,
     memory_size,
@@ -19,6 +26,21 @@ from tablestore.core.options.values import (
     opt,
     time_zone,
 )
+
+_PLACES = {
+    "scan.snapshot-id": ("from-snapshot", "from-snapshot-full"),
+    "scan.tag-name": ("from-snapshot",),
+    "scan.watermark": ("from-snapshot",),
+    "scan.version": ("from-snapshot",),
+    "scan.timestamp": ("from-timestamp",),
+    "scan.timestamp-millis": ("from-timestamp",),
+    "scan.file-creation-time-millis": ("from-file-creation-time",),
+    "scan.creation-time-millis": ("from-creation-timestamp",),
+    "incremental-between": ("incremental",),
+    "incremental-between-timestamp": ("incremental",),
+    "incremental-to-auto-tag": ("incremental",),
+}
+_OLD_NAMES = {"scan.timestamp-millis": "log.scan.timestamp-millis"}
 
 
 @dataclass(frozen=True)
@@ -218,3 +240,92 @@ class ReadingOptions:
         "tag.automatic-completion", boolean, False, "missed automatic tags are created later"
     )
     tag_success_file: bool = opt("tag.create-success-file", boolean, False, "a success file beside each tag")
+
+
+def mode_of(mode: str, options: Mapping[str, str]) -> str:
+    """The scan mode in force where `scan.mode` is `mode`; raises InvalidOption for unknown ones and for
+    options that contradict it."""
+    if mode not in SCAN_MODES:
+        raise InvalidOption(f"option 'scan.mode' is {mode!r}; it must be one of {', '.join(SCAN_MODES)}")
+    set_keys = places_given(options)
+    if mode == "default":
+        mode = _PLACES[set_keys[0]][0] if set_keys else "latest-full"
+    wrong = [key for key in set_keys if mode not in _PLACES[key]]
+    if wrong:
+        raise InvalidOption(f"option {wrong[0]!r} has no place in scan.mode {mode!r}; leave out one of them")
+    wanted = [key for key, modes in _PLACES.items() if mode in modes]
+    if wanted and len(set_keys) != 1:
+        raise InvalidOption(f"scan.mode {mode!r} wants exactly one of {', '.join(wanted)}; given: {set_keys}")
+    return "latest-full" if mode == "full" else mode
+
+
+def places_given(options: Mapping[str, str]) -> list[str]:
+    """The options there are that say where a read starts, by their current names."""
+    return [key for key in _PLACES if key in options or _OLD_NAMES.get(key, key) in options]
+
+
+class LookupCacheMode(StrEnum):
+    """Which rows of its table a lookup join caches; `partial` is our name for one choice of `auto`."""
+
+    AUTO = "auto"
+    FULL = "full"
+    MEMORY = "memory"
+    PARTIAL = "partial"
+
+
+@dataclass(frozen=True)
+class LookupOptions:
+    """How lookup joins keep and refresh what they look up."""
+
+    lookup_cache_mode: LookupCacheMode = opt(
+        "lookup.cache",
+        enum(LookupCacheMode),
+        LookupCacheMode.AUTO,
+        "what a lookup join caches: full (all rows, on disk beyond lookup.cache-max-memory-size), memory "
+        "(all, never on disk), partial (rows that were looked up), auto",
+    )
+    lookup_cache_rows: int = opt(
+        "lookup.cache-rows", long, 10_000, "maximum keys in the partial cache of a lookup join", least=0
+    )
+    lookup_discovery_ms: int | None = opt(
+        "lookup.continuous.discovery-interval",
+        duration_ms,
+        None,
+        "how often a lookup join looks for new snapshots; continuous.discovery-interval if absent",
+    )
+    lookup_async: bool = opt(
+        "lookup.async", boolean, False, "a lookup join of a stream prefetches on threads"
+    )
+    lookup_threads: int = opt("lookup.async-thread-number", integer, 16, "threads of lookup.async", least=1)
+    lookup_refresh_async: bool = opt(
+        "lookup.refresh.async",
+        boolean,
+        False,
+        "a lookup join refreshes in the background and answers meanwhile",
+    )
+    lookup_refresh_pending: int = opt(
+        "lookup.refresh.async.pending-snapshot-count",
+        integer,
+        5,
+        "with lookup.refresh.async: snapshots behind at which a lookup join waits for the refresh",
+        least=1,
+    )
+    lookup_full_load: int = opt(
+        "lookup.refresh.full-load-threshold",
+        integer,
+        INFINITE,
+        "snapshots behind at which a lookup join reads its whole table again",
+        least=1,
+    )
+    lookup_expire_write_ms: int | None = opt(
+        "lookup.partial-cache.expire-after-write",
+        duration_ms,
+        None,
+        "time after which a partial cache drops a key",
+    )
+    lookup_expire_access_ms: int | None = opt(
+        "lookup.partial-cache.expire-after-access",
+        duration_ms,
+        None,
+        "time after its last lookup when a partial cache drops a key",
+    )

@@ -16,7 +16,6 @@ from functools import cache
 from typing import Any
 
 from tablestore.core.errors import InvalidOption, Unsupported
-from tablestore.core.options.ignored import IGNORED, IGNORED_FAMILIES, Ignored
 from tablestore.core.options.names import (
     ALIAS_FAMILIES,
     ALIASES,
@@ -29,7 +28,15 @@ from tablestore.core.options.names import (
     PLACES_OF_FAMILIES,
     READ_AS_TEXT,
 )
-from tablestore.core.options.refused import REFUSED, REFUSED_FAMILIES, Refused, Stored
+from tablestore.core.options.refused import (
+    IGNORED,
+    IGNORED_FAMILIES,
+    REFUSED,
+    REFUSED_FAMILIES,
+    Ignored,
+    Refused,
+    Stored,
+)
 from tablestore.core.options.secrets import require_no_secrets
 from tablestore.core.options.table_options import TableOptions, parsed
 from tablestore.core.options.values import EVERYWHERE, STORED, Place, as_people_write

@@ -19,10 +19,9 @@ from tablestore.core.options.log_store import (
     LogOptions,
     LogSystem,
 )
-from tablestore.core.options.lookup import LookupCacheMode, LookupOptions
 from tablestore.core.options.merging import MergingOptions
 from tablestore.core.options.names import ALIAS_FAMILIES, ALIASES, LEVELED, WRITE_MODES
-from tablestore.core.options.reading import ReadingOptions
+from tablestore.core.options.reading import LookupCacheMode, LookupOptions, ReadingOptions
 from tablestore.core.options.storage import StorageOptions
 from tablestore.core.options.values import (
     ENDLESS,

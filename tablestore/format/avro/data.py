@@ -27,9 +27,10 @@ from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro.blocks import AvroBlock, framed, header
 from tablestore.format.avro.container import by_polars
-from tablestore.format.avro.schema import entry_types, file_schema
-from tablestore.format.data_checksum import SummedSink
+from tablestore.format.avro.encode import entry_types, file_schema
+from tablestore.format.checksums import SummedSink
 from tablestore.format.data_format import (
+    FileSpec,
     codec,
     complaints,
     plain_rows,
@@ -37,10 +38,8 @@ from tablestore.format.data_format import (
     require_size,
     storing,
 )
-from tablestore.format.file_spec import FileSpec
-from tablestore.format.file_stats import StatsCollector
 from tablestore.format.rebuild import rebuilt
-from tablestore.format.stats import ColumnStats
+from tablestore.format.stats import ColumnStats, StatsCollector
 from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.io.fileio import FileIO
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tablestore.format.avro.carried import CarriedField
+    from tablestore.format.avro.container import CarriedField
 
 APPEND_SOURCE, COMPACT_SOURCE = 0, 1
 EMPTY_ROW = bytes(12)

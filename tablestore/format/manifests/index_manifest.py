@@ -15,7 +15,14 @@ import fastavro
 
 from tablestore.core.errors import Corrupt, brief
 from tablestore.format.avro import container as avro
-from tablestore.format.avro.carried import CarriedField, fields_of, from_text, schema_with, to_text, values
+from tablestore.format.avro.container import (
+    CarriedField,
+    carried_fields,
+    carried_of_text,
+    carried_text,
+    carried_values,
+    schema_with,
+)
 from tablestore.format.manifests.manifest import ADD, DELETE, EMPTY_ROW, MAX_COUNT, NAMESPACE
 from tablestore.io.paths import is_plain
 
@@ -131,12 +138,12 @@ def file_message_schema() -> dict[str, Any]:
 
 def file_message(f: IndexFileMeta) -> dict[str, Any]:
     """An IndexFileMeta as a record of a message, with what it carries as text."""
-    return {**file_record(f), "carried": to_text(f.carried)}
+    return {**file_record(f), "carried": carried_text(f.carried)}
 
 
 def file_of_message(r: Mapping[str, Any]) -> IndexFileMeta:
     """The IndexFileMeta of `file_message`."""
-    return replace(file_of(r), carried=from_text(r["carried"]))
+    return replace(file_of(r), carried=carried_of_text(r["carried"]))
 
 
 def encode(entries: Iterable[IndexEntry], codec: str) -> bytes:
@@ -149,7 +156,7 @@ def encode(entries: Iterable[IndexEntry], codec: str) -> bytes:
             "_PARTITION": e.partition,
             "_BUCKET": e.bucket,
             **file_record(e.file),
-            **dict(values(e.file.carried)),
+            **dict(carried_values(e.file.carried)),
         }
         for e in some
     )
@@ -165,7 +172,7 @@ def decode(data: bytes, path: str) -> list[IndexEntry]:
             if r["_VERSION"] != _VERSION or r["_KIND"] != ADD:
                 text = f"version {r['_VERSION']}, kind {r['_KIND']}; expected {_VERSION} and {ADD}"
                 raise Corrupt(path, f"entry {len(entries)}: {text}")
-            file = replace(file_of(r), carried=fields_of(r, schema, _FIELDS))
+            file = replace(file_of(r), carried=carried_fields(r, schema, _FIELDS))
             file = _sound(file, f"entry {len(entries)}", path)
             entries.append(IndexEntry(ADD, r["_PARTITION"] or EMPTY_ROW, r["_BUCKET"], file))
         except (KeyError, TypeError, AttributeError) as e:

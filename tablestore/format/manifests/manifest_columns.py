@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro.blocks import AvroBlock
-from tablestore.format.avro.carried import from_text, to_text
-from tablestore.format.avro.container import by_polars
+from tablestore.format.avro.container import by_polars, carried_of_text, carried_text
 from tablestore.format.manifests import manifest
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
 from tablestore.format.result_tables import table_of
@@ -375,7 +374,7 @@ def _row(e: ManifestEntry) -> tuple[Any, ...]:
 def _carried_text(e: ManifestEntry) -> str | None:
     if not e.carried and not e.file.carried:
         return None
-    return json.dumps([to_text(e.carried), to_text(e.file.carried)])
+    return json.dumps([carried_text(e.carried), carried_text(e.file.carried)])
 
 
 def entries(table: pa.Table) -> list[ManifestEntry]:
@@ -386,7 +385,7 @@ def entries(table: pa.Table) -> list[ManifestEntry]:
 
 def _entry(row: tuple[Any, ...]) -> ManifestEntry:
     empty, (kind, partition, bucket, total), carried = manifest.EMPTY_ROW, row[:4], row[-1]
-    of_entry, of_file = map(from_text, json.loads(carried)) if carried else ((), ())
+    of_entry, of_file = map(carried_of_text, json.loads(carried)) if carried else ((), ())
     least_key, greatest_key, low, high, nulls, lowest, highest, missing = row[7:15]
     *numbers, extra_files = row[15:20]
     fields = (

@@ -34,7 +34,7 @@ from tablestore.format.avro import blocks as avro_blocks
 from tablestore.format.avro import encode as avro_encode
 from tablestore.format.avro.blocks import AvroBlock
 from tablestore.format.avro.container import by_polars
-from tablestore.format.avro.schema import NUMBERS
+from tablestore.format.avro.encode import NUMBERS
 from tablestore.format.data_format import plain_rows
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
 from tablestore.format.messages.encodings import Encoding

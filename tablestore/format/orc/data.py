@@ -20,8 +20,9 @@ import pyarrow.orc as orc
 
 from tablestore.core.errors import Corrupt, Unavailable, Unsupported
 from tablestore.format import schema as schemas
-from tablestore.format.data_checksum import SummedSink
+from tablestore.format.checksums import SummedSink
 from tablestore.format.data_format import (
+    FileSpec,
     codec,
     complaints,
     fitting,
@@ -30,13 +31,11 @@ from tablestore.format.data_format import (
     require_size,
     storing,
 )
-from tablestore.format.file_spec import FileSpec
-from tablestore.format.file_stats import StatsCollector
 from tablestore.format.orc.rows import OrcRowWriter, library, read_stripe
 from tablestore.format.parquet.schema import SYSTEM_COLUMNS
 from tablestore.format.rebuild import rebuilt, timestamps
 from tablestore.format.schema import TableSchema
-from tablestore.format.stats import ColumnStats
+from tablestore.format.stats import ColumnStats, StatsCollector
 from tablestore.format.types.arrow_types import DataField, DataType
 from tablestore.io import process
 from tablestore.io.fileio import FileIO

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.core.errors import Corrupt, Unsupported
-from tablestore.format import file_stats
+from tablestore.format import stats
 from tablestore.format.data_format import (
     FileRequest,
+    FileSpec,
     chosen,
     codec,
     complaints,
@@ -29,10 +30,15 @@ from tablestore.format.data_format import (
     require_size,
     storing,
 )
-from tablestore.format.file_spec import FileSpec
 from tablestore.format.parquet import encodings
-from tablestore.format.parquet.checked_file import CheckedSink, open_again, open_checked, open_pages
-from tablestore.format.parquet.footer import require_sound_chunks, sound_metadata
+from tablestore.format.parquet.checked_file import (
+    CheckedSink,
+    open_again,
+    open_checked,
+    open_pages,
+    require_sound_chunks,
+    sound_metadata,
+)
 from tablestore.format.parquet.int96 import as_bytes, has_int96
 from tablestore.format.parquet.pages import PageLayout
 from tablestore.format.parquet.schema import KEY_PREFIX, arrow_with_ids
@@ -85,7 +91,7 @@ class ParquetEncoder:
         self._sink: Any = None
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
-        self._stats = file_stats.FooterStats(columns)
+        self._stats = stats.FooterStats(columns)
 
     @staticmethod
     def require(columns: Sequence[DataField], spec: FileSpec) -> None:
@@ -288,7 +294,7 @@ def read(
             footer = plain = first.metadata
             require_columns(wanted.names, first.schema_arrow.names, path)
             _refuse_shredded(first.schema_arrow, schema, wanted, path)
-            positions = file_stats.leaf_positions(footer)
+            positions = stats.leaf_positions(footer)
             groups = range(footer.num_row_groups) if groups is None else groups
             if predicate is not None:
                 names = predicate.columns
@@ -340,7 +346,7 @@ def read_rows(
             return None
         names = tuple(wanted.names)
         if (group, names) not in layout.encoded:
-            positions = file_stats.leaf_positions(layout.footer)
+            positions = stats.leaf_positions(layout.footer)
             texts = _dictionary_columns(layout.footer, [group], positions, _texts(schema, wanted))
             layout.encoded[group, names] = texts
         texts, last = layout.encoded[group, names], int(places[-1] - begins[-1] + 1)
@@ -361,9 +367,9 @@ def page_bounds(
         pages = layout.page_bounds(source, group, name)
     if pages is None:
         return None
-    at = file_stats.leaf_positions(layout.footer)[name]
+    at = stats.leaf_positions(layout.footer)[name]
     physical = layout.footer.schema.column(at).physical_type
-    bounds = [file_stats.raw_value(b, t, physical=physical) for pair in pages[1] for b in pair]
+    bounds = [stats.raw_value(b, t, physical=physical) for pair in pages[1] for b in pair]
     return None if None in bounds else (pages[0], bounds[::2], bounds[1::2])
 
 
@@ -409,9 +415,9 @@ def group_stats(
     footer: pq.FileMetaData, group: int, schema: TableSchema, columns: Iterable[str]
 ) -> dict[str, ColumnStats]:
     """A row group's statistics of these columns, which decide whether it is read."""
-    positions = file_stats.leaf_positions(footer)
+    positions = stats.leaf_positions(footer)
     return {
-        name: file_stats.of_column(footer, positions[name], schema.by_name[name].type, group=group)
+        name: stats.of_column(footer, positions[name], schema.by_name[name].type, group=group)
         for name in columns
         if name in positions
     }

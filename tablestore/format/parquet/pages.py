@@ -28,8 +28,7 @@ import pyarrow.parquet as pq
 
 from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
-from tablestore.format.parquet.checked_file import CheckedFile
-from tablestore.format.parquet.footer import require_sound
+from tablestore.format.parquet.checked_file import CheckedFile, require_sound
 from tablestore.format.parquet.page_headers import Bounds
 from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
 

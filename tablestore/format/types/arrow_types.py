@@ -1,4 +1,4 @@
-"""Paimon data types for users, and their Arrow types (FORMAT.md 3.1).
+"""Paimon data types for users, their Arrow types (FORMAT.md 3.1), and Arrow columns as numpy.
 
     ts.INT · ts.DECIMAL(15, 2) · ts.ARRAY(ts.STRING) · ts.MAP(ts.STRING, ts.INT) · ts.ROW(x=ts.INT, y=ts.DATE)
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.core.arguments import checked
@@ -228,3 +229,20 @@ def require_known(names: list[str], fields: tuple[DataField, ...], what: str) ->
 def is_number(kind: pa.DataType) -> bool:
     """Whether values of the type are integers, decimals or floats."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def filled(array: pa.Array) -> np.ndarray:
+    """The values, 0 for NULL."""
+    if array.null_count:
+        array = array.fill_null(pa.scalar(0, array.type))
+    return array.to_numpy(zero_copy_only=False)
+
+
+def valid_mask(array: pa.Array) -> np.ndarray:
+    """A bool a row: whether it has a value."""
+    return array.is_valid().to_numpy(zero_copy_only=False)
+
+
+def null_mask(array: pa.Array) -> np.ndarray | None:
+    """A bool a row: whether it is NULL; None where none is."""
+    return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None

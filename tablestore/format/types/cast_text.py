@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import SchemaMismatch
-from tablestore.format.masks import null_mask
+from tablestore.format.types.arrow_types import null_mask
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, time_unit, to_arrow
 from tablestore.format.types.nested import lists, struct_nulls
 

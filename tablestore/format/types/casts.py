@@ -26,9 +26,8 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.binary_row import decimal_words
-from tablestore.format.masks import null_mask
 from tablestore.format.types import cast_text
-from tablestore.format.types.arrow_types import STRING
+from tablestore.format.types.arrow_types import STRING, null_mask
 from tablestore.format.types.cast_text import refuse_where, rounded
 from tablestore.format.types.data_type import MAX_LENGTH, DataType, to_arrow
 

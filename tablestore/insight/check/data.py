@@ -14,17 +14,16 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.core.options.values import DATA_FORMATS
-from tablestore.format import checksums, data_checksum, datafile
+from tablestore.format import checksums, datafile
 from tablestore.format.data_format import FileRequest, complaints, counted
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.parquet.checked_file import require_pages
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.insight.check.file_rows import FileRows, comparable
 from tablestore.insight.check.findings import CHECKSUMS, FILE_INDEXES, CheckFindings
 from tablestore.io.fileio import FileIO, LocalFileIO
-from tablestore.io.paths import POSTPONE_BUCKET, inside, join
-from tablestore.io.together import read_together
+from tablestore.io.paths import POSTPONE_BUCKET, file_format, inside, join
+from tablestore.io.routed import read_together
 from tablestore.lsm.levels.sorted_run import newest_first
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
@@ -186,12 +185,12 @@ class DataCheck:
             return
         written = None
         try:
-            written = data_checksum.as_written(io, self._store.paths.checksums_dir, path)
+            written = checksums.written_sum(io, self._store.paths.checksums_dir, path)
         except Corrupt as error:
             with self._found.beside(CHECKSUMS):
                 self._found.violate("I2", error.path, str(error))
         if written is not None:
-            data_checksum.require_same(io, path, *written)
+            checksums.require_same_sum(io, path, *written)
         self._found.looked_at(path, checksum=written is not None)
 
     def _indexes(self, path: str, file: DataFileMeta) -> None:

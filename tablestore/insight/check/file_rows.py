@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import Unsupported
 from tablestore.format import binary_row, hashing, rowkind
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.predicates import literal
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataField
-from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.io.paths import POSTPONE_BUCKET, file_format
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_stats import own_stats
 

@@ -27,13 +27,12 @@ from tablestore.format import deletion_vector
 from tablestore.format import schema as schema_format
 from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionFile
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, ManifestEntry
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.insight.check.findings import CheckFindings
 from tablestore.insight.check.metadata_reader import MetadataReader
-from tablestore.io.paths import POSTPONE_BUCKET
+from tablestore.io.paths import POSTPONE_BUCKET, file_format
 from tablestore.meta.deletion_files import Place, deletion_files
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored

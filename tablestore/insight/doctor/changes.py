@@ -17,9 +17,8 @@ import pyarrow as pa
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.core.quantities import duration, many
-from tablestore.format.lost_races import LostRaces
 from tablestore.format.manifests.manifest import ADD
-from tablestore.format.snapshot import COMPACT
+from tablestore.format.snapshot import COMPACT, LostRaces
 from tablestore.insight import cluster_log
 from tablestore.insight.cluster_log import UNREACHED, missing_rows, open_log
 from tablestore.insight.doctor.facts import Facts

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from tablestore.core import quantities
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.insight.doctor.facts import Facts
 from tablestore.insight.doctor.finding import (
@@ -24,7 +23,7 @@ from tablestore.insight.doctor.finding import (
     set_call,
     where,
 )
-from tablestore.io.paths import DEAD_LETTERS
+from tablestore.io.paths import DEAD_LETTERS, file_format
 from tablestore.lsm.merge.record_expiry import RecordExpire
 
 _WITH_STATISTICS = set_call(**{"metadata.stats-mode": "truncate(16)"})

@@ -25,17 +25,16 @@ from tablestore.core.errors import NotFound
 from tablestore.core.quantities import many
 from tablestore.format import deletion_vector, evolution
 from tablestore.format.data_format import complaints
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ManifestEntry
-from tablestore.format.parquet.checked_file import open_checked
+from tablestore.format.parquet.checked_file import open_checked, sound_metadata
 from tablestore.format.parquet.data import group_stats
-from tablestore.format.parquet.footer import sound_metadata
 from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import Compare, In, Predicate
 from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.column_facts import column_facts
 from tablestore.insight.explain.key_axis import key_line
+from tablestore.io.paths import file_format
 from tablestore.meta.store import Store
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import select_rows

@@ -19,15 +19,14 @@ import pyarrow.parquet as pq
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.format import datafile, evolution, rowkind
 from tablestore.format.data_format import FileRequest, complaints
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntry
-from tablestore.format.parquet.checked_file import open_checked
-from tablestore.format.parquet.footer import sound_metadata
+from tablestore.format.parquet.checked_file import open_checked, sound_metadata
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.explain.key_sample import KeySample
 from tablestore.insight.explain.merge_size import UNKNOWN, Merge, SizeModel
 from tablestore.io.confined import is_local
+from tablestore.io.paths import file_format
 from tablestore.lsm.levels.sorted_run import newest_first
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.keys import Component

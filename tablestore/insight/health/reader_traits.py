@@ -11,11 +11,11 @@ import numpy as np
 
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.types.data_type import DataType
 from tablestore.insight.doctor.facts import Facts
+from tablestore.io.paths import file_format
 from tablestore.meta import refs
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store

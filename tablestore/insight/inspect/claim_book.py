@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.format.data_checksum import FORMATS
+from tablestore.format.checksums import FORMATS
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.result_tables import result_schema

@@ -14,7 +14,6 @@ import pyarrow as pa
 from tablestore.core.errors import TablestoreError
 from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
 from tablestore.format.predicates import literal
@@ -27,6 +26,7 @@ from tablestore.format.types import casts
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.inspect.columns import LEVELS, SOURCES, level_rows
+from tablestore.io.paths import file_format
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.store import Store, braced_partition
 from tablestore.read.scan.file_stats import own_stats, stats_by_name

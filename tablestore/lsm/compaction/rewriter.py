@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine, TableOptions
 from tablestore.format import stats
+from tablestore.format.data_format import FileSpec
 from tablestore.format.deletion_vector import surviving
 from tablestore.format.file_index.writing import index_specs
-from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta, SimpleStats
 from tablestore.format.parquet.joining import join
 from tablestore.format.types.arrow_types import DataField

@@ -21,20 +21,17 @@ import pyarrow as pa
 from tablestore.core.env import Env
 from tablestore.core.errors import CommitConflict, TablestoreError
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format import data_checksum, datafile, evolution
+from tablestore.format import checksums, datafile, evolution
 from tablestore.format.binary_row import comparable_keys
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.data_format import FileRequest, counted
+from tablestore.format.data_format import FileRequest, FileSpec, counted
 from tablestore.format.datafile import INDEX_SUFFIX, DataFileWriter, WrittenFile
-from tablestore.format.file_spec import FileSpec
 from tablestore.format.manifests.index_manifest import IndexFileMeta
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.schema import TableSchema
-from tablestore.io import external_paths
 from tablestore.io.confined import roots_of
-from tablestore.io.external_paths import ExternalPaths
 from tablestore.io.fileio import FileIO
-from tablestore.io.paths import TablePaths, inside, join
+from tablestore.io.paths import ExternalPaths, TablePaths, checked_external, inside, join, local_external
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels
 from tablestore.lsm.merge.merge_function import joined
 
@@ -112,11 +109,11 @@ class BucketFiles:
     def path(self, file: str | DataFileMeta) -> str:
         """The path of a file; raises Corrupt for one outside the bucket and the table's external paths."""
         if isinstance(file, str):
-            return external_paths.local(self._placed[file]) if file in self._placed else self._inside(file)
+            return local_external(self._placed[file]) if file in self._placed else self._inside(file)
         if file.external_path is None:
             return self._inside(file.file_name)
         allowed, option = roots_of(self._io), self._options.external_paths
-        return external_paths.checked(file.external_path, file.file_name, allowed=allowed, option=option)
+        return checked_external(file.external_path, file.file_name, allowed=allowed, option=option)
 
     @cached_property
     def checksums_dir(self) -> str:
@@ -212,7 +209,7 @@ class BucketFiles:
             try:
                 path = self.path(file)
                 self._io.delete(path)
-                data_checksum.delete(self._io, self.checksums_dir, path)
+                checksums.delete_sum(self._io, self.checksums_dir, path)
                 if isinstance(file, DataFileMeta):
                     for name in file.extra_files:
                         self._io.delete(join(path.rsplit("/", 1)[0], inside(name)))

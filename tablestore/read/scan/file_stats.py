@@ -14,12 +14,12 @@ from functools import lru_cache
 from tablestore.core.errors import Corrupt, Unsupported
 from tablestore.format import stats
 from tablestore.format.evolution import bounds_carry_over, nulls_carry_over
-from tablestore.format.file_spec import file_format
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.schema import SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import DataType
+from tablestore.io.paths import file_format
 
 
 def own_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tablestore.core.errors import InvalidOption, InvalidRequest, NotFound
-from tablestore.core.options import scan_modes
+from tablestore.core.options import reading
 from tablestore.core.options.table_options import ChangelogProducer
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import BATCH_IDENTIFIER, COMPACT, Snapshot
@@ -98,7 +98,7 @@ ScanTarget = SnapshotState | ChangeRange | StateDiff  # what a batch scan reads;
 
 def mode_of(store: Store) -> str:
     """The scan mode in force; raises InvalidOption for unknown ones and for options that contradict it."""
-    return scan_modes.mode_of(store.options.scan_mode, store.schema.options)
+    return reading.mode_of(store.options.scan_mode, store.schema.options)
 
 
 def batch(store: Store, at: Snapshot | None = None) -> ScanTarget:
@@ -154,7 +154,7 @@ def following(store: Store) -> StreamStart:
 
 
 def _given(store: Store) -> str:
-    return ", ".join(scan_modes.places_given(store.schema.options))
+    return ", ".join(reading.places_given(store.schema.options))
 
 
 def moment_ms(store: Store) -> int:

@@ -21,7 +21,7 @@ from tablestore.flow.source import Changes, StreamSource
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField, DataType
-from tablestore.io.roots import Roots
+from tablestore.io.confined import Roots
 from tablestore.sql.confinement import written_inside
 from tablestore.sql.temporary import TemporaryTable
 from tablestore.table.schema_scan import bind

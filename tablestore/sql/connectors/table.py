@@ -11,7 +11,7 @@ from tablestore import doors
 from tablestore.core.errors import NotFound, Unsupported
 from tablestore.flow.sink import StreamSink
 from tablestore.flow.source import StreamSource
-from tablestore.io.roots import Roots
+from tablestore.io.confined import Roots
 from tablestore.sql.connectors.connector import (
     BoundedSource,
     Connector,

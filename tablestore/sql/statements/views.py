@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
-from tablestore.catalog.views import CatalogView
+from tablestore.catalog.catalog import CatalogView
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.dialect.form_reader import Written, joined

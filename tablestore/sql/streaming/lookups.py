@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, Unsupported
-from tablestore.core.options.lookup import LookupCacheMode
+from tablestore.core.options.reading import LookupCacheMode
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.meta.store import Store
 from tablestore.sql.problems import placed, start_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 
-from tablestore.format.lost_races import LostRaces
+from tablestore.format.snapshot import LostRaces
 
 
 @dataclass(frozen=True, slots=True)

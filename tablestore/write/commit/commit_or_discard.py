@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tablestore.core.errors import CommitConflict, NotFound, TablestoreError
-from tablestore.format import data_checksum
+from tablestore.format import checksums
 from tablestore.format.commit_message import CommitMessage
 from tablestore.io.paths import inside, join
 from tablestore.meta.identity import remove_made_anew
@@ -73,7 +73,7 @@ def discard(store: Store, messages: Iterable[CommitMessage], *, compactions_only
         for file in files:
             path = store.file_path(m.partition, m.bucket, file)
             store.io.delete(path)
-            data_checksum.delete(store.io, store.paths.checksums_dir, path)
+            checksums.delete_sum(store.io, store.paths.checksums_dir, path)
             for extra in file.extra_files:
                 store.io.delete(join(store.bucket_dir(m.partition, m.bucket), inside(extra)))
         indexes = m.compact_new_index if compactions_only else (*m.new_index, *m.compact_new_index)

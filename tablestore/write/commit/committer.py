@@ -16,9 +16,8 @@ from dataclasses import replace
 
 from tablestore.core.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
-from tablestore.format.lost_races import LostRaces
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry, ManifestFileMeta
-from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, Snapshot
+from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, OVERWRITE, LostRaces, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import recording
 from tablestore.lsm.compaction.recording import Stall

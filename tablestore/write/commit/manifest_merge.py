@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tablestore.core.options.table_options import TableOptions
-from tablestore.format.manifests.manifest import ADD, DELETE, ManifestFileMeta
-from tablestore.format.manifests.partition_stats import PartitionBounds
+from tablestore.format.manifests.manifest import ADD, DELETE, ManifestFileMeta, PartitionBounds
 from tablestore.meta.manifest_rewrite import rewritten
 from tablestore.meta.manifests import ManifestStore, ManifestWriter
 

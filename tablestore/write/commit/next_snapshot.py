@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.options.table_options import LogSystem
-from tablestore.format import binary_row, compaction_record, lost_races
-from tablestore.format.lost_races import LostRaces
+from tablestore.format import binary_row, compaction_record, snapshot
 from tablestore.format.manifests import index_manifest
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
-from tablestore.format.snapshot import COMPACT, TABLE, Snapshot
+from tablestore.format.snapshot import COMPACT, TABLE, LostRaces, Snapshot
 from tablestore.log import offsets, transaction_id
 from tablestore.meta import positions
 from tablestore.meta.manifest_rewrite import FEW
@@ -27,8 +26,8 @@ from tablestore.write.commit.changes import SnapshotChanges, numbered
 from tablestore.write.commit.request import CommitRequest
 
 _OURS = (
-    lost_races.RETRIES,
-    lost_races.MILLIS,
+    snapshot.RETRIES,
+    snapshot.MILLIS,
     compaction_record.PROPERTY,
     compaction_record.FOLLOWED,
     offsets.PROPERTY,

@@ -20,7 +20,7 @@ from functools import cache
 from tablestore.core.errors import NotFound, TablestoreError, Unavailable
 from tablestore.format.manifests.manifest import APPEND_SOURCE
 from tablestore.format.snapshot import Snapshot
-from tablestore.io.deletes import deletes
+from tablestore.io.confined import deletes
 from tablestore.meta import changelogs, compaction_history, consumers, deltas, expiry_rules, refs
 from tablestore.meta.compaction_history import Explain
 from tablestore.meta.expiry_rules import ExpirePolicy, Extent, moment

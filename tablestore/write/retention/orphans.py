@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tablestore.core import quantities
 from tablestore.core.errors import InvalidRequest, TablestoreError
-from tablestore.format.avro.carried import texts
+from tablestore.format.avro.container import carried_texts
 from tablestore.format.manifests.manifest import ManifestEntry, ManifestFileMeta
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.fileio import FileStatus
@@ -151,14 +151,16 @@ def _named_by(store: Store, snapshot: Snapshot, seen: set[str], *, partly: bool 
     if not partly:
         indexes = store.manifests.index_entries(snapshot)
         yield from reachable.index_files(store, snapshot, indexes)
-        yield from (join(store.paths.root, "index", n) for e in indexes for n in texts(e.file.carried))
+        yield from (
+            join(store.paths.root, "index", n) for e in indexes for n in carried_texts(e.file.carried)
+        )
     for i, name in enumerate(lists):
         if name is None:
             continue
         yield store.paths.manifest(name)
         may_be_gone = partly or i == 2
         for meta in _manifests(store, name, may_be_gone=may_be_gone):
-            yield from map(store.paths.manifest, (*meta.names, *texts(meta.carried)))
+            yield from map(store.paths.manifest, (*meta.names, *carried_texts(meta.carried)))
             if meta.file_name in seen:
                 continue
             seen.add(meta.file_name)
@@ -166,7 +168,9 @@ def _named_by(store: Store, snapshot: Snapshot, seen: set[str], *, partly: bool 
                 paths = reachable.entry_paths(store, e)
                 yield from paths
                 if later := (*e.carried, *e.file.carried):
-                    yield from (join(next(iter(paths)).rpartition("/")[0], name) for name in texts(later))
+                    yield from (
+                        join(next(iter(paths)).rpartition("/")[0], name) for name in carried_texts(later)
+                    )
                 yield join(store.paths.checksums_dir, e.file.file_name)
 
 

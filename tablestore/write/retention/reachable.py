@@ -19,7 +19,7 @@ import numpy as np
 
 from tablestore.core.errors import Corrupt, FileMissing, NotFound, SnapshotExpired
 from tablestore.core.options.table_options import ChangelogProducer
-from tablestore.format import data_checksum
+from tablestore.format import checksums
 from tablestore.format.manifests.index_manifest import IndexEntry
 from tablestore.format.manifests.manifest import ADD, APPEND_SOURCE, ManifestEntry
 from tablestore.format.snapshot import Snapshot
@@ -69,13 +69,13 @@ class Files:
 
     def with_checksums(self, store: Store) -> Files:
         """These files with the checksum files of the data files, as far as there are any."""
-        checksums: dict[str, int] = {}
+        sums: dict[str, int] = {}
         for data_path in self.data:
-            path = data_checksum.path_of(store.paths.checksums_dir, data_path)
+            path = checksums.sum_path(store.paths.checksums_dir, data_path)
             if path is not None:
                 with contextlib.suppress(FileNotFoundError):
-                    checksums[path] = store.io.size(path)
-        return Files(self.data, self.metadata | checksums, self.changelog)
+                    sums[path] = store.io.size(path)
+        return Files(self.data, self.metadata | sums, self.changelog)
 
     def present(self, store: Store) -> Files:
         """The files that exist, with their sizes: history that is cut off may name files removed earlier."""

@@ -17,10 +17,9 @@ from tablestore.core.errors import Corrupt, InvalidOption, InvalidRequest, Table
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import COMPACT_SOURCE
 from tablestore.format.types.arrow_types import BIGINT, STRING
-from tablestore.io import external_paths
 from tablestore.io.confined import ConfinedFileIO, named_roots
-from tablestore.io.external_paths import ExternalPaths, roots_of
 from tablestore.io.fileio import LocalFileIO
+from tablestore.io.paths import EXTERNAL_PATHS, ExternalPaths, checked_external, external_roots
 from tablestore.lsm.levels.bucket import AppendRows, Bucket, BucketFiles, FileNames, RollingWriter, write_all
 from tests.faults import FaultyIO
 from tests.tables import schema_of
@@ -37,7 +36,7 @@ def bucket(
     parts += [f"{p}=a%2Fb" for p in partitions]
     table, chosen = str(folder / "t"), TableOptions.parse(options)
     directory = "/".join([table, *parts, "bucket-0"])
-    named = [place.removeprefix("file:") for place in roots_of(options.get(external_paths.OPTION, ""))]
+    named = [place.removeprefix("file:") for place in external_roots(options.get(EXTERNAL_PATHS, ""))]
     own = ConfinedFileIO(io or LocalFileIO(), table, named_roots(named))
     return BucketFiles(Bucket(Env(), own, b"", 0, 1, directory, schema, chosen, lambda i: schema, str))
 
@@ -184,9 +183,9 @@ def test_choices_of_external_roots() -> None:
 
 def test_one_spelling_of_a_place() -> None:
     for spelling in ("file:/a/b", "file:///a/b/", "/a//b", "file:////a/b"):
-        path = external_paths.checked("file:///a/b/f", "f", allowed=[spelling], option=None)
+        path = checked_external("file:///a/b/f", "f", allowed=[spelling], option=None)
         assert path == "/a/b/f"
-    path = external_paths.checked("s3://host/a//f", "f", allowed=["s3://host//a/"], option=None)
+    path = checked_external("s3://host/a//f", "f", allowed=["s3://host//a/"], option=None)
     assert path == "s3://host/a/f"
 
 

@@ -10,8 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.cli.metrics.watched import commit_families
-from tablestore.format.lost_races import LostRaces
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import LostRaces, Snapshot
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.write.commit.commit_counts import COUNTER
 from tests.tables import KEYED, WRITE_ONLY
