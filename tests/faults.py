@@ -14,8 +14,7 @@ import pyarrow as pa
 import tablestore as ts
 from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError, Unavailable
-from tablestore.io.fileio import FileStatus, LocalFileIO
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import FileStatus, LocalFileIO, Sync
 
 
 class Killed(SystemExit):

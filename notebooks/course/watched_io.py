@@ -15,8 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO, Sync
 
 READ, DATA, MANIFEST, PUBLISH, HINT, CLEAN = "read", "data", "manifest", "publish", "hint", "clean"
 KINDS = (READ, DATA, MANIFEST, PUBLISH, HINT, CLEAN)

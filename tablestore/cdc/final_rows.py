@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.core.errors import InvalidRequest, Unsupported
-from tablestore.format.messages.images import Changes
+from tablestore.format.messages.messages import Changes
 from tablestore.format.rowkind import DELETE, UPDATE_BEFORE
 
 _N = "__n"  # no column: added and taken away below

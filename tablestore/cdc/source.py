@@ -29,7 +29,7 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, Unsupported
-from tablestore.format.messages.images import Changes, merged
+from tablestore.format.messages.messages import Changes, merged
 from tablestore.format.rowkind import INSERT
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.core.errors import Corrupt
-from tablestore.io.fileio import FileIO
+from tablestore.io.fileio import FileIO, Sync
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
-from tablestore.io.syncing import Sync
 
 Content = bytes | Mapping[str, Any] | Sequence[Any]
 

@@ -3,7 +3,7 @@
 The user is part of the address, `fluss://reader@host:9123`, which services and lake tables keep. The password
 is in the environment of every process that reads or writes, and nowhere else: in no address, option, text or
 file of ours. It is sent as it is: Fluss encrypts nothing itself. An address that a lake table keeps gets it
-only if the user trusts its servers: `core/options/trusted_servers.py`. Where the user is a lake, its
+only if the user trusts its servers: `core/options/environment.py`. Where the user is a lake, its
 coordinator is meant: `coordinator_token.py`.
 """
 

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tablestore.core.errors import Corrupt, InvalidRequest, OutsideRoots
-from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO, open_below, trouble
+from tablestore.io.fileio import FileIO, FileStatus, LocalFileIO, Sync, open_below, trouble
 from tablestore.io.paths import is_object_location, location
-from tablestore.io.syncing import Sync
 
 _MAX_DIRECTORIES = 50_000
 _LINK = (

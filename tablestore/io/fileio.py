@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,8 +22,66 @@ import pyarrow as pa
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, Unavailable, Unsupported
-from tablestore.io import syncing
-from tablestore.io.syncing import Sync
+
+_AT_ONCE = 8  # more gain nothing where files are clean, and cost their start
+_NO_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems whose folders need no sync
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Files (or folders) to sync, with their parent folders up to and with `root`."""
+
+    root: str
+    paths: tuple[str, ...] = ()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders to sync, each once; of a path outside `root` all its parents."""
+        parents: dict[str, None] = {}
+        for path in self.paths:
+            folder = os.path.dirname(path)
+            while folder and folder not in parents:
+                parents[folder] = None
+                if folder in (self.root, "/"):
+                    break
+                folder = os.path.dirname(folder)
+        return tuple(parents)
+
+
+def sync_files(what: Sync) -> list[str]:
+    """The paths that do not exist; returns when all others are on the disk. Raises OSError."""
+    paths = dict.fromkeys(what.paths)
+    folders = [f for f in what.folders if f not in paths]
+    with ThreadPoolExecutor(max(1, min(_AT_ONCE, len(paths) + len(folders)))) as pool:
+        named = pool.map(_sync_folder, folders)
+        there = list(pool.map(_sync_file, paths))
+        list(named)
+    return [path for path, exists in zip(paths, there, strict=True) if not exists]
+
+
+def _sync_file(path: str) -> bool:
+    """Sync one file; whether it exists."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _sync_folder(path: str) -> None:
+    """Sync the names in a folder. One that this process may not read is skipped: it made no file there."""
+    try:
+        _sync_file(path)
+    except PermissionError:
+        return
+    except OSError as e:
+        if e.errno not in _NO_FOLDERS:
+            raise
+
 
 _DIRECTORY = os.O_DIRECTORY | getattr(
     os, "O_PATH", os.O_RDONLY
@@ -106,7 +165,7 @@ class LocalFileIO:
             try:
                 self.write(temp, data)
                 if after is not None:
-                    syncing.sync(Sync(after.root, (*after.paths, temp)))
+                    sync_files(Sync(after.root, (*after.paths, temp)))
                 os.link(temp, path)
             except FileExistsError:
                 return False
@@ -114,7 +173,7 @@ class LocalFileIO:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temp)
             if after is not None:
-                syncing.sync(Sync(os.path.dirname(path), (path,)))
+                sync_files(Sync(os.path.dirname(path), (path,)))
         return True
 
     def replace(self, path: str, data: bytes, *, after: Sync | None = None) -> None:
@@ -125,20 +184,20 @@ class LocalFileIO:
             try:
                 self.write(temp, data)
                 if after is not None:
-                    syncing.sync(Sync(after.root, (*after.paths, temp)))
+                    sync_files(Sync(after.root, (*after.paths, temp)))
                 os.replace(temp, path)
             except OSError:
                 with contextlib.suppress(OSError):
                     os.unlink(temp)
                 raise
             if after is not None:
-                syncing.sync(Sync(os.path.dirname(path), (path,)))
+                sync_files(Sync(os.path.dirname(path), (path,)))
 
     def sync(self, what: Sync) -> list[str]:
         """The files of `what` that do not exist; returns when all others, and the folders that name them, are
         on the disk: from then on they survive a loss of power."""
         with trouble(what.root):
-            return syncing.sync(what)
+            return sync_files(what)
 
     def delete(self, path: str, *, below: str | None = None) -> None:
         """Remove a file; absent is fine. Raises Corrupt if a directory between `below` and the file is a

@@ -25,11 +25,10 @@ import pyarrow as pa
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.core.extras import required
-from tablestore.io.fileio import FileStatus
+from tablestore.io.fileio import FileStatus, Sync
 from tablestore.io.ranges import ObjectWriter, RangeReader
 from tablestore.io.requests import CountedClient, Requests
 from tablestore.io.s3_options import S3Options
-from tablestore.io.syncing import Sync
 
 _LOCATION = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]+)/*(.*)")
 _MARKER = ".directory"

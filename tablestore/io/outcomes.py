@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tablestore.core.errors import CommitUnknown, Unavailable
-from tablestore.io.fileio import FileIO
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import FileIO, Sync
 
 log = logging.getLogger(__name__)
 

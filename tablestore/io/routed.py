@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.io.confined import roots_of
-from tablestore.io.fileio import FileIO, LocalFileIO
+from tablestore.io.fileio import FileIO, LocalFileIO, Sync
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.paths import is_object_location
 from tablestore.io.requests import Requests
 from tablestore.io.s3_options import PACKED, S3Options, is_s3_key, pack
-from tablestore.io.syncing import Sync
 
 AT_ONCE = 16
 T = TypeVar("T")

@@ -14,8 +14,7 @@ import weakref
 import pyarrow as pa
 
 from tablestore.core.errors import Unavailable
-from tablestore.io.fileio import LocalFileIO
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import LocalFileIO, Sync
 
 
 def scratch_folder(owner: object) -> str:

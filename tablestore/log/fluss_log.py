@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tablestore.core.env import Env
 from tablestore.core.errors import CommitConflict, NotFound, SchemaMismatch, Unsupported
-from tablestore.core.options.trusted_servers import require_trusted
+from tablestore.core.options.environment import require_trusted
 from tablestore.core.quantities import many
 from tablestore.fluss import tables
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.io.paths import join
-from tablestore.meta.identity import remove_made_anew
-from tablestore.meta.store import Store
+from tablestore.meta.store import Store, remove_made_anew
 
 log = logging.getLogger(__name__)
 FIRST_MS = 30_000

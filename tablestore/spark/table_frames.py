@@ -31,8 +31,7 @@ from tablestore.format.predicates.predicate_text import parse
 from tablestore.format.schema import TableSchema
 from tablestore.io.paths import is_object_location
 from tablestore.meta.store import Store
-from tablestore.read.scan.data_split import DataSplit
-from tablestore.read.scan.lost_rows import chooses_rows, lost_rows
+from tablestore.read.scan.data_split import DataSplit, chooses_rows, lost_rows
 from tablestore.read.scan.plan import PlanCounts
 from tablestore.read.scan.scan_mode import SnapshotState
 from tablestore.read.scan.split_generator import split_raw_and_merged

@@ -24,9 +24,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.confined import roots_of
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.bucket_compaction import compact_bucket, decide
-from tablestore.lsm.compaction.bucket_pick import Pick
 from tablestore.lsm.compaction.compact_result import ReadListener
-from tablestore.lsm.compaction.compaction_report import Compaction
+from tablestore.lsm.compaction.compaction_report import Compaction, Pick
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.writing.memory import MemoryPool

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, Unavailable
-from tablestore.core.options.trusted_servers import trust
+from tablestore.core.options.environment import trust
 from tablestore.core.options.values import duration_ms
 from tablestore.core.quantities import duration
 from tablestore.flow.runner import SPARK, runner_of

@@ -16,8 +16,7 @@ from tablestore.insight.explain.learned_sizes import learned_sizes
 from tablestore.insight.explain.merge_size import UNKNOWN
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.bucket_compaction import decide
-from tablestore.lsm.compaction.bucket_pick import Pick
-from tablestore.lsm.compaction.compaction_report import Compaction
+from tablestore.lsm.compaction.compaction_report import Compaction, Pick
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.meta.store import Store

@@ -45,8 +45,7 @@ from tablestore.lsm.writing.append_writer import (
 from tablestore.lsm.writing.memory import MemoryPool, Workers
 from tablestore.lsm.writing.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
-from tablestore.meta.identity import remove_made_anew
-from tablestore.meta.store import Store
+from tablestore.meta.store import Store, remove_made_anew
 from tablestore.write import full_compaction
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.buckets import bucket_of

@@ -11,7 +11,7 @@ import pytest
 
 from tablestore.cdc.source import decode
 from tablestore.core.errors import SchemaMismatch, Unsupported
-from tablestore.format.messages.images import Changes
+from tablestore.format.messages.messages import Changes
 from tests.cdc.changes import SCHEMA, envelope, row, transaction
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "debezium"

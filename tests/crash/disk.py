@@ -22,8 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.io.fileio import FileStatus
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import FileStatus, Sync
 
 MODELS = ("ordered", "prefix", "folders")
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from tablestore.io import fileio, syncing
-from tablestore.io.fileio import FileIO, LocalFileIO
-from tablestore.io.syncing import Sync
+from tablestore.io import fileio
+from tablestore.io.fileio import FileIO, LocalFileIO, Sync
 from tests.crash import power
 from tests.crash.disk import DiskChange, DiskIO
 
@@ -81,7 +80,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
         return call
 
-    monkeypatch.setattr(syncing.os, "fsync", also("sync", os.fsync))
+    monkeypatch.setattr(fileio.os, "fsync", also("sync", os.fsync))
     monkeypatch.setattr(fileio.os, "link", also("link", os.link))
     monkeypatch.setattr(fileio.os, "unlink", also("unlink", os.unlink))
     monkeypatch.setattr(fileio.os, "replace", also("rename", os.replace))

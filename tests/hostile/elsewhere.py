@@ -26,8 +26,7 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format import binary_row, checksums
 from tablestore.format.manifests import index_manifest, manifest
 from tablestore.format.types.arrow_types import STRING
-from tablestore.io.fileio import LocalFileIO
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import LocalFileIO, Sync
 
 OLD = "data-00000000-0000-0000-0000-000000000000-0.parquet"
 Case = tuple[str, str, Callable[[], bytes]]  # file, what was put where, what gives its bytes

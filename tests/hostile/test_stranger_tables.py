@@ -15,8 +15,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest, TablestoreError
-from tablestore.core.options import trusted_servers
-from tablestore.core.options.trusted_servers import TRUSTED_SERVERS, require_trusted, trust
+from tablestore.core.options import environment
+from tablestore.core.options.environment import TRUSTED_SERVERS, require_trusted, trust
 from tablestore.fluss import apis
 from tablestore.fluss.frames import Request, error_frame, response_frame
 from tablestore.fluss.messages import pb
@@ -35,7 +35,7 @@ KEYED = {"k": ts.BIGINT, "v": ts.STRING}
 @pytest.fixture(autouse=True)
 def trusts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TRUSTED_SERVERS, raising=False)
-    monkeypatch.setattr(trusted_servers, "_named", set())
+    monkeypatch.setattr(environment, "_named", set())
     monkeypatch.setenv(PASSWORD_VARIABLE, SECRET)
     monkeypatch.setenv("READERS_OWN", SECRET)
 
@@ -168,7 +168,7 @@ def test_properties_that_take_something_need_servers_that_are_trusted(
             require_trusted_servers(given.items())
     else:
         require_trusted_servers(given.items())
-        monkeypatch.setattr(trusted_servers, "_named", set())
+        monkeypatch.setattr(environment, "_named", set())
         with pytest.raises(InvalidRequest, match=TRUSTED_SERVERS) as refused:
             require_trusted_servers(given.items())
         pasted(refused.value, monkeypatch)

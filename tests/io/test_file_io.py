@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.io import syncing
-from tablestore.io.fileio import FileIO, LocalFileIO
+from tablestore.io import fileio
+from tablestore.io.fileio import FileIO, LocalFileIO, Sync
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.routed import RoutedFileIO
-from tablestore.io.syncing import Sync
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ def test_local_files_are_synced_before_an_object_that_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(syncing, "sync", lambda what: done.extend(what.paths) or [])
+    monkeypatch.setattr(fileio, "sync", lambda what: done.extend(what.paths) or [])
     io, local = RoutedFileIO(LocalFileIO(), memory_io()), f"{tmp_path}/data"
     io.write(local, b"1")
     assert io.write_new("s3://bucket/name", b"2", after=Sync("s3://bucket", ("s3://bucket/other", local)))

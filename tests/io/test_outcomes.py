@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.core.errors import CommitUnknown, Unavailable
 from tablestore.io import outcomes
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import Sync
 from tests.faults import FaultyIO
 
 

@@ -11,8 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Corrupt, NotFound, Unavailable
-from tablestore.io.fileio import LocalFileIO
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import LocalFileIO, Sync
 from tablestore.log.embedded.continuity import LogMismatch
 from tablestore.log.embedded.files import LogHeader
 from tablestore.log.embedded.log import EmbeddedLog

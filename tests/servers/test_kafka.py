@@ -17,8 +17,7 @@ from tablestore.cdc.kafka.scan_point import EARLIEST, GROUP, LATEST, SPECIFIC, T
 from tablestore.cdc.kafka.topic_stream import TopicStream
 from tablestore.core.errors import InvalidOption, NotFound, Unavailable
 from tablestore.flow.source import Offset
-from tablestore.format.messages.images import Changes
-from tablestore.format.messages.messages import BadMessage
+from tablestore.format.messages.messages import BadMessage, Changes
 from tests.cdc.formats.messages_of import KINDS, columns
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, expected
 from tests.servers.kafka import Broker

@@ -44,8 +44,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound
 from tablestore.flow.log_kept import LogRetention
 from tablestore.flow.source import Offset
-from tablestore.format.messages.images import Changes
-from tablestore.format.messages.messages import BadMessage, Messages, readable
+from tablestore.format.messages.messages import BadMessage, Changes, Messages, readable
 from tablestore.format.rowkind import INSERT
 from tablestore.format.types.data_type import DataField
 from tablestore.log.kafka.partition_range import PartitionRange

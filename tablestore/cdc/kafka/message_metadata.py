@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import SchemaMismatch
-from tablestore.format.messages.images import Changes
-from tablestore.format.messages.messages import Messages
+from tablestore.format.messages.messages import Changes, Messages
 from tablestore.format.types.arrow_types import BIGINT, BYTES, INT, MAP, STRING, TIMESTAMP_LTZ
 from tablestore.format.types.data_type import DataField, DataType
 

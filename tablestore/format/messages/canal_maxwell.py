@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format.messages import json_text
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes, merged, require_image, typed_rows
-from tablestore.format.messages.messages import Messages
+from tablestore.format.messages.messages import Changes, Messages, merged, require_image, typed_rows
 from tablestore.format.types.data_type import DataField
 
 _CANAL_OPS = MappingProxyType({"INSERT": "c", "UPDATE": "u", "DELETE": "d", "CREATE": "-", "QUERY": "-"})

@@ -38,8 +38,7 @@ from tablestore.format.avro.encode import NUMBERS
 from tablestore.format.data_format import plain_rows
 from tablestore.format.messages.debezium_json import Handling, joined, merged_events, of_type, runs
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes, typed_rows
-from tablestore.format.messages.messages import Messages
+from tablestore.format.messages.messages import Changes, Messages, typed_rows
 from tablestore.format.messages.registry_client import Registry, schema_text
 from tablestore.format.messages.row_json import require_writable
 from tablestore.format.types.data_type import DataField, DataType, time_unit

@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format.messages import json_text
 from tablestore.format.messages.encodings import PRECISE, TEXT, Encoding
-from tablestore.format.messages.images import Changes, merged, require_image, typed_rows
-from tablestore.format.messages.messages import Messages
+from tablestore.format.messages.messages import Changes, Messages, merged, require_image, typed_rows
 from tablestore.format.types.data_type import DataField, time_unit
 
 _HINT = "; the source must log whole rows (REPLICA IDENTITY FULL, binlog_row_image=FULL)"

@@ -18,8 +18,7 @@ from tablestore.core.errors import Unsupported
 from tablestore.core.extras import required
 from tablestore.format.messages import json_text
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes, inserted, typed_rows
-from tablestore.format.messages.messages import Messages
+from tablestore.format.messages.messages import Changes, Messages, inserted, typed_rows
 from tablestore.format.types.data_type import DataField, DataType
 
 _SPECIAL = r'["\\\x00-\x1f\x7f]'

@@ -15,8 +15,7 @@ from tablestore.insight.check.findings import Violation
 from tablestore.insight.doctor.bucket_advice import BucketAdvice
 from tablestore.insight.doctor.finding import Diagnosis, Finding
 from tablestore.insight.simulator.what_if import WhatIf
-from tablestore.lsm.compaction.bucket_pick import Pick
-from tablestore.lsm.compaction.compaction_report import Compaction
+from tablestore.lsm.compaction.compaction_report import Compaction, Pick
 
 _PICKS, _VIOLATIONS = 8, 20
 

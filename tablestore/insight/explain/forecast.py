@@ -22,7 +22,7 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.merge_size import UNKNOWN, Estimate, SizeModel, merged
 from tablestore.lsm.compaction import CompactionOptions
-from tablestore.lsm.compaction.bucket_pick import Pick
+from tablestore.lsm.compaction.compaction_report import Pick
 from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit

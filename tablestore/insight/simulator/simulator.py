@@ -27,8 +27,7 @@ from tablestore.insight.simulator.journal import SimulationJournal
 from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket, SimFile
 from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
 from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload, divided
-from tablestore.lsm.compaction.bucket_pick import Pick
-from tablestore.lsm.compaction.compaction_report import Compaction
+from tablestore.lsm.compaction.compaction_report import Compaction, Pick
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.universal import full as full_compaction

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping
 from tablestore.core.errors import CommitConflict, Corrupt, TablestoreError
 from tablestore.core.quantities import many
 from tablestore.io import outcomes
+from tablestore.io.fileio import Sync
 from tablestore.io.paths import join
-from tablestore.io.syncing import Sync
 from tablestore.log.embedded import files
 from tablestore.log.embedded.directory import LogDirectory
 from tablestore.log.embedded.files import CUT, LogHeader, LogTransaction, LostEnd

@@ -25,8 +25,7 @@ import pyarrow as pa
 from tablestore.core.env import Env
 from tablestore.core.errors import CommitUnknown, Corrupt, Unavailable
 from tablestore.io import outcomes
-from tablestore.io.fileio import FileIO
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import FileIO, Sync
 from tablestore.log.embedded import files
 from tablestore.log.embedded.files import CUT, LogHeader, LostEnd, Range
 from tablestore.log.embedded.folder import AHEAD, START, LogFile, LogFolder

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.io import outcomes
+from tablestore.io.fileio import Sync
 from tablestore.io.paths import join
-from tablestore.io.syncing import Sync
 from tablestore.log.embedded import continuity, files
 from tablestore.log.embedded.directory import SETTLED_MS, SPAN, TIERS, LogDirectory, segment_of
 from tablestore.log.embedded.files import LogChunk, LogHeader, Range

@@ -21,11 +21,9 @@ import pyarrow as pa
 
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidOption, SchemaMismatch, Unavailable
-from tablestore.core.options.environment import ENVIRONMENT
+from tablestore.core.options.environment import ENVIRONMENT, require_trusted
 from tablestore.core.options.log_store import LogFormat
-from tablestore.core.options.trusted_servers import require_trusted
-from tablestore.format.messages.images import Changes
-from tablestore.format.messages.messages import BadMessage, Messages, readable
+from tablestore.format.messages.messages import BadMessage, Changes, Messages, readable
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.fileio import FileIO

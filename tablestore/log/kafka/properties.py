@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tablestore.core.errors import Unsupported
-from tablestore.core.options.environment import ENVIRONMENT
-from tablestore.core.options.trusted_servers import require_trusted
+from tablestore.core.options.environment import ENVIRONMENT, require_trusted
 
 _FILES = ("location", "keytab", "file", "path", "paths", "cmd")  # the last words of properties that name one
 _CODE = {

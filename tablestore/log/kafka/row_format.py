@@ -19,8 +19,7 @@ from tablestore.core.errors import InvalidOption, SchemaMismatch
 from tablestore.format import rowkind
 from tablestore.format.messages import json_text
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes, typed_rows
-from tablestore.format.messages.messages import Messages
+from tablestore.format.messages.messages import Changes, Messages, typed_rows
 from tablestore.format.messages.row_json import json_objects
 from tablestore.format.types.data_type import DataField, DataType, to_arrow
 from tablestore.log.kafka.row_values import ValueFormat

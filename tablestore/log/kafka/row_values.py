@@ -22,7 +22,7 @@ from tablestore.format.messages import debezium_avro, json_text
 from tablestore.format.messages.debezium_avro import KIND, avro_events, event_schema, require_avro
 from tablestore.format.messages.debezium_json import Handling, joined
 from tablestore.format.messages.encodings import Encoding
-from tablestore.format.messages.images import Changes, require_image, typed_rows
+from tablestore.format.messages.messages import Changes, require_image, typed_rows
 from tablestore.format.messages.registry_client import Registry, registered
 from tablestore.format.messages.row_json import json_objects, require_writable
 from tablestore.format.types.data_type import DataField

@@ -28,10 +28,10 @@ from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm.merge import keys
+from tablestore.lsm.merge.aggregation import MergedGroups, MergeOutcome
 from tablestore.lsm.merge.aggregators.choose import LastNonNullValue, LastValue, present
 from tablestore.lsm.merge.functions import LAST_NON_NULL, Aggregator, aggregator, function_name
 from tablestore.lsm.merge.groups import Groups, SequenceOrder, kinds_of
-from tablestore.lsm.merge.result import MergedGroups, MergeOutcome
 from tablestore.lsm.merge.walk import ADD, OLDER, RETRACT, SET, SKIP, Walk
 
 RETRACT_CHOICES = (

@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from tablestore.core.options.table_options import MergeEngine
 from tablestore.format import deletion_vector, evolution, rowkind
 from tablestore.format.data_format import FileRequest
 from tablestore.format.deletion_vector import DeletionFile
@@ -35,6 +36,7 @@ from tablestore.read.scan.split_files import SplitFiles
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import require_readable
 
+_PLACE = "_tablestore_place"
 ROWKIND = "rowkind"
 
 
@@ -280,3 +282,72 @@ def partition_rows(
     for start in range(0, int(ends[-1]), BATCH_ROWS):
         numbers = np.arange(start, min(start + BATCH_ROWS, int(ends[-1])))
         yield partitions.take(pa.array(np.searchsorted(ends, numbers, side="right")))
+
+
+def chooses_rows(store: Store) -> bool:
+    """Whether a merge of this table only chooses rows, by their keys, sequences and kinds."""
+    options = store.options
+    plain = options.merge_engine is MergeEngine.DEDUPLICATE and not by_level(options)
+    return (
+        bool(store.schema.primary_keys)
+        and plain
+        and not options.scan_tolerant
+        and store.schema.row_count_field is None
+    )
+
+
+def lost_rows(store: Store, split: DataSplit) -> np.ndarray:
+    """For each row of the files of a split, one file after the other, whether it is no row of the table.
+
+    Raises NotFound when the snapshot expired meanwhile."""
+    first = np.cumsum([0, *(f.row_count for f in split.files)])
+    lost = np.ones(first[-1], dtype=bool)
+    with expiring(store, split.snapshot_id), in_table(store.paths.root):
+        for section in key_sections(split.files, store.key_order):
+            if stands_alone(section):
+                for file in section[0].files:
+                    number = split.files.index(file)
+                    mask = alive(store, split, number)
+                    lost[first[number] : first[number + 1]] = False if mask is None else ~mask
+                continue
+            for rows in _winner_places(store, split, first, [run.files for run in old_to_new(section)]):
+                lost[rows] = False
+    return lost
+
+
+def _winner_places(
+    store: Store, split: DataSplit, first: np.ndarray, runs: Sequence[Sequence[DataFileMeta]]
+) -> Iterator[np.ndarray]:
+    """The places of the rows that a merge of these runs gives; `first`: that of each file's first row."""
+    keys = store.schema.key_fields
+    function = merge_function(store.schema, store.options, reading=True)
+    names = function.columns([f.name for f in keys])
+    prefetch = merge_reader.shares([sum(f.row_count for f in files) for files in runs])
+    decoded = merge_reader.decoded(prefetch)
+    readers = [
+        partial(_placed_run, store, split, first, files, names, batch_rows)
+        for files, batch_rows in zip(runs, decoded, strict=True)
+    ]
+    for rows in merge_reader.merge(readers, keys, function, prefetch=prefetch):
+        yield rows.column(_PLACE).to_numpy()
+
+
+def _placed_run(
+    store: Store,
+    split: DataSplit,
+    first: np.ndarray,
+    files: Sequence[DataFileMeta],
+    names: Sequence[str],
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The key columns of a run with the places of its rows."""
+    for file in files:
+        number = split.files.index(file)
+        mask = alive(store, split, number)
+        rows = np.arange(file.row_count) if mask is None else np.flatnonzero(mask)
+        places, at = rows + first[number], 0
+        request = FileRequest(names, rows=mask, dictionary=True, batch_rows=batch_rows)
+        for batch in read_file(store, split.partition, split.bucket, file, request):
+            some = pa.array(places[at : at + batch.num_rows])
+            at += batch.num_rows
+            yield batch.append_column(_PLACE, some)

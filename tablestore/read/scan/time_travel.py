@@ -15,7 +15,7 @@ from typing import Any
 from tablestore.core.errors import Corrupt, InvalidRequest, NotFound
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.snapshot import Snapshot
-from tablestore.meta import changelogs, newest_sound, refs
+from tablestore.meta import changelogs, refs, snapshots
 from tablestore.meta.snapshots import raising_expired
 from tablestore.meta.store import Store
 
@@ -82,7 +82,7 @@ def expiring(store: Store, snapshot_id: int, *, changes: bool = False) -> Iterat
         ):
             yield
     except Corrupt as e:
-        raise newest_sound.advised(store.io, store.paths, e) from e
+        raise snapshots.advised(store.io, store.paths, e) from e
 
 
 def at_or_before(store: Store, millis: int) -> Snapshot:

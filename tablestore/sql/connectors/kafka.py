@@ -34,8 +34,7 @@ from tablestore.cdc.kafka.topic_stream import TopicStream
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.values import boolean, one_of
 from tablestore.flow.source import Offset
-from tablestore.format.messages.images import Changes
-from tablestore.format.messages.messages import MessageFormat
+from tablestore.format.messages.messages import Changes, MessageFormat
 from tablestore.log.kafka.cluster import Properties
 from tablestore.log.kafka.properties import names_file
 from tablestore.log.kafka.topic_writer import TopicWriter

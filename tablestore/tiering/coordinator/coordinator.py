@@ -11,7 +11,7 @@ from types import TracebackType
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.extras import required
-from tablestore.core.options.trusted_servers import trust
+from tablestore.core.options.environment import trust
 from tablestore.fluss.coordinator_token import DIRECTORY, lake_user, make_token, token_path
 from tablestore.fluss.sign_in import PASSWORD_VARIABLE
 from tablestore.io.fileio import FileIO

@@ -11,9 +11,8 @@ meanwhile may need.
 from __future__ import annotations
 
 from tablestore.core.errors import CommitConflict
-from tablestore.io.fileio import FileIO
+from tablestore.io.fileio import FileIO, Sync
 from tablestore.io.paths import join
-from tablestore.io.syncing import Sync
 
 _KEPT, _TRIES = 8, 1_000
 

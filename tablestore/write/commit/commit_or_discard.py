@@ -17,8 +17,7 @@ from tablestore.core.errors import CommitConflict, NotFound, TablestoreError
 from tablestore.format import checksums
 from tablestore.format.commit_message import CommitMessage
 from tablestore.io.paths import inside, join
-from tablestore.meta.identity import remove_made_anew
-from tablestore.meta.store import Store
+from tablestore.meta.store import Store, remove_made_anew
 from tablestore.write.commit.committer import Committer
 from tablestore.write.commit.request import CommitRequest, Committed
 

@@ -22,10 +22,9 @@ from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction import recording
 from tablestore.lsm.compaction.recording import Stall
 from tablestore.meta import positions
-from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
 from tablestore.meta.reused_ids import is_made_from
-from tablestore.meta.store import Newest, Store
+from tablestore.meta.store import Newest, Store, remove_made_anew
 from tablestore.write.commit import conflict_check, synced
 from tablestore.write.commit.changes import (
     SnapshotChanges,

@@ -23,8 +23,8 @@ from tablestore.core.errors import Corrupt, NotFound, Unavailable
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import ADD
 from tablestore.format.snapshot import Snapshot, to_json
+from tablestore.io.fileio import Sync
 from tablestore.io.paths import inside, is_object_location, join
-from tablestore.io.syncing import Sync
 from tablestore.meta.entries import concatenated
 from tablestore.meta.store import Store
 from tablestore.write.commit.changes import SnapshotChanges

@@ -22,8 +22,8 @@ from tablestore.core.errors import (
 )
 from tablestore.format.snapshot import Snapshot, to_json
 from tablestore.io import outcomes
+from tablestore.io.fileio import Sync
 from tablestore.io.paths import TablePaths
-from tablestore.io.syncing import Sync
 from tablestore.meta import changelogs, compaction_history, positions, refs
 from tablestore.meta.snapshots import SchemaStore
 from tablestore.meta.store import Store

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tablestore.lsm.merge.aggregation import MergedGroups
 from tablestore.lsm.merge.changelog import newest_levels
 from tablestore.lsm.merge.groups import Groups, joined, plain
-from tablestore.lsm.merge.result import MergedGroups
 
 
 def batch_of(texts: list[str | None], numbers: list[int], *, encoded: bool) -> pa.RecordBatch:

@@ -13,8 +13,8 @@ import tablestore as ts
 from tablestore.format import rowkind
 from tablestore.format.data_format import FileRequest
 from tablestore.format.parquet.schema import KIND
+from tablestore.read.scan.data_split import chooses_rows, lost_rows
 from tablestore.read.scan.file_read import read_file
-from tablestore.read.scan.lost_rows import chooses_rows, lost_rows
 
 OPTIONS = [
     {},

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.io.syncing import Sync
+from tablestore.io.fileio import Sync
 from tablestore.write.retention import branches
 from tests.faults import FaultyIO, Killed
 from tests.tables import keys

@@ -7,9 +7,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidOption
-from tablestore.io.fileio import LocalFileIO
+from tablestore.io.fileio import LocalFileIO, Sync
 from tablestore.io.routed import RoutedFileIO
-from tablestore.io.syncing import Sync
 from tablestore.table.compaction import run_task
 from tests.crash.disk import DiskIO
 from tests.io.test_file_io import memory_io

@@ -26,7 +26,7 @@ from tablestore.format import binary_row, rowkind
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.text import cast_text
 from tablestore.format.types.arrow_types import DataField, DataType
-from tablestore.lsm.merge.aggregation import Aggregation
+from tablestore.lsm.merge.aggregation import Aggregation, MergeOutcome
 from tablestore.lsm.merge.aggregators.choose import present
 from tablestore.lsm.merge.changelog import NewestLevels, newest_levels
 from tablestore.lsm.merge.counted import Counting
@@ -40,7 +40,6 @@ from tablestore.lsm.merge.merge_function import (
     take,
 )
 from tablestore.lsm.merge.partial_update import PartialUpdate, SequenceGroup
-from tablestore.lsm.merge.result import MergeOutcome
 from tablestore.lsm.merge.walk import RETRACT, SKIP, Walk
 
 _SHOWN = 4
