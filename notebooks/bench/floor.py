@@ -31,7 +31,7 @@ from notebooks.bench.load import SHAPES, Shape, source
 from notebooks.bench.parts import report
 from tablestore.format.datafile import DataFileWriter
 from tablestore.format.parquet import encodings
-from tablestore.lsm.writing.write_buffer import SortedRows, WriteBuffer
+from tablestore.lsm.writing.writer import SortedRows, WriteBuffer
 from tablestore.write import table_write
 from tablestore.write.commit.committer import Committer
 from tablestore.write.routing import row_buckets as bucketing

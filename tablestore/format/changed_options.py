@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.core.errors import InvalidOption, Unsupported
+from tablestore.core.errors import InvalidOption
 from tablestore.core.options.names import ALIASES, CHANGE_TRACKING, FIXED_WITH_DATA, OF_CREATION
 from tablestore.core.options.rules import require_storable
 from tablestore.core.options.table_options import TableOptions, as_text, current_names
@@ -185,10 +185,3 @@ def require_columns_exist(schema: TableSchema) -> None:
             raise InvalidOption(
                 f"option {key!r} names {name!r}, which is not a column; change or reset it in the same call"
             )
-
-
-def require_plain_map(schema: TableSchema, column: str) -> None:
-    """Raise Unsupported for a MAP whose entries would be separate columns in the files."""
-    option = f"fields.{column}.map.storage-layout"
-    if schema.options.get(option, "default").strip().lower() != "default":
-        raise Unsupported(f"{option} = {schema.options[option]}", "maps are stored as keys and values")

@@ -17,6 +17,7 @@ from tablestore.core.errors import Corrupt
 from tablestore.format import checksums, datafile, stats
 from tablestore.format.data_format import FileRequest
 from tablestore.format.parquet import data as parquet_data
+from tablestore.format.parquet.checked_file import leaf_positions
 from tablestore.format.schema import TableSchema
 from tablestore.format.stats import ColumnStats
 from tablestore.io.fileio import FileIO
@@ -61,7 +62,7 @@ class RandomFile:
         if self._layout is None:
             return None
         footer, t = self._layout.footer, self._schema.by_name[column].type
-        at = stats.leaf_positions(footer).get(column)
+        at = leaf_positions(footer).get(column)
         if at is None:
             raise Corrupt(self._path, f"it has no column {column!r}")
         return [stats.of_column(footer, at, t, group=g) for g in range(footer.num_row_groups)]

@@ -15,7 +15,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, SchemaMismatch, TablestoreError, brief
+from tablestore.core.errors import (
+    Corrupt,
+    InvalidRequest,
+    NotFound,
+    SchemaMismatch,
+    TablestoreError,
+    Unsupported,
+    brief,
+)
 from tablestore.format import checksums
 from tablestore.format.types.arrow_types import arrow_schema
 from tablestore.format.types.data_type import DataField, highest_id, renumbered
@@ -257,3 +265,10 @@ def require_sound(schema: TableSchema) -> None:
         raise InvalidRequest(
             "the primary key holds partition columns only, so each partition would be one row; add a column"
         )
+
+
+def require_plain_map(schema: TableSchema, column: str) -> None:
+    """Raise Unsupported for a MAP whose entries would be separate columns in the files."""
+    option = f"fields.{column}.map.storage-layout"
+    if schema.options.get(option, "default").strip().lower() != "default":
+        raise Unsupported(f"{option} = {schema.options[option]}", "maps are stored as keys and values")

@@ -19,6 +19,7 @@ from tablestore.format import binary_row
 from tablestore.format.binary_row import Raw
 from tablestore.format.file_index import values
 from tablestore.format.manifests.manifest import SimpleStats
+from tablestore.format.parquet.checked_file import leaf_positions
 from tablestore.format.parquet.schema import KEY_PREFIX, SYSTEM_COLUMNS
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, DataType
@@ -296,11 +297,6 @@ class FooterStats:
         if binary_row.is_timestamp(f.type) and f.type.precision > 6:
             return ColumnStats(None, None, stats.null_count, stats.rows)
         return stats
-
-
-def leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
-    """Positions of a footer's columns by their paths; a plain column's path is its name."""
-    return {footer.schema.column(i).path: i for i in range(len(footer.schema))}
 
 
 def of_column(footer: pq.FileMetaData, column: int, t: DataType, *, group: int | None = None) -> ColumnStats:

@@ -1,10 +1,14 @@
 """Snapshot and schema files of one table (or branch): numbered, put-if-absent, never changed (I1, FORMAT.md
-2.1, 7.2); and what is said where a snapshot expired meanwhile.
+2.1, 7.2); and what is said where a snapshot expired meanwhile or is damaged.
 
 `LATEST` and `EARLIEST` are hints: trusted only after a probe, else the directory is listed. Each is read
 anew; only what its bytes mean is kept, of the last one. Schemas are never deleted, and cached by id.
 Snapshots go before the files that they name, so what is missing of one that is still there is damage. Safe to
 share between threads.
+
+Errors about damage name the newest sound snapshot. For that everything is read again without caches, newest
+snapshot first: the snapshot file, its schema, its lists, manifests and index manifest. Data files are not
+opened; a snapshot that needs the file that was found damaged does not count.
 """
 
 from __future__ import annotations

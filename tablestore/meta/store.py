@@ -1,4 +1,10 @@
-"""Store: everything durable of one table in one frozen value, handed to writers and readers."""
+"""Store: everything durable of one table in one frozen value, handed to writers and readers; and Identity,
+which table a directory holds, so that a handle can check that its table is still there (FORMAT.md 25.9).
+
+Anybody may drop, rename or recreate a table at any time, and a handle that was opened before must not write
+into the new one. Tables created by this engine have a `tablestore.uuid` in their first schema; of others the
+whole file is compared, which contains the time of creation.
+"""
 
 from __future__ import annotations
 

@@ -15,11 +15,10 @@ from tablestore.core.errors import Unsupported
 from tablestore.core.options.rules import refusal_of_stored
 from tablestore.core.options.table_options import TableOptions
 from tablestore.core.options.values import DATA_FORMATS
-from tablestore.format.changed_options import require_plain_map
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.schema import TableSchema
+from tablestore.format.schema import TableSchema, require_plain_map
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.paths import file_format
 from tablestore.lsm.merge.counted import require_counts

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.rules import refusal_of_stored
 from tablestore.core.options.table_options import TableOptions, require_levels
-from tablestore.format.changed_options import require_plain_map
 from tablestore.format.datafile import require_storable
-from tablestore.format.schema import TableSchema
+from tablestore.format.schema import TableSchema, require_plain_map
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.paths import POSTPONE_BUCKET, ExternalPaths
 from tablestore.log.settings import require_log

@@ -13,9 +13,12 @@ PRUNING = (
 
 TESTS = {
     "tablestore/lsm/compaction/universal.py": PICKS,
-    "tablestore/lsm/compaction/leveled.py": (*PICKS, "lsm/compaction/test_leveled.py"),
+    "tablestore/lsm/compaction/leveled.py": (
+        *PICKS,
+        "lsm/compaction/test_leveled.py",
+        "lsm/compaction/test_overlap.py",
+    ),
     "tablestore/lsm/compaction/decision.py": PICKS,
-    "tablestore/lsm/compaction/overlap.py": ("lsm/compaction/test_overlap.py",),
     "tablestore/lsm/compaction/append_compaction.py": ("write/test_append_compaction.py",),
     "tablestore/lsm/levels/sorted_run.py": (
         "lsm/levels/test_interval.py",

@@ -1,8 +1,15 @@
 """`${env:NAME}` in the value of an option: an environment variable, looked up where the value is used, so
-that what is stored, shown or sent to workers has the name alone.
+that what is stored, shown or sent to workers has the name alone; and servers that may get what this process
+holds.
 
 The names that were looked up are kept for the life of the process: `without_environment` takes their values
 out of texts that people see.
+
+A table names the servers of its log in its own files, and anyone may have written them. What the process
+holds (passwords, other variables of the environment, files) goes to such a server only if the user named it:
+in TABLESTORE_TRUSTED_SERVERS, `host:port` with commas between them, or in a call of this process, as
+`lake.tier("fluss://user@host:port")` does. An address that the user gives in a call needs no entry, nor does
+a coordinator that this process has started.
 """
 
 from __future__ import annotations

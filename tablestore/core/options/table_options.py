@@ -138,6 +138,15 @@ class TableOptions(
         return wanted or self.deletion_vectors or self.force_lookup
 
     @property
+    def merges_by_level(self) -> bool:
+        """Whether a merge of rows needs their levels: where a row is the merge of all older levels, merging
+        those again would count them twice."""
+        return self.needs_lookup and self.merge_engine in (
+            MergeEngine.PARTIAL_UPDATE,
+            MergeEngine.AGGREGATION,
+        )
+
+    @property
     def looks_up_for_rows(self) -> bool:
         """Whether those lookups serve rows, not a changelog alone: they mark older rows as deleted, or merge
         them into newer ones, which readers rely on."""

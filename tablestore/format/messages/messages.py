@@ -1,4 +1,5 @@
-"""Messages of one partition, and their decoding: where one does not decode, which one and why.
+"""Messages of one partition, and their decoding: rows before and after a change → rows of the columns' types
+with their kinds, in the order of the changes; where one does not decode, which one and why.
 
 Whole batches are decoded at once. Only if that fails is the batch halved until the messages at fault stand
 alone: then the first is an error, or each is left out, counted and logged, as the option

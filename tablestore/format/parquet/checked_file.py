@@ -408,3 +408,8 @@ def _leaves(elements: Sequence[Struct]) -> Iterator[_ColumnLeaf]:
             kind = values.get(1, -1)
             width = values.get(2, 0) if kind == _FIXED else _WIDTHS.get(kind, 0)
             yield _ColumnLeaf(kind, width, (repetition, definition))
+
+
+def leaf_positions(footer: pq.FileMetaData) -> dict[str, int]:
+    """Positions of a footer's columns by their paths; a plain column's path is its name."""
+    return {footer.schema.column(i).path: i for i in range(len(footer.schema))}

@@ -33,6 +33,7 @@ from tablestore.format.data_format import (
 from tablestore.format.parquet import encodings
 from tablestore.format.parquet.checked_file import (
     CheckedSink,
+    leaf_positions,
     open_again,
     open_checked,
     open_pages,
@@ -294,7 +295,7 @@ def read(
             footer = plain = first.metadata
             require_columns(wanted.names, first.schema_arrow.names, path)
             _refuse_shredded(first.schema_arrow, schema, wanted, path)
-            positions = stats.leaf_positions(footer)
+            positions = leaf_positions(footer)
             groups = range(footer.num_row_groups) if groups is None else groups
             if predicate is not None:
                 names = predicate.columns
@@ -346,7 +347,7 @@ def read_rows(
             return None
         names = tuple(wanted.names)
         if (group, names) not in layout.encoded:
-            positions = stats.leaf_positions(layout.footer)
+            positions = leaf_positions(layout.footer)
             texts = _dictionary_columns(layout.footer, [group], positions, _texts(schema, wanted))
             layout.encoded[group, names] = texts
         texts, last = layout.encoded[group, names], int(places[-1] - begins[-1] + 1)
@@ -367,7 +368,7 @@ def page_bounds(
         pages = layout.page_bounds(source, group, name)
     if pages is None:
         return None
-    at = stats.leaf_positions(layout.footer)[name]
+    at = leaf_positions(layout.footer)[name]
     physical = layout.footer.schema.column(at).physical_type
     bounds = [stats.raw_value(b, t, physical=physical) for pair in pages[1] for b in pair]
     return None if None in bounds else (pages[0], bounds[::2], bounds[1::2])
@@ -415,7 +416,7 @@ def group_stats(
     footer: pq.FileMetaData, group: int, schema: TableSchema, columns: Iterable[str]
 ) -> dict[str, ColumnStats]:
     """A row group's statistics of these columns, which decide whether it is read."""
-    positions = stats.leaf_positions(footer)
+    positions = leaf_positions(footer)
     return {
         name: stats.of_column(footer, positions[name], schema.by_name[name].type, group=group)
         for name in columns

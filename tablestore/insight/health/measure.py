@@ -199,7 +199,7 @@ def _candidates(facts: Facts) -> np.ndarray:
 
 def _too_few_runs(facts: Facts, chosen: np.ndarray) -> np.ndarray:
     """In which of these places no rule can fire, whatever the files: there are fewer runs than the trigger,
-    and every rule that is on counts them (`universal.quiet`)."""
+    and every rule that is on counts them (`CompactionOptions.quiet`)."""
     if not facts.keyed or facts.rules.leveled or facts.rules.always_tried:
         return np.zeros(len(chosen), dtype=bool)
     return facts.places.runs[chosen] < facts.rules.trigger

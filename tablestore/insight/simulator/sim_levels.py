@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Any
 
-from tablestore.lsm.compaction import overlap
-from tablestore.lsm.compaction.overlap import Candidate
+from tablestore.lsm.compaction import leveled
+from tablestore.lsm.compaction.leveled import Candidate
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun, byte_order
 
 ByLevel = Mapping[int, Sequence[Any]]  # files
@@ -93,7 +93,7 @@ Rank = tuple[float, int, Any]  # bytes overlapped for each of its own, newest ro
 
 
 class Rankings:
-    """The rankings of a bucket's levels, as far as they are long: which file goes first, as `overlap.first`
+    """The rankings of a bucket's levels, as far as they are long: which file goes first, as `leveled.first`
     finds by a search of all of them. A level has thousands of files, and each compaction changes a few:
     `follow` gives the same answer at the cost of the change. Not thread-safe."""
 
@@ -110,10 +110,10 @@ class Rankings:
         run = levels.upper[level - 1]
         ranking = self.known(run, levels.upper[level])
         if ranking is None:
-            return overlap.first(levels, level)
+            return leveled.first(levels, level)
         lowest = ranking.first()
         position, _ = run.span(lowest, lowest, levels.key)
-        return overlap.candidate_at(levels, level, position)
+        return leveled.candidate_at(levels, level, position)
 
     def follow(self, before: Levels, after: Levels, gone: ByLevel, come: ByLevel) -> None:
         """Bring rankings from levels to those without the files that are `gone` and with those that have

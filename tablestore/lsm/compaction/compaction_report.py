@@ -1,8 +1,8 @@
 """Compaction: the result of `Table.compact`, with each bucket's pick, its sums, and its forecast or measured
 numbers.
 
-It has a `text` to print, `explain()` with every rule, and `to_arrow()`. Made by compactions, dry
-runs and simulators.
+A `Pick` is what one bucket's compaction did or would do. Both have a `text` to print, `explain()` with every
+rule, and rows. Made by compactions, dry runs and simulators.
 """
 
 from __future__ import annotations

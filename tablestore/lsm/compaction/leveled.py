@@ -18,17 +18,19 @@ the files that move, so levels stay disjoint (I4), and rows never pass newer one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
 from operator import attrgetter
 from typing import Any
 
+from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.compaction import universal
 from tablestore.lsm.compaction.decision import CompactUnit, Decision, OverlapStep, Reason, RuleTrial, State
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.compaction.overlap import candidates, expanded
 from tablestore.lsm.compaction.rewrite_plan import newer_overlapping
-from tablestore.lsm.levels.sorted_run import Levels
+from tablestore.lsm.levels.sorted_run import KeyOrder, Levels, SortedRun
 
 _LIFT = "lift level 0"
 _SHOWN = 4  # candidates of a level in an explanation
@@ -138,7 +140,7 @@ def _unit(levels: Levels, options: CompactionOptions, at: PickContext, level: in
     holds."""
     older = levels.upper[level]
     if level > 0:
-        chosen = at.first(levels, level)
+        chosen: Candidate = (at.first or first)(levels, level)
         newer = expanded(levels, level, chosen, target_bytes=options.target_bytes)
         return CompactUnit(level + 1, (*newer, *older.files[chosen.overlapped]), parts=True)
     low = min(levels.key(f.min_key) for f in levels.level0)
@@ -150,7 +152,7 @@ def _steps(levels: Levels, options: CompactionOptions, level: int) -> tuple[Over
     """The first candidates of a level from 1 on, the one that is taken first."""
     if level == 0:
         return ()
-    first = nsmallest(_SHOWN, candidates(levels, level), key=attrgetter("rank"))
+    nearest = nsmallest(_SHOWN, candidates(levels, level), key=attrgetter("rank"))
     return tuple(
         OverlapStep(
             c.file.file_name,
@@ -161,5 +163,76 @@ def _steps(levels: Levels, options: CompactionOptions, level: int) -> tuple[Over
             i == 0,
             len(expanded(levels, level, c, target_bytes=options.target_bytes)) - 1 if i == 0 else 0,
         )
-        for i, c in enumerate(first)
+        for i, c in enumerate(nearest)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file of one level and what it overlaps in the next; the one with the smallest rank moves first."""
+
+    position: int
+    file: DataFileMeta
+    overlapped: slice
+    overlap: int
+
+    @property
+    def rank(self) -> tuple[float, int, int]:
+        """(overlap for its size, age, position): smaller moves first."""
+        return self.overlap / max(self.file.file_size, 1), self.file.max_sequence, self.position
+
+    def meets_nothing_else(self, other: Candidate) -> bool:
+        """Whether `other` overlaps only files that this one overlaps too, so that taking it adds none."""
+        first, end = self.overlapped.start, self.overlapped.stop
+        low, high = other.overlapped.start, other.overlapped.stop
+        return first <= low < end and first < high <= end
+
+
+def first(levels: Levels, level: int) -> Candidate:
+    """The file of a level from 1 on that moves first."""
+    return min(candidates(levels, level), key=attrgetter("rank"))
+
+
+def candidate_at(levels: Levels, level: int, position: int) -> Candidate:
+    """The file at one position of a level from 1 on, with the files of the next level that it overlaps."""
+    run, older = levels.upper[level - 1], levels.upper[level]
+    return _candidate(run, older, position, levels.key)
+
+
+def candidates(levels: Levels, level: int) -> Iterator[Candidate]:
+    """Each file of a level from 1 on with the files of the next level that it overlaps."""
+    run, older = levels.upper[level - 1], levels.upper[level]
+    return (_candidate(run, older, position, levels.key) for position in range(len(run.files)))
+
+
+def expanded(levels: Levels, level: int, chosen: Candidate, *, target_bytes: int) -> tuple[DataFileMeta, ...]:
+    """The chosen file with neighbours that overlap no further files of the next level, in key order; where
+    nothing is overlapped, as many neighbours as make a file of `target_bytes`."""
+    run, older = levels.upper[level - 1], levels.upper[level]
+    moves, left = chosen.overlapped.start == chosen.overlapped.stop, target_bytes - chosen.file.file_size
+
+    def comes_along(position: int) -> bool:
+        nonlocal left
+        if not 0 <= position < len(run.files):
+            return False
+        other = _candidate(run, older, position, levels.key)
+        if not moves:
+            return chosen.meets_nothing_else(other)
+        left -= other.file.file_size
+        return left >= 0 and other.overlapped == chosen.overlapped
+
+    low = high = chosen.position
+    while comes_along(high + 1):
+        high += 1
+    while comes_along(low - 1):
+        low -= 1
+    return run.files[low : high + 1]
+
+
+def _candidate(run: SortedRun, older: SortedRun, position: int, key: KeyOrder) -> Candidate:
+    met = older.span(*run.ends(position, key), key)
+    return Candidate(position, run.files[position], slice(*met), _size(older, *met))
+
+
+def _size(run: SortedRun, start: int, stop: int) -> int:
+    return sum([f.file_size for f in run.files[start:stop]]) if stop > start else 0

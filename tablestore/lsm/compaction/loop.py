@@ -16,9 +16,7 @@ from tablestore.core.options.table_options import CompactionStrategy, TableOptio
 from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.compaction import leveled, universal
 from tablestore.lsm.compaction.decision import Decision
-from tablestore.lsm.compaction.options import CompactionOptions, PickContext
-from tablestore.lsm.compaction.overlap import First
-from tablestore.lsm.compaction.overlap import first as least_overlapping
+from tablestore.lsm.compaction.options import CompactionOptions, First, PickContext
 from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.levels.sorted_run import Levels
 
@@ -61,7 +59,7 @@ class CompactionLoop:
         *,
         carry_out: CarryOut,
         now_ms: Callable[[], int],
-        first: First = least_overlapping,
+        first: First | None = None,
     ) -> None:
         self.levels, self.options = levels, options
         self._carry_out, self._now_ms, self._first = carry_out, now_ms, first
@@ -91,7 +89,7 @@ class CompactionLoop:
 
     def once(self) -> Decision | None:
         """The next pick, carried out; None when there is no work."""
-        if not self.options.leveled and universal.quiet(self.levels, self.options):
+        if self.options.quiet(self.levels):
             return None
         decision = self.decide()
         return decision if self._done(decision) else None

@@ -4,7 +4,7 @@ people see them (`ts.compaction_settings`), with defaults filled in. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,8 +17,6 @@ from tablestore.core.options.table_options import (
     TableOptions,
     as_text,
 )
-from tablestore.lsm.compaction import overlap
-from tablestore.lsm.compaction.overlap import First
 from tablestore.lsm.levels.sorted_run import Levels
 
 _HOUR_MS = 3_600_000
@@ -85,8 +83,13 @@ class CompactionOptions:
     @property
     def always_tried(self) -> bool:
         """Whether a universal rule may fire with few runs."""
-        early = (self.interval_ms, self.total_threshold, self.incremental_threshold)
-        return self.force_up_level0 or early != (None, None, None)
+        return self.force_up_level0 or self.early_full
+
+    def quiet(self, levels: Levels) -> bool:
+        """Whether no rule of universal compaction can fire, whatever the sizes and the time: there are few
+        runs, and every rule that is on counts them."""
+        few = not self.leveled and levels.run_count < self.trigger
+        return few and not self.always_tried
 
     @property
     def leveled(self) -> bool:
@@ -136,13 +139,17 @@ def _interval(options: TableOptions) -> int:
     return options.lookup_max_interval if gentle else 0
 
 
+First = Callable[[Levels, int], Any]
+"""Chooses the file of a level from 1 on that moves first, a `leveled.Candidate`."""
+
+
 @dataclass(frozen=True, slots=True)
 class PickContext:
     """The state that a pick uses besides the levels. Times: local wall clock in ms, as `_CREATION_TIME`."""
 
     now_ms: int = 0
     last_full_ms: int | None = None
-    first: First = overlap.first  # file of a level that leveled compaction takes
+    first: First | None = None  # chooses the file of a level that moves first; None: the least overlapping
 
     @classmethod
     def at(cls, now_ms: int, levels: Levels) -> PickContext:

@@ -44,7 +44,6 @@ from tablestore.lsm.merge.changelog import (
     MergedWindow,
     NewestLevels,
     RowWindow,
-    by_level,
     first_rows,
     fully_merged,
     in_level0_only,
@@ -246,7 +245,7 @@ class Rewriter:
                     if rows.num_rows:
                         yield rows
             return
-        with_levels = by_level(self._bucket.options)
+        with_levels = self._bucket.options.merges_by_level
         function = NewestLevels(self._function) if with_levels else self._function
         readers, prefetch = self._readers(section, levels=with_levels)
         keys = self._bucket.schema.key_fields

@@ -67,12 +67,6 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     return Decision(None, partial(explain, levels, options, at), "none")
 
 
-def quiet(levels: Levels, options: CompactionOptions) -> bool:
-    """Whether no rule can fire, whatever the sizes and the time: there are few runs, and every rule counts
-    them."""
-    return not (options.always_tried or levels.run_count >= options.trigger)
-
-
 def full(
     levels: Levels,
     *,

@@ -1,9 +1,13 @@
-"""Merge engine aggregation: every column outside the key has a function of its own (FORMAT.md 11.5).
+"""Merge engine aggregation: every column outside the key has a function of its own (FORMAT.md 11.5); and the
+result batch of engines that compute, from the final value of each column.
 
 `sequence.field` columns keep the last value, the others what `fields.<column>.aggregate-function` says, else
 the default function, else last_non_null_value. −U and −D rows retract, column by column; with
 `aggregation.remove-record-on-delete` a −D resets the row to its own values, and removes the row if it is the
-last. The result is +I with the last row's sequence number. Pure.
+last. The result is +I with the last row's sequence number.
+
+Single rows pass unchanged. A key that cannot be merged is an error that names it, or, for reads with the
+option, left out. Pure. Memory: the gathered rows.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tablestore.core.options.table_options import MergeEngine, TableOptions
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format import rowkind
 from tablestore.format.parquet.schema import KIND
 from tablestore.format.schema import TableSchema
@@ -108,15 +108,6 @@ def without_level(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
     """(the batch without `LEVEL`, the levels)."""
     at = batch.schema.get_field_index(LEVEL)
     return batch.remove_column(at), batch.column(at).to_numpy(zero_copy_only=False)
-
-
-def by_level(options: TableOptions) -> bool:
-    """Whether a merge of rows needs their levels: where a row is the merge of all older levels, merging those
-    again would count them twice."""
-    return options.needs_lookup and options.merge_engine in (
-        MergeEngine.PARTIAL_UPDATE,
-        MergeEngine.AGGREGATION,
-    )
 
 
 @dataclass(frozen=True, slots=True)

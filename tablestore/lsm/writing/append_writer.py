@@ -35,8 +35,7 @@ from tablestore.lsm.compaction.append_compaction import AppendCompaction, combin
 from tablestore.lsm.compaction.compact_result import CompactResult, rewrite_and_record
 from tablestore.lsm.compaction.recording import APPEND, planned
 from tablestore.lsm.levels.bucket import AppendRows, Bucket, BucketFiles, FileNames, RollingWriter
-from tablestore.lsm.writing.memory import Flushing, MemoryPool, Workers
-from tablestore.lsm.writing.write_buffer import settled
+from tablestore.lsm.writing.memory import Flushing, MemoryPool, Workers, settled
 
 UNNUMBERED = -1
 _BUFFERED_BYTES = 32 << 20  # more are encoded although the pool has room

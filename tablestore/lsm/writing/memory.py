@@ -17,8 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
 from threading import Barrier
 from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
 
 from tablestore.core.errors import Unavailable
 
@@ -138,6 +141,19 @@ class MemoryPool:
             self._relieved.discard(thread)
         for owner in mine:
             owner.settle()
+
+
+def settled(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The same rows without references to larger batches: neighbouring slices of such are copied into one,
+    other batches stay."""
+    kept: list[pa.RecordBatch] = []
+    for own, some in groupby(batches, lambda b: b.get_total_buffer_size() <= 2 * b.nbytes):
+        slices = list(some)
+        if own:
+            kept += slices
+        else:  # joining one batch alone would not copy it
+            kept.append(pa.concat_batches([slices[0].slice(0, 0), *slices]))
+    return kept
 
 
 class Workers:

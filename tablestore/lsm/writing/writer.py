@@ -1,19 +1,22 @@
 """MergeTreeWriter: rows of one bucket → level-0 files, their changelog, and compactions → one commit message
 (FORMAT.md 10.1).
 
-Sequence numbers are stamped in order of arrival unless the caller gives them. A flush orders the buffer,
-folds equal keys and writes level 0; `changelog` writes all rows, before folding, to changelog files. With
-`compact` the writer compacts when it prepares, and in between when more than `num-sorted-run.stop-trigger`
-runs (leveled: files of level 0) have gathered: the write stall. Tables whose compaction looks keys up compact
-level 0 each time; the changelog and deletion vectors of that are in the message, too. Nothing is visible
-until it is committed. Belongs to one thread.
+Sequence numbers are stamped in order of arrival unless the caller gives them. Rows are buffered in the order
+of arrival; a flush orders the buffer, folds equal keys and writes level 0. Rows whose keys arrive strictly
+increasing are flushed without a sort, gather or copy. Otherwise one stable sort of key codes orders them, and
+rows are gathered in pieces that fit the CPU cache. `changelog` writes all rows, before folding, to changelog
+files. With `compact` the writer compacts when it prepares, and in between when more than
+`num-sorted-run.stop-trigger` runs (leveled: files of level 0) have gathered: the write stall. Tables whose
+compaction looks keys up compact level 0 each time; the changelog and deletion vectors of that are in the
+message, too. Nothing is visible until it is committed. Belongs to one thread.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +25,7 @@ from tablestore.core.errors import SchemaMismatch
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import kv_schema
+from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.compact_result import CompactResult, rewrite_and_record
 from tablestore.lsm.compaction.decision import Decision
@@ -31,10 +35,89 @@ from tablestore.lsm.compaction.recording import planned
 from tablestore.lsm.compaction.rewriter import Rewriter
 from tablestore.lsm.levels.bucket import Bucket, BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.sorted_run import Levels
-from tablestore.lsm.merge.merge_function import merge_function
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.merge_function import (
+    ARRIVAL,
+    Groups,
+    MergeFunction,
+    SequenceOrder,
+    grouped,
+    joined,
+    merge_function,
+    take,
+)
 from tablestore.lsm.merge.record_expiry import expired_files
-from tablestore.lsm.writing.memory import Flushing, MemoryPool, Workers
-from tablestore.lsm.writing.write_buffer import WriteBuffer
+from tablestore.lsm.writing.memory import Flushing, MemoryPool, Workers, settled
+
+_PIECE_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRows:
+    """The rows of a buffer, sorted once; can be read merged, raw, or both."""
+
+    batches: tuple[pa.RecordBatch, ...]  # in order of arrival; one batch if `groups` are given
+    groups: Groups | None  # None: the batches are in key order, each key once
+
+    def folded(self, function: MergeFunction) -> Iterator[pa.RecordBatch]:
+        """One row a key, in key order."""
+        if self.groups is None:
+            yield from self.batches
+            return
+        starts, ends = self.groups.starts, self.groups.ends
+        first = 0
+        while first < len(starts):
+            last = int(np.searchsorted(ends, starts[first] + _PIECE_ROWS, side="right"))
+            last = max(last, first + 1)
+            begin, end = int(starts[first]), int(ends[last - 1])
+            piece = Groups(self.groups.order[begin:end], starts[first:last] - begin)
+            folded = function.merge(self.batches[0], piece)
+            if folded.num_rows:
+                yield folded
+            first = last
+
+    def raw(self) -> Iterator[pa.RecordBatch]:
+        """Every row, in the order in which it is folded."""
+        if self.groups is None:
+            yield from self.batches
+            return
+        order = self.groups.order
+        for start in range(0, len(order), _PIECE_ROWS):
+            yield take(self.batches[0], order[start : start + _PIECE_ROWS])
+
+
+class WriteBuffer:
+    """kv batches of one bucket and the bytes they hold."""
+
+    def __init__(self, keys: Sequence[DataField], sequence: SequenceOrder = ARRIVAL) -> None:
+        self._keys, self._sequence = keys, sequence
+        self._batches: list[pa.RecordBatch] = []
+        self._settled = 0  # leading batches that own their memory
+        self.bytes = 0
+        self.rows = 0
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Add rows after those before."""
+        if batch.num_rows:
+            self._batches.append(batch)
+            self.bytes += batch.nbytes
+            self.rows += batch.num_rows
+
+    def settle(self) -> None:
+        """Copy slices of larger batches, so that these can be freed."""
+        self._batches[self._settled :] = settled(self._batches[self._settled :])
+        self._settled = len(self._batches)
+
+    def drain(self) -> SortedRows:
+        """All buffered rows, sorted; the buffer is empty afterwards."""
+        batches = tuple(self._batches)
+        self._batches, self._settled, self.bytes, self.rows = [], 0, 0, 0
+        parts = key_columns.of_columns(batches, self._keys)
+        if key_columns.strictly_increasing(parts):
+            return SortedRows(batches, None)
+        rows = joined(batches)
+        return SortedRows((rows,), grouped(key_columns.codes(parts), self._sequence.numbers(rows)))
+
 
 log = logging.getLogger(__name__)
 _LEAST_ROWS = 1_000  # of a piece of a large batch
@@ -74,9 +157,7 @@ class MergeTreeWriter:
         self._function = merge_function(schema, options)
         self._options = CompactionOptions.of(options)
         self._deletions = BucketDeletions.of(bucket) if compact else None
-        self._rewriter = (
-            Rewriter(self._files, deletions=self._deletions, produce=produce) if compact else None
-        )
+        self._compact, self._produce = compact, produce
         self._changelog = changelog
         self._waits = options.lookup_wait or not options.needs_lookup or not produce
         self._next_sequence = next_sequence
@@ -90,6 +171,11 @@ class MergeTreeWriter:
         self._new_changelog: list[DataFileMeta] = []
         self._compacted = CompactResult()
 
+    @cached_property
+    def _rewriter(self) -> Rewriter:
+        """Made for the first compaction, which most commits do without."""
+        return Rewriter(self._files, deletions=self._deletions, produce=self._produce)
+
     @property
     def levels(self) -> Levels:
         """The levels of the bucket once everything flushed and compacted so far is committed."""
@@ -98,7 +184,7 @@ class MergeTreeWriter:
     @property
     def waiting_bytes(self) -> int:
         """Bytes that `prepare` may have to write: the buffer, and files that it may compact."""
-        live = sum(f.file_size for f in self.levels.files) if self._rewriter is not None else 0
+        live = sum(f.file_size for f in self.levels.files) if self._compact else 0
         return self._buffer.bytes + live
 
     def reserve(self, rows: int) -> int:
@@ -150,7 +236,7 @@ class MergeTreeWriter:
         self.wait()
         if not self._buffer.rows:
             return
-        if self._rewriter is not None:
+        if self._compact:
             with self._flushing.losing_rows():
                 self._stall()
         buffer = self._buffer
@@ -197,7 +283,7 @@ class MergeTreeWriter:
 
     def _carry_out(self, decision: Decision, levels: Levels) -> Levels | None:
         """The levels after a decision is carried out, None if nothing changed."""
-        assert self._rewriter is not None
+        assert self._compact
         assert decision.unit is not None
         rewriter, unit = self._rewriter, decision.unit
         record = planned(
@@ -223,9 +309,9 @@ class MergeTreeWriter:
         if self._waits or fully:
             self._flush(background=False)
         self.wait()
-        if fully and self._rewriter is not None:
+        if fully and self._compact:
             self._compact_fully()
-        if self._rewriter is not None:
+        if self._compact:
             for decision in self._loop.settle():
                 log.debug("%s: %s", self._bucket.directory, decision.rule)
         self._flush(background=False)

@@ -30,7 +30,7 @@ from tablestore.lsm.levels.sorted_run import key_sections, old_to_new
 from tablestore.lsm.lookup.cache import CacheBounds
 from tablestore.lsm.lookup.keyed_file import KeyedFile, file_bounds
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.changelog import NewestLevels, by_level, with_level
+from tablestore.lsm.merge.changelog import NewestLevels, with_level
 from tablestore.lsm.merge.keys import Component, Key
 from tablestore.lsm.merge.merge_function import (
     Deduplicate,
@@ -125,7 +125,7 @@ class PointReader:
 
     def _read(self, split: _Split, keys: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch | None:
         function = self._function
-        levels = by_level(self._store.options) and not split.raw
+        levels = self._store.options.merges_by_level and not split.raw
         matches = self._found(split, keys, function.columns(names), levels)
         if not matches:
             return None

@@ -5,6 +5,8 @@ window of the runs of one section, and a byte a row of files with deletion vecto
 applied to every row that comes out; only its key part may skip row groups of files that are merged. Where
 partition columns alone are asked for of whole splits, manifests say all: no data file is opened, and damage
 in such files goes unnoticed.
+Engines that read files natively are told which rows are none of the table (`lost_rows`): where the newest row
+of a key wins whole, the keys alone say it.
 `split_generator` makes splits; scans read them, also inside Spark's workers.
 """
 
@@ -27,7 +29,7 @@ from tablestore.format.predicates import evaluate, literal, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.levels.sorted_run import SortedRun, key_sections, old_to_new
 from tablestore.lsm.merge import counted, merge_reader
-from tablestore.lsm.merge.changelog import NewestLevels, by_level, with_level
+from tablestore.lsm.merge.changelog import NewestLevels, with_level
 from tablestore.lsm.merge.merge_function import in_table, merge_function, plain, without_retracts
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import BATCH_ROWS, read_file, tolerated
@@ -213,7 +215,7 @@ def _merged(
     function = merge_function(store.schema, store.options, reading=True)
     needed = function.columns(dict.fromkeys((*names, *(f.name for f in keys))))
     where = None if filters.key == TRUE else filters.key
-    levels = by_level(store.options)
+    levels = store.options.merges_by_level
     function = NewestLevels(function) if levels else function
 
     for section in key_sections(split.files, store.key_order):
@@ -287,7 +289,7 @@ def partition_rows(
 def chooses_rows(store: Store) -> bool:
     """Whether a merge of this table only chooses rows, by their keys, sequences and kinds."""
     options = store.options
-    plain = options.merge_engine is MergeEngine.DEDUPLICATE and not by_level(options)
+    plain = options.merge_engine is MergeEngine.DEDUPLICATE and not options.merges_by_level
     return (
         bool(store.schema.primary_keys)
         and plain

@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.manifest import DataFileMeta
-from tablestore.lsm.compaction.overlap import Candidate, candidate_at, candidates, expanded, first
+from tablestore.lsm.compaction.leveled import Candidate, candidate_at, candidates, expanded, first
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import KEY, data_file, parse_file
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
 from tablestore.lsm.merge.merge_function import Deduplicate, SequenceOrder
-from tablestore.lsm.writing import write_buffer
-from tablestore.lsm.writing.write_buffer import WriteBuffer
+from tablestore.lsm.writing import writer
+from tablestore.lsm.writing.writer import WriteBuffer
 from tests.lsm.rows import RAW, comparable, key_fields, kv_batch, merged_model, rows_of, same
 
 KEYS = key_fields([BIGINT])
@@ -40,12 +40,12 @@ def arrivals(draw):
 @given(arrivals(), st.integers(1, 8))
 def test_folded_and_raw_rows_equal_a_model_for_every_piece_size(case, piece_rows):
     fields, batches = case
-    usual, write_buffer._PIECE_ROWS = write_buffer._PIECE_ROWS, piece_rows
+    usual, writer._PIECE_ROWS = writer._PIECE_ROWS, piece_rows
     try:
         rows = buffer_of(*(kv_batch(b, fields) for b in batches), keys=fields).drain()
         folded, raw = rows_of(rows.folded(Deduplicate()), fields), rows_of(rows.raw(), fields)
     finally:
-        write_buffer._PIECE_ROWS = usual
+        writer._PIECE_ROWS = usual
     every = rows_of([kv_batch(b, fields) for b in batches], fields)
     assert same(folded, list(merged_model(every, fields).values()))
     assert same(raw, sorted(every, key=lambda r: (comparable(r, fields), r[0])))
@@ -112,7 +112,7 @@ def test_settling_copies_slices_of_larger_batches_and_nothing_else():
     whole = kv_batch([(i, 0, i, f"v{i}" * 50) for i in range(1000)], KEYS)
     own = [kv_batch([(i, 0, i, f"w{i}" * 50)], KEYS) for i in (2000, 2001)]
     given = [whole.slice(0, 2), own[0], whole.slice(2, 2), whole.slice(4, 2), own[1]]
-    actual = write_buffer.settled(given)
+    actual = writer.settled(given)
     assert [b.num_rows for b in actual] == [2, 1, 4, 1]
     assert pa.Table.from_batches(actual) == pa.Table.from_batches(given)
     assert [address(b) for b in (actual[1], actual[3])] == [address(b) for b in own]

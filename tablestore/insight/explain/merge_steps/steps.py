@@ -22,7 +22,7 @@ from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.merge_steps.reasons import COMPUTED, NOTHING, Trace, Why, engine_of, traced
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.changelog import NewestLevels, by_level
+from tablestore.lsm.merge.changelog import NewestLevels
 from tablestore.lsm.merge.merge_function import MergeFunction, joined, kinds_of, merge_function, plain
 
 KEPT, DROPPED, REFUSED = "kept", "dropped", "refused"
@@ -127,7 +127,7 @@ def merged_steps(
 ) -> Merging:
     """The merge of the first `limit` keys of these runs (newest first; each key once a run, keys rising)."""
     function = merge_function(schema, options)
-    function = NewestLevels(function) if by_level(options) else function
+    function = NewestLevels(function) if options.merges_by_level else function
     rows, run_of = _old_to_new(runs, schema)
     codes = key_columns.codes(key_columns.of_batch(rows, schema.key_fields)) if rows.num_rows else np.zeros(0)
     wanted = np.unique(codes)[:limit]
