@@ -29,13 +29,9 @@ from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField, to_arrow
 from tablestore.format.types.type_text import parse_type
-from tablestore.lsm.merge.merge_function import (
-    Aggregation,
-    Deduplicate,
-    MergeFunction,
-    grouped,
-    merge_function,
-)
+from tablestore.lsm.merge.aggregation import Aggregation
+from tablestore.lsm.merge.groups import MergeFunction, grouped
+from tablestore.lsm.merge.merge_function import Deduplicate, merge_function
 from tests.peers.merge_space import FUNCTIONS
 
 HEADER = ("function", "column", "rows/s", "CPU s / 1M", "floor", "with −D", "polars CPU s / 1M", "CPU")

@@ -21,7 +21,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.log.log import LogExpired
 from tablestore.log.offsets import Offsets
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.merge.groups import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.changes.incremental import change_schema

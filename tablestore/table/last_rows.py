@@ -26,8 +26,9 @@ from tablestore.lsm.lookup.memtable import Memtable
 from tablestore.lsm.merge import changelog
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import ChangelogSpec, RowWindow
+from tablestore.lsm.merge.groups import grouped, joined, kinds_of, plain, take
 from tablestore.lsm.merge.keys import Component
-from tablestore.lsm.merge.merge_function import grouped, joined, kinds_of, merge_function, plain, take
+from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import wanted_rows
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Read, StateSize

@@ -24,8 +24,8 @@ from tablestore.format import rowkind
 from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import condition
+from tablestore.lsm.merge.groups import joined
 from tablestore.lsm.merge.keys import equal_rows
-from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Change, Read, StateSize
 from tablestore.read.changes.first_state import state_before

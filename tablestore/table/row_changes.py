@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest
 from tablestore.format import rowkind
 from tablestore.lsm.merge.aggregation import Aggregation
-from tablestore.lsm.merge.merge_function import MergeFunction
+from tablestore.lsm.merge.groups import MergeFunction
 from tablestore.lsm.merge.partial_update import PartialUpdate
 from tablestore.write.delete import with_values
 

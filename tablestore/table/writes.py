@@ -18,7 +18,8 @@ from tablestore.format.predicates.predicate import Predicate, columns_are
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.log.settings import require_own_rows
-from tablestore.lsm.merge.merge_function import MergeFunction, merge_function
+from tablestore.lsm.merge.groups import MergeFunction
+from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import require_deletable, update_kinds
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.open_writers import writing

@@ -20,7 +20,8 @@ from tablestore.io.fileio import LocalFileIO
 from tablestore.lsm.levels import bucket
 from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.levels.sorted_run import Levels
-from tablestore.lsm.merge.merge_function import merge_function, plain
+from tablestore.lsm.merge.groups import plain
+from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.merge_reader import merge
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.lsm.writing.writer import MergeTreeWriter

@@ -31,7 +31,7 @@ from tablestore.log.kafka import missing_rows
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import Log, LogExpired
 from tablestore.log.offsets import Offsets, reaches
-from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.merge.groups import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan.plan import FileChoice, plan

@@ -30,7 +30,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.inspect import Inspect
 from tablestore.lsm.compaction.append_compaction import with_row_ids
 from tablestore.lsm.levels.bucket import BucketFiles
-from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.merge.groups import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.incremental import ChangeRange
 from tablestore.read.scan import scan_mode

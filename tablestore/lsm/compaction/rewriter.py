@@ -50,7 +50,8 @@ from tablestore.lsm.merge.changelog import (
     looked_up,
     with_level,
 )
-from tablestore.lsm.merge.merge_function import MergeFunction, merge_function, take, without_retracts
+from tablestore.lsm.merge.groups import MergeFunction, take, without_retracts
+from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.record_expiry import RecordExpire, expired_files
 
 

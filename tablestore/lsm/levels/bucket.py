@@ -33,7 +33,7 @@ from tablestore.io.confined import roots_of
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import ExternalPaths, TablePaths, checked_external, inside, join, local_external
 from tablestore.lsm.levels.sorted_run import KeyOrder, Levels
-from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.merge.groups import joined
 
 log = logging.getLogger(__name__)
 _ROLL_ROWS = 65_536  # maximum rows between two checks of the file's size

@@ -29,8 +29,8 @@ from tablestore.format.types.arrow_types import DataField
 from tablestore.io.fileio import FileIO
 from tablestore.lsm.lookup.cache import LOCAL, CacheBounds, LookupCache
 from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.groups import joined, plain, take
 from tablestore.lsm.merge.keys import Component
-from tablestore.lsm.merge.merge_function import joined, plain, take
 
 T = TypeVar("T")
 _FEW_ROWS = 16_384  # of a smaller file all keys are read at once

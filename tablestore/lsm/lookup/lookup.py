@@ -22,8 +22,8 @@ from tablestore.lsm.levels.sorted_run import Levels, SortedRun
 from tablestore.lsm.lookup.cache import CacheBounds
 from tablestore.lsm.lookup.keyed_file import KeyedFile, file_bounds
 from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.groups import joined
 from tablestore.lsm.merge.keys import Component
-from tablestore.lsm.merge.merge_function import joined
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm.lookup.lookup import Hits
 from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.groups import Groups, MergeFunction, SequenceOrder, grouped, joined, kinds_of, take
 from tablestore.lsm.merge.keys import Component, equal_rows
-from tablestore.lsm.merge.merge_function import (
-    Groups,
-    MergeFunction,
-    SequenceOrder,
-    grouped,
-    joined,
-    kinds_of,
-    take,
-)
 
 LEVEL = "_LEVEL"
 _FOUND = np.int8(127)  # level of rows that a lookup found: older than all others

@@ -23,16 +23,11 @@ from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.counted import Counting
 from tablestore.lsm.merge.groups import (
     ARRIVAL,
-    Choosing,
     Groups,
     MergeFunction,
     SequenceOrder,
-    grouped,
-    joined,
     kinds_of,
-    plain,
     take,
-    without_retracts,
 )
 from tablestore.lsm.merge.partial_update import PartialUpdate
 
@@ -113,28 +108,6 @@ class FirstRow:
         at = int(first[refused][0])
         key = {f.name: rows.column(f.name)[at].as_py() for f in self.schema.key_fields}
         raise CannotMerge("*", key, FIRST_ROW_RETRACT)
-
-
-__all__ = [
-    "ARRIVAL",
-    "Aggregation",
-    "Choosing",
-    "Deduplicate",
-    "FirstRow",
-    "Groups",
-    "MergeFunction",
-    "PartialUpdate",
-    "SequenceOrder",
-    "grouped",
-    "in_table",
-    "joined",
-    "kinds_of",
-    "merge_function",
-    "plain",
-    "sequence_order",
-    "take",
-    "without_retracts",
-]
 
 
 @contextmanager

@@ -23,8 +23,7 @@ import pyarrow as pa
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import DataField
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.keys import Component, Key
-from tablestore.lsm.merge.merge_function import (
+from tablestore.lsm.merge.groups import (
     Choosing,
     MergeFunction,
     grouped,
@@ -33,6 +32,7 @@ from tablestore.lsm.merge.merge_function import (
     take,
     without_retracts,
 )
+from tablestore.lsm.merge.keys import Component, Key
 
 Reader = Callable[[], Iterator[pa.RecordBatch]]
 Part = tuple[pa.RecordBatch, list[Component]]

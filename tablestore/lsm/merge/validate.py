@@ -18,13 +18,8 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge import counted
 from tablestore.lsm.merge.aggregation import Aggregation
-from tablestore.lsm.merge.merge_function import (
-    FIRST_ROW_RETRACT,
-    FirstRow,
-    MergeFunction,
-    merge_function,
-    sequence_order,
-)
+from tablestore.lsm.merge.groups import MergeFunction
+from tablestore.lsm.merge.merge_function import FIRST_ROW_RETRACT, FirstRow, merge_function, sequence_order
 from tablestore.lsm.merge.partial_update import RETRACT_CHOICES, PartialUpdate
 from tablestore.lsm.merge.record_expiry import RecordExpire
 

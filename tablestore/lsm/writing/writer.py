@@ -36,16 +36,8 @@ from tablestore.lsm.compaction.rewriter import Rewriter
 from tablestore.lsm.levels.bucket import Bucket, BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.merge_function import (
-    ARRIVAL,
-    Groups,
-    MergeFunction,
-    SequenceOrder,
-    grouped,
-    joined,
-    merge_function,
-    take,
-)
+from tablestore.lsm.merge.groups import ARRIVAL, Groups, MergeFunction, SequenceOrder, grouped, joined, take
+from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.lsm.writing.memory import Flushing, MemoryPool, Workers, settled
 

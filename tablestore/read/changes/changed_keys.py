@@ -22,7 +22,7 @@ from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge import keys as key_columns
-from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.merge.groups import joined
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.snapshots import raising_expired
 from tablestore.meta.store import Store

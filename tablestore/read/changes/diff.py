@@ -26,8 +26,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.levels.sorted_run import key_sections
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge import merge_reader
+from tablestore.lsm.merge.groups import joined
 from tablestore.lsm.merge.keys import equal_rows
-from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store

@@ -25,8 +25,8 @@ from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFOR
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.groups import joined
 from tablestore.lsm.merge.keys import equal_rows
-from tablestore.lsm.merge.merge_function import joined
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import StreamLost
 from tablestore.read.changes.changed_keys import Place, changed_keys, changed_of, with_level_0

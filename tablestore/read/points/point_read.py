@@ -31,17 +31,9 @@ from tablestore.lsm.lookup.cache import CacheBounds
 from tablestore.lsm.lookup.keyed_file import KeyedFile, file_bounds
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import NewestLevels, with_level
+from tablestore.lsm.merge.groups import MergeFunction, grouped, joined, plain, without_retracts
 from tablestore.lsm.merge.keys import Component, Key
-from tablestore.lsm.merge.merge_function import (
-    Deduplicate,
-    MergeFunction,
-    grouped,
-    in_table,
-    joined,
-    merge_function,
-    plain,
-    without_retracts,
-)
+from tablestore.lsm.merge.merge_function import Deduplicate, in_table, merge_function
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store

@@ -30,7 +30,8 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.lsm.levels.sorted_run import SortedRun, key_sections, old_to_new
 from tablestore.lsm.merge import counted, merge_reader
 from tablestore.lsm.merge.changelog import NewestLevels, with_level
-from tablestore.lsm.merge.merge_function import in_table, merge_function, plain, without_retracts
+from tablestore.lsm.merge.groups import plain, without_retracts
+from tablestore.lsm.merge.merge_function import in_table, merge_function
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import BATCH_ROWS, read_file, tolerated
 from tablestore.read.scan.pruning import ONE_FORM, TRUE, Filters

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablestore.core.options.table_options import TableOptions
 from tablestore.format.predicates import evaluate
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.merge.groups import joined
 from tablestore.read.changes.changed_keys import NotByKey, changed_files, changed_keys, expiring_between
 from tablestore.table.lookup import Lookups
 from tablestore.table.lookup_join.full import found_in

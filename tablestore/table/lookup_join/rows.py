@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.io.scratch import Scratch
-from tablestore.lsm.merge.merge_function import joined
+from tablestore.lsm.merge.groups import joined
 
 _CHUNK_BYTES = 8 << 20
 _MOST_TOGETHER = 1 << 30

@@ -15,7 +15,8 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.insight.explain.merge_steps import RunRows, merged_steps
 from tablestore.lsm.merge import keys
-from tablestore.lsm.merge.merge_function import grouped, merge_function
+from tablestore.lsm.merge.groups import grouped
+from tablestore.lsm.merge.merge_function import merge_function
 from tests.lsm.merge.test_merge_engines import kv_rows, random_records, random_table
 
 ENGINES = ["deduplicate", "partial-update", "aggregation", "first-row"]

@@ -24,7 +24,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataField
 from tablestore.format.types.type_text import parse_type
 from tablestore.lsm.merge import keys
-from tablestore.lsm.merge.merge_function import grouped, merge_function
+from tablestore.lsm.merge.groups import grouped
+from tablestore.lsm.merge.merge_function import merge_function
 from tests.lsm.merge.merge_model import BITS, Cell, Fails, Record, Rules, fold
 
 LOW = {"TINYINT": 3, "SMALLINT": 40}  # small numbers where overflow is near

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tablestore.format import rowkind
 from tablestore.format.types.arrow_types import BIGINT, INT
 from tablestore.lsm.merge import merge_reader
-from tablestore.lsm.merge.merge_function import ARRIVAL, Deduplicate, take
+from tablestore.lsm.merge.groups import ARRIVAL, take
+from tablestore.lsm.merge.merge_function import Deduplicate
 from tablestore.lsm.merge.merge_reader import merge
 from tests.lsm.rows import RAW, Row, comparable, key_fields, kv_batch, merged_model, rows_of, same
 

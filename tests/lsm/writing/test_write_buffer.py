@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField
-from tablestore.lsm.merge.merge_function import Deduplicate, SequenceOrder
+from tablestore.lsm.merge.groups import SequenceOrder
+from tablestore.lsm.merge.merge_function import Deduplicate
 from tablestore.lsm.writing import writer
 from tablestore.lsm.writing.writer import WriteBuffer
 from tests.lsm.rows import RAW, comparable, key_fields, kv_batch, merged_model, rows_of, same

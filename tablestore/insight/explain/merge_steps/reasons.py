@@ -30,15 +30,8 @@ from tablestore.lsm.merge.aggregation import Aggregation, MergeOutcome
 from tablestore.lsm.merge.aggregators.choose import present
 from tablestore.lsm.merge.changelog import NewestLevels, newest_levels
 from tablestore.lsm.merge.counted import Counting
-from tablestore.lsm.merge.merge_function import (
-    Choosing,
-    FirstRow,
-    Groups,
-    MergeFunction,
-    grouped,
-    kinds_of,
-    take,
-)
+from tablestore.lsm.merge.groups import Choosing, Groups, MergeFunction, grouped, kinds_of, take
+from tablestore.lsm.merge.merge_function import FirstRow
 from tablestore.lsm.merge.partial_update import PartialUpdate, SequenceGroup
 from tablestore.lsm.merge.walk import RETRACT, SKIP, Walk
 

@@ -23,7 +23,8 @@ from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.merge_steps.reasons import COMPUTED, NOTHING, Trace, Why, engine_of, traced
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.lsm.merge.changelog import NewestLevels
-from tablestore.lsm.merge.merge_function import MergeFunction, joined, kinds_of, merge_function, plain
+from tablestore.lsm.merge.groups import MergeFunction, joined, kinds_of, plain
+from tablestore.lsm.merge.merge_function import merge_function
 
 KEPT, DROPPED, REFUSED = "kept", "dropped", "refused"
 RUNS = result_schema("run int32, name string, level int32, snapshot_id int64, rows int32")

@@ -28,7 +28,8 @@ from tablestore.insight.explain.merge_steps import Merging, RunRows, StepPlace, 
 from tablestore.insight.inspect.files import by_bucket
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels.sorted_run import Levels, SortedRun
-from tablestore.lsm.merge.merge_function import in_table, joined, plain
+from tablestore.lsm.merge.groups import joined, plain
+from tablestore.lsm.merge.merge_function import in_table
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
