@@ -96,13 +96,7 @@ class CommitConflict(TablestoreError):
     that conflicts.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        files: tuple[str, ...] = (),
-        snapshot: int | None = None,
-    ) -> None:
+    def __init__(self, message: str, *, files: tuple[str, ...] = (), snapshot: int | None = None) -> None:
         self.files, self.snapshot = files, snapshot
         super().__init__(message)
 

@@ -75,21 +75,14 @@ def changed_at(fields: Fields, path: tuple[str, ...], change: Callable[[DataFiel
 
 
 def _within(
-    t: DataType,
-    rest: tuple[str, ...],
-    change: Callable[[Fields], Fields],
-    path: tuple[str, ...],
+    t: DataType, rest: tuple[str, ...], change: Callable[[Fields], Fields], path: tuple[str, ...]
 ) -> DataType:
     if not t.children or (t.root == "MAP" and rest[0] == "key") or t.root in ("MULTISET", "VECTOR"):
         raise NotFound(f"no column {dotted(path)!r}: there are no fields in {t}")
     return replace(t, children=change(t.children))
 
 
-def with_siblings(
-    fields: Fields,
-    path: tuple[str, ...],
-    change: Callable[[Fields], Fields],
-) -> Fields:
+def with_siblings(fields: Fields, path: tuple[str, ...], change: Callable[[Fields], Fields]) -> Fields:
     """The fields with those around `path` changed as a whole: the columns, or the fields of one ROW."""
     if len(path) == 1:
         return change(fields)

@@ -105,13 +105,7 @@ class RandomFile:
         return group_batches
 
     def rows(
-        self,
-        io: FileIO,
-        group: int,
-        places: np.ndarray,
-        columns: Sequence[str],
-        *,
-        system: bool = True,
+        self, io: FileIO, group: int, places: np.ndarray, columns: Sequence[str], *, system: bool = True
     ) -> pa.RecordBatch | None:
         """kv rows (values only without `system`) of a row group at ascending positions; None where reading
         all of it costs no more. Text stays dictionary-encoded where the file holds it so."""

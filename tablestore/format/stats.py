@@ -149,13 +149,7 @@ class FileStats:
 
 
 def modes(
-    columns: Sequence[DataField],
-    schema: TableSchema,
-    *,
-    limit: int,
-    mode: str,
-    form: str,
-    keyed: bool,
+    columns: Sequence[DataField], schema: TableSchema, *, limit: int, mode: str, form: str, keyed: bool
 ) -> dict[str, StatsMode]:
     """The stats mode of each physical column, by name.
 

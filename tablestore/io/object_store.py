@@ -39,11 +39,7 @@ _MAX_AT_ONCE = 16 << 20
 _RETRY = {
     "max_retries": 6,
     "retry_timeout": timedelta(seconds=90),
-    "backoff": {
-        "init_backoff": timedelta(milliseconds=100),
-        "max_backoff": timedelta(seconds=8),
-        "base": 2,
-    },
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8), "base": 2},
 }
 
 

@@ -75,12 +75,7 @@ def all_next(store: Store) -> dict[str, int]:
 
 
 def record(
-    store: Store,
-    consumer: str,
-    snapshot: int,
-    *,
-    log: Mapping[int, int] | None = None,
-    inside: bool = False,
+    store: Store, consumer: str, snapshot: int, *, log: Mapping[int, int] | None = None, inside: bool = False
 ) -> None:
     """Set the consumer's next snapshot, and its place in the log; earlier ones may expire."""
     path = _path(store, existing_name(consumer, "consumer"))

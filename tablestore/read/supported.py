@@ -62,10 +62,7 @@ def require_readable_files(files: Entries, schema_of: Callable[[int], TableSchem
     """`require_readable_file` for many files; only unusual ones are checked one by one."""
     names, rare = files.table.column("file_name"), np.zeros(len(files), dtype=bool)
     plain = pc.match_substring_regex(names, rf"\.({'|'.join(DATA_FORMATS)})$")
-    for unusual in (
-        pc.invert(plain),
-        pc.is_valid(files.table.column("write_cols")),
-    ):
+    for unusual in (pc.invert(plain), pc.is_valid(files.table.column("write_cols"))):
         rare |= unusual.to_numpy()
     for entry in files.filter(rare) if rare.any() else ():
         require_readable_file(entry.file, schema_of(entry.file.schema_id))

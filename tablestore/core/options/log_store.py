@@ -9,15 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablestore.core.options.values import (
-    STORED,
-    boolean,
-    duration_ms,
-    enum,
-    integer,
-    memory_size,
-    opt,
-)
+from tablestore.core.options.values import STORED, boolean, duration_ms, enum, integer, memory_size, opt
 
 
 class LogSystem(StrEnum):

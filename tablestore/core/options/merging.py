@@ -81,10 +81,7 @@ class MergingOptions:
         "deletion-vectors.merge-on-read", boolean, False, "deletion-vector tables show level 0, by merging"
     )
     dv_target_bytes: int = opt(
-        "deletion-vector.index-file.target-size",
-        memory_size,
-        2 << 20,
-        "target size of deletion-vector files",
+        "deletion-vector.index-file.target-size", memory_size, 2 << 20, "target size of deletion-vector files"
     )
     row_deduplicate: bool = opt(
         "changelog-producer.row-deduplicate", boolean, False, "leave out -U/+U pairs of equal rows"

@@ -54,9 +54,7 @@ _BLOB = "BLOB columns"
 REFUSED: dict[str, Refused] = {
     # tables that are others
     "type": Refused(
-        "only tables of type = table and materialized-table",
-        ("table", "materialized-table"),
-        Stored.READ,
+        "only tables of type = table and materialized-table", ("table", "materialized-table"), Stored.READ
     ),
     "chain-table.enabled": Refused("its rows lie in several branches", _OFF, Stored.READ),
     "sequence.snapshot-ordering": Refused(

@@ -71,11 +71,7 @@ class StorageOptions:
         strict=statistics_mode,
     )
     file_compression_per_level: tuple[tuple[int, str], ...] = opt(
-        "file.compression.per.level",
-        by_level,
-        (),
-        "codec of data files by level",
-        strict=by_level_of(str),
+        "file.compression.per.level", by_level, (), "codec of data files by level", strict=by_level_of(str)
     )
     suffix_with_compression: bool = opt(
         "file.suffix.include.compression", boolean, False, "data file names contain the codec"

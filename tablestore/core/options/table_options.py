@@ -13,12 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tablestore.core.errors import InvalidOption
-from tablestore.core.options.log_store import (
-    LogChangelogMode,
-    LogConsistency,
-    LogOptions,
-    LogSystem,
-)
+from tablestore.core.options.log_store import LogChangelogMode, LogConsistency, LogOptions, LogSystem
 from tablestore.core.options.merging import MergingOptions
 from tablestore.core.options.names import ALIAS_FAMILIES, ALIASES, LEVELED, WRITE_MODES
 from tablestore.core.options.reading import LookupCacheMode, LookupOptions, ReadingOptions
@@ -66,14 +61,7 @@ LEVELED_LEVELS = 7  # as in RocksDB: with base 1 GiB and factor 5 levels 1 to 5 
 
 
 @dataclass(frozen=True)
-class TableOptions(
-    ReadingOptions,
-    WritingOptions,
-    MergingOptions,
-    StorageOptions,
-    LookupOptions,
-    LogOptions,
-):
+class TableOptions(ReadingOptions, WritingOptions, MergingOptions, StorageOptions, LookupOptions, LogOptions):
     """Options the engine reads. Each field: key, parser, default of Paimon 2.0.0, meaning."""
 
     @property

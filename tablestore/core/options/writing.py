@@ -173,10 +173,7 @@ class WritingOptions:
         "compaction.force-rewrite-all-files", boolean, False, "full compactions rewrite every file"
     )
     compaction_skips_expired: bool = opt(
-        "compaction.skip-expired-partitions",
-        boolean,
-        False,
-        "skip partitions that are due to expire",
+        "compaction.skip-expired-partitions", boolean, False, "skip partitions that are due to expire"
     )
     commit_timeout_ms: int | None = opt(
         "commit.timeout", duration_ms, None, "time after which a commit gives up"

@@ -63,12 +63,7 @@ class AvroEncoder:
     share = None  # rows are encoded at once
 
     def __init__(
-        self,
-        io: FileIO,
-        path: str,
-        columns: Sequence[DataField],
-        spec: FileSpec,
-        share: float | None = None,
+        self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec, share: float | None = None
     ) -> None:
         self._io, self._path = io, path
         self._columns = tuple(columns)
@@ -147,12 +142,7 @@ def _compressor(name: str, level: int) -> Callable[[bytes], bytes]:
 
 
 def read(
-    io: FileIO,
-    path: str,
-    columns: Sequence[DataField],
-    *,
-    file_size: int | None = None,
-    batch_rows: int,
+    io: FileIO, path: str, columns: Sequence[DataField], *, file_size: int | None = None, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of some columns of a file."""
     with complaints(path, "Avro"):

@@ -37,13 +37,7 @@ NUMBERS = {
     "FLOAT": "float",
     "DOUBLE": "double",
 }
-_PLAIN = {
-    **NUMBERS,
-    "CHAR": "string",
-    "VARCHAR": "string",
-    "BINARY": "bytes",
-    "VARBINARY": "bytes",
-}
+_PLAIN = {**NUMBERS, "CHAR": "string", "VARCHAR": "string", "BINARY": "bytes", "VARBINARY": "bytes"}
 _MAX_DIGITS = {"TIME": 3, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")

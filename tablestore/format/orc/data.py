@@ -69,12 +69,7 @@ class OrcEncoder:
     """Writes rows through an ORC writer, which buffers one stripe."""
 
     def __init__(
-        self,
-        io: FileIO,
-        path: str,
-        columns: Sequence[DataField],
-        spec: FileSpec,
-        share: float | None = None,
+        self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec, share: float | None = None
     ) -> None:
         self.require(columns, spec)
         self._expected, self._size = _FIRST_GUESS if share is None else share, 0

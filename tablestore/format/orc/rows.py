@@ -37,13 +37,7 @@ _PLAIN = {
     "TIMESTAMP": "Timestamp",
     "TIMESTAMP_LTZ": "TimestampInstant",
 }
-_CODECS = {
-    "zstd": "ZSTD",
-    "snappy": "SNAPPY",
-    "lz4": "LZ4",
-    "zlib": "ZLIB",
-    "uncompressed": "NONE",
-}
+_CODECS = {"zstd": "ZSTD", "snappy": "SNAPPY", "lz4": "LZ4", "zlib": "ZLIB", "uncompressed": "NONE"}
 
 
 class _Nanos:

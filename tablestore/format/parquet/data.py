@@ -74,12 +74,7 @@ class ParquetEncoder:
     memory."""
 
     def __init__(
-        self,
-        io: FileIO,
-        path: str,
-        columns: Sequence[DataField],
-        spec: FileSpec,
-        share: float | None = None,
+        self, io: FileIO, path: str, columns: Sequence[DataField], spec: FileSpec, share: float | None = None
     ) -> None:
         self._expected = _FIRST_GUESS if share is None else share
         self._io, self._path, self._spec = io, path, spec

@@ -24,10 +24,7 @@ import pyarrow.compute as pc
 from tablestore.format.parquet.schema import KEY_PREFIX
 
 SAMPLE_ROWS = 2048
-_MIN_ROWS, _ONE_IN = (
-    256,
-    16,
-)  # share of rows that is sampled: choosing must not cost as much as encoding
+_MIN_ROWS, _ONE_IN = (256, 16)  # share of rows that is sampled: choosing must not cost as much as encoding
 _STRETCHES = 8
 _SMALL_BYTES = 1 << 20  # a file of fewer bytes, and of fewer rows than a sample, is small
 _ROWS_PER_NUMBER, _ROWS_PER_TEXT = 4, 2  # minimum sampled rows per distinct value for a dictionary

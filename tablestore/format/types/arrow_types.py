@@ -15,14 +15,7 @@ import pyarrow as pa
 
 from tablestore.core.arguments import checked
 from tablestore.core.errors import SchemaMismatch, Unsupported
-from tablestore.format.types.data_type import (
-    MAX_LENGTH,
-    DataField,
-    DataType,
-    nested,
-    time_unit,
-    to_arrow,
-)
+from tablestore.format.types.data_type import MAX_LENGTH, DataField, DataType, nested, time_unit, to_arrow
 from tablestore.format.types.type_text import PLAIN, parse_type, ranged, sized
 
 __all__ = [

@@ -67,11 +67,7 @@ def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decisio
     return Decision(None, partial(explain, levels, options, at), "none")
 
 
-def full(
-    levels: Levels,
-    *,
-    must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False,
-) -> Decision:
+def full(levels: Levels, *, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False) -> Decision:
     """All runs to the oldest level (FORMAT.md 12.6); when only that level's run is there, those of its files
     that `must_rewrite` names, each for itself."""
     runs = levels.runs

@@ -33,15 +33,7 @@ from tablestore.lsm.merge.walk import Failures, Walk
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
 LAST_NON_NULL = "last_non_null_value"
 _NUMERIC = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
-_RETRACTABLE = (
-    "sum",
-    "product",
-    "last_value",
-    LAST_NON_NULL,
-    "collect",
-    "merge_map",
-    "nested_update",
-)
+_RETRACTABLE = ("sum", "product", "last_value", LAST_NON_NULL, "collect", "merge_map", "nested_update")
 
 
 @runtime_checkable

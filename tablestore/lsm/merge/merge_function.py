@@ -21,14 +21,7 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.aggregation import Aggregation
 from tablestore.lsm.merge.counted import Counting
-from tablestore.lsm.merge.groups import (
-    ARRIVAL,
-    Groups,
-    MergeFunction,
-    SequenceOrder,
-    kinds_of,
-    take,
-)
+from tablestore.lsm.merge.groups import ARRIVAL, Groups, MergeFunction, SequenceOrder, kinds_of, take
 from tablestore.lsm.merge.partial_update import PartialUpdate
 
 FIRST_ROW_RETRACT = "merge-engine first-row takes no -U or -D rows; 'ignore-delete' = 'true' would drop them"

@@ -143,11 +143,7 @@ class AppendWriter:
 
     def _open(self) -> RollingWriter:
         return RollingWriter(
-            self._files,
-            self._names.data,
-            level=0,
-            source=APPEND_SOURCE,
-            append=AppendRows(self._next),
+            self._files, self._names.data, level=0, source=APPEND_SOURCE, append=AppendRows(self._next)
         )
 
     def append(

@@ -94,12 +94,7 @@ class ChangeRange:
         bound = readable_condition(store, where, columns)
         filters = Filters.of(bound, store.schema)
         pruner = Pruner(
-            store.schema,
-            store.options,
-            filters,
-            store.partition_values,
-            store.schema_of,
-            independent=True,
+            store.schema, store.options, filters, store.partition_values, store.schema_of, independent=True
         )
         splits: list[ChangeSplit] = []
         looked_at: list[ManifestEntry] = []

@@ -31,13 +31,7 @@ from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import AGAIN, FILES, LOG, Before, Change, Read, StreamLost, with_remedy
 from tablestore.read.changes.first_state import first_state, state_before
-from tablestore.read.changes.incremental import (
-    AUTO,
-    DELTA,
-    change_schema,
-    changed_entries,
-    snapshot_changes,
-)
+from tablestore.read.changes.incremental import AUTO, DELTA, change_schema, changed_entries, snapshot_changes
 from tablestore.read.changes.log_start import log_start, place_of
 from tablestore.read.changes.log_steps import (
     LogPlace,

@@ -25,11 +25,7 @@ from tablestore.meta import changelogs, consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Change, Read, StreamLost, with_remedy
 from tablestore.read.changes.first_state import first_state
-from tablestore.read.changes.incremental import (
-    change_schema,
-    changed_entries,
-    snapshot_changes,
-)
+from tablestore.read.changes.incremental import change_schema, changed_entries, snapshot_changes
 from tablestore.read.changes.looked_up import looked_up_changes, require_looked_up, touched
 from tablestore.read.changes.overwritten import streams_overwrite, warn_of_left_out, with_overwrites
 from tablestore.read.changes.stream_start import Cursor, Start, mark_of, stream_start, was_rolled_back

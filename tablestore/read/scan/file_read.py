@@ -33,11 +33,7 @@ TOLERANT = ("scan.ignore-corrupt-files", "scan.ignore-lost-files")
 
 
 def read_file(
-    store: Store,
-    partition: bytes,
-    bucket: int,
-    file: DataFileMeta,
-    request: FileRequest,
+    store: Store, partition: bytes, bucket: int, file: DataFileMeta, request: FileRequest
 ) -> Iterator[pa.RecordBatch]:
     """kv batches (value columns only without `system`) of a file, in its order.
 
@@ -62,11 +58,7 @@ def read_file(
 
 
 def tolerated(
-    store: Store,
-    partition: bytes,
-    bucket: int,
-    file: DataFileMeta,
-    batches: Iterator[pa.RecordBatch],
+    store: Store, partition: bytes, bucket: int, file: DataFileMeta, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a file up to where it cannot be read, where `scan.ignore-corrupt-files` (it is there) or
     `scan.ignore-lost-files` (it is not) allow that; a warning names the file and what is wrong with it."""
