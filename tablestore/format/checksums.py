@@ -114,7 +114,7 @@ class SummedSink(streams.RawIOBase):
     def tell(self) -> int:
         return self._position
 
-    def write_sum(self, data: Any) -> int:
+    def write(self, data: Any) -> int:
         self._file.write(data)
         self.checksum = zlib.crc32(data, self.checksum)
         self._position += len(data)

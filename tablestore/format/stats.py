@@ -1,5 +1,5 @@
 """Column statistics of data files: collected while a file is written, or from its footer; SimpleStats ⇄
-minimum, maximum and null count a column (FORMAT.md 5.1, 5.2).
+minimum, maximum and null count a column (FORMAT.md 5.1, 5.2, 5.3).
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def test_local_files_are_synced_before_an_object_that_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(fileio, "sync", lambda what: done.extend(what.paths) or [])
+    monkeypatch.setattr(fileio, "sync_files", lambda what: done.extend(what.paths) or [])
     io, local = RoutedFileIO(LocalFileIO(), memory_io()), f"{tmp_path}/data"
     io.write(local, b"1")
     assert io.write_new("s3://bucket/name", b"2", after=Sync("s3://bucket", ("s3://bucket/other", local)))

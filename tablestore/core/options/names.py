@@ -2,7 +2,7 @@
 
 `ALIASES`: old name → (current name, values that changed), `ALIAS_FAMILIES`: the same of beginnings of names.
 `LEVELED`: what some of them become where leveled compaction is chosen. `PLACES`: where those that are read as
-text may be set. Typed options: `table_options.py`; others: `ignored.py`, `refused.py`.
+text may be set. Typed options: `table_options.py`; others: `refused.py`.
 """
 
 from tablestore.core.options.values import EVERYWHERE, STORED, Place

@@ -33,8 +33,8 @@ from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.changes.incremental import change_schema
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
-from tablestore.read.scan.plan import Plan
-from tablestore.read.scan.pruning import Filters, Pruner, selected_partitions
+from tablestore.read.scan.plan import Plan, pruner_of
+from tablestore.read.scan.pruning import Filters, selected_partitions
 from tablestore.read.supported import readable_condition, require_readable_files
 
 _SIDE = "_SIDE"
@@ -133,9 +133,7 @@ class StateDiff:
 def _visible(store: Store, snapshot: Snapshot, where: Predicate | None) -> dict[Place, list[ManifestEntry]]:
     """The live entries that a read sees, by bucket; of a filter only its part over partitions is used."""
     entries = store.manifests.live_entries(snapshot)
-    pruner = Pruner(
-        store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
-    )
+    pruner = pruner_of(store, Filters.of(None, store.schema))
     entries = entries.filter(pruner.keep(entries)) if len(entries) else entries
     distinct, codes = entries.partitions()
     chosen = selected_partitions(

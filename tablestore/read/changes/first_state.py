@@ -15,14 +15,12 @@ from tablestore.core.errors import NotFound
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import ANALYZE, APPEND, COMPACT, Snapshot
-from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import StreamLost
 from tablestore.read.changes.changed_keys import with_level_0
 from tablestore.read.scan import time_travel
-from tablestore.read.scan.plan import FileChoice, Plan, plan
-from tablestore.read.scan.pruning import Filters, Pruner
-from tablestore.read.scan.split_generator import splits
+from tablestore.read.scan.plan import FileChoice, Plan, plan, pruner_of, splits_of
+from tablestore.read.scan.pruning import Filters
 
 
 def first_state(
@@ -91,15 +89,8 @@ def _rows(
     if kept is None or kept.commit_kind != APPEND:  # others take files away
         raise NotFound(f"no snapshot {snapshot - 1}, and no APPEND {snapshot}")
     entries = store.manifests.entries_before(kept)
-    vectors = deletion_files(store, kept) if store.options.deletion_vectors else {}
-    pruner = Pruner(
-        store.schema, store.options, Filters.of(None, store.schema), store.partition_values, store.schema_of
-    )
-    entries = entries.filter(pruner.keep(entries))
-    own_splits = splits(
-        entries, snapshot_id=kept.id, schema=store.schema, options=store.options, deletions=vectors
-    )
-    for split in own_splits:
+    pruner = pruner_of(store, Filters.of(None, store.schema))
+    for split in splits_of(store, entries.filter(pruner.keep(entries)), kept):
         yield from split.read(store, names, where)
 
 

@@ -30,8 +30,8 @@ from tablestore.read.changes.overwritten import asked_for, overwritten_changes, 
 from tablestore.read.changes.streamable import require_changes_tracked
 from tablestore.read.scan.data_split import ROWKIND, DataSplit
 from tablestore.read.scan.file_read import read_file, tolerated
-from tablestore.read.scan.plan import Plan
-from tablestore.read.scan.pruning import TRUE, Filters, Pruner
+from tablestore.read.scan.plan import Plan, pruner_of
+from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import readable_condition, require_readable_file
 
@@ -93,9 +93,7 @@ class ChangeRange:
         """One split a file, in the order of snapshots; every file is judged, so the plan is `complete`."""
         bound = readable_condition(store, where, columns)
         filters = Filters.of(bound, store.schema)
-        pruner = Pruner(
-            store.schema, store.options, filters, store.partition_values, store.schema_of, independent=True
-        )
+        pruner = pruner_of(store, filters, independent=True)
         splits: list[ChangeSplit] = []
         looked_at: list[ManifestEntry] = []
         last: Snapshot | None = None
@@ -243,9 +241,7 @@ def _file_changes(
 
 def _kept(store: Store, entries: Sequence[ManifestEntry], filters: Filters) -> list[ManifestEntry]:
     """The entries that may hold rows of the filter: changes are not merged, so each file is judged alone."""
-    pruner = Pruner(
-        store.schema, store.options, filters, store.partition_values, store.schema_of, independent=True
-    )
+    pruner = pruner_of(store, filters, independent=True)
     return [v.entry for v in pruner.prune(entries) if v.kept]
 
 

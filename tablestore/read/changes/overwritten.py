@@ -23,12 +23,11 @@ from tablestore.format.manifests.manifest import ADD, DELETE
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import OVERWRITE, Snapshot
 from tablestore.log import offsets
-from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 from tablestore.read.changes.first_state import first_level, first_store
-from tablestore.read.scan.pruning import Filters, Pruner
-from tablestore.read.scan.split_generator import splits
+from tablestore.read.scan.plan import pruner_of, splits_of
+from tablestore.read.scan.pruning import Filters
 from tablestore.read.scan.time_travel import expiring
 from tablestore.read.supported import require_readable_files
 from tablestore.read.table_log import offsets_at, settings_of
@@ -102,15 +101,10 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these files, all of their buckets, as streams have told or now tell them."""
     level, store = first_level(store), first_store(store)
-    pruner = Pruner(
-        store.schema, store.options, Filters.of(where, store.schema), store.partition_values, store.schema_of
-    )
+    pruner = pruner_of(store, Filters.of(where, store.schema))
     kept = entries.filter(pruner.keep(entries, min_level=level))
     require_readable_files(kept, store.schema_of)
-    vectors = deletion_files(store, state) if store.options.deletion_vectors else {}
-    for split in splits(
-        kept, snapshot_id=state.id, schema=store.schema, options=store.options, deletions=vectors
-    ):
+    for split in splits_of(store, kept, state):
         yield from split.read(store, names, where)
 
 

@@ -180,7 +180,7 @@ def plan(
     if behind:
         entries = concatenated([entries.table, Entries.of(behind).table])
     entries = files.of(entries)
-    pruner = _pruner(store, filters, all_levels=behind is not None)
+    pruner = pruner_of(store, filters, all_levels=behind is not None)
     planned = Plan(
         store,
         snapshot,
@@ -221,7 +221,7 @@ def plan_parts(
             yield plan(store, snapshot, where, columns=columns, files=files)
             return
         deletions = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
-        pruner, skipped = _pruner(store, filters), len(manifests) - len(chosen)
+        pruner, skipped = pruner_of(store, filters), len(manifests) - len(chosen)
         for part in partition_sweep.live_parts(store.manifests, chosen, store.partition_types):
             entries = files.of(part)
             planned = Plan(
@@ -237,9 +237,19 @@ def _matching(
     return pruning.matching_manifests(manifests, filters.partition, store.schema, _buckets(store, filters))
 
 
-def _pruner(store: Store, filters: Filters, *, all_levels: bool = False) -> Pruner:
+def pruner_of(
+    store: Store, filters: Filters, *, independent: bool = False, all_levels: bool = False
+) -> Pruner:
+    """The pruner of a table under the schema of `store`."""
     decode, schema_of = store.partition_values, store.schema_of
-    return Pruner(store.schema, store.options, filters, decode, schema_of, all_levels=all_levels)
+    return Pruner(store.schema, store.options, filters, decode, schema_of, independent, all_levels)
+
+
+def splits_of(store: Store, entries: Entries, snapshot: Snapshot) -> tuple[DataSplit, ...]:
+    """The splits of live files as they are at a snapshot."""
+    gone = deletion_files(store, snapshot) if store.options.deletion_vectors else {}
+    number, options = snapshot.id, store.options
+    return splits(entries, snapshot_id=number, schema=store.schema, options=options, deletions=gone)
 
 
 def _with_splits(
@@ -272,7 +282,7 @@ def visible_partitions(store: Store, snapshot: Snapshot | None) -> frozenset[byt
     `plan_parts`."""
     if snapshot is None:
         return frozenset()
-    pruner, visible = _pruner(store, Filters.of(None, store.schema)), set[bytes]()
+    pruner, visible = pruner_of(store, Filters.of(None, store.schema)), set[bytes]()
     with store.manifests.expiring(snapshot):
         manifests = store.manifests.manifests(snapshot)
         for live in partition_sweep.live_parts(store.manifests, manifests, store.partition_types):
