@@ -62,7 +62,7 @@ def require_intact(data: bytes, path: str) -> bytes:
         wanted = seal[1].decode("latin-1")
         if not _DIGITS.fullmatch(wanted):
             raise Corrupt(path, f"its checksum is {wanted!r}, which is malformed: the file is damaged")
-        _require(int(wanted, 16), memoryview(data)[: len(data) - len(seal[0])], path)
+        _require(int(wanted, 16), zlib.crc32(memoryview(data)[: len(data) - len(seal[0])]), path)
     return data
 
 
@@ -90,12 +90,11 @@ def require_named(path: str, data: bytes) -> bytes:
     """The bytes of a file, verified if its name has a checksum; raises Corrupt if they do not match."""
     match = _NAME.search(path.rpartition("/")[2])
     if match is not None:
-        _require(int(match[1], 16), data, path)
+        _require(int(match[1], 16), zlib.crc32(data), path)
     return data
 
 
-def _require(wanted: int, data: bytes | memoryview, path: str) -> None:
-    computed = zlib.crc32(data)
+def _require(wanted: int, computed: int, path: str) -> None:
     if computed != wanted:
         raise Corrupt(
             path, f"its bytes have the checksum {computed:08x}, not {wanted:08x}: the file is damaged"
@@ -196,7 +195,4 @@ def require_same_sum(io: FileIO, path: str, size: int, wanted: int) -> None:
         computed = 0
         for at in range(0, size, _PIECE):
             computed = zlib.crc32(source.read_at(min(_PIECE, size - at), at), computed)
-    if computed != wanted:
-        raise Corrupt(
-            path, f"its bytes have the checksum {computed:08x}, not {wanted:08x}: the file is damaged"
-        )
+    _require(wanted, computed, path)

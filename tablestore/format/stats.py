@@ -107,7 +107,7 @@ def merged(parts: Sequence[SimpleStats], types: Sequence[DataType], rows: Sequen
 
 
 def together(parts: Sequence[ColumnStats], t: DataType) -> ColumnStats:
-    """Statistics of one column in several files; bounds that one of them lacks are unknown."""
+    """Statistics of one column in several files or row groups; bounds that one of them lacks are unknown."""
     rows = sum(p.rows for p in parts)
     counts = [p.null_count for p in parts if p.null_count is not None]
     nulls = sum(counts) if len(counts) == len(parts) else None
@@ -297,16 +297,7 @@ def of_column(footer: pq.FileMetaData, column: int, t: DataType, *, group: int |
     """The footer's statistics of the column at a position, in one row group or in all; bounds ignore NaN."""
     groups = range(footer.num_row_groups) if group is None else (group,)
     parts = [_of_chunk(footer.row_group(g), column, t) for g in groups]
-    if len(parts) == 1:
-        return parts[0]
-    rows = sum(p.rows for p in parts)
-    counts = [p.null_count for p in parts if p.null_count is not None]
-    nulls = sum(counts) if len(counts) == len(parts) else None
-    lows: list[Any] = [p.min for p in parts if not p.all_null]
-    highs: list[Any] = [p.max for p in parts if not p.all_null]
-    if not lows or None in lows:
-        return ColumnStats(None, None, nulls, rows)
-    return ColumnStats(min(lows), max(highs), nulls, rows)
+    return parts[0] if len(parts) == 1 else together(parts, t)
 
 
 def _of_chunk(group: pq.RowGroupMetaData, column: int, t: DataType) -> ColumnStats:

@@ -26,8 +26,7 @@ from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
 from tablestore.core.extras import required
 from tablestore.io.fileio import FileStatus, Sync
-from tablestore.io.ranges import ObjectWriter, RangeReader
-from tablestore.io.requests import CountedClient, Requests
+from tablestore.io.requests import CountedClient, ObjectWriter, RangeReader, Requests
 from tablestore.io.s3_options import S3Options
 
 _LOCATION = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]+)/*(.*)")

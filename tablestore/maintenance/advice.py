@@ -15,7 +15,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.core.quantities import size
 from tablestore.insight.simulator import HistoryWhatIf
 from tablestore.insight.simulator.replay_result import Replay
-from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.maintenance.policy import MaintenancePolicy
 from tablestore.maintenance.work import TRIGGER
 from tablestore.table.table import Table

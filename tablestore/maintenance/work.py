@@ -19,7 +19,7 @@ from tablestore.core.quantities import duration, many
 from tablestore.insight.doctor import Finding
 from tablestore.insight.doctor.facts import Facts, Limits
 from tablestore.insight.health import Health, health
-from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.maintenance.policy import MaintenancePolicy
 from tablestore.table.lake import Lake
 from tablestore.table.table import Table

@@ -91,10 +91,8 @@ def keep(store: Store, snapshot: Snapshot) -> None:
 
 def keep_again(store: Store, latest: Snapshot | None) -> None:
     """`keep` for this engine's newest snapshot, unless its file exists."""
-    at = latest
     try:
-        while at is not None and not is_ours(at):
-            at = store.snapshots.find(at.id - 1)
+        at = _newest_of_ours(store.snapshots, latest)
         if at is not None and of(at) and not _live(store, at.id):  # absent, or emptied by a loss of power
             keep(store, at)
     except (TablestoreError, OSError) as e:
@@ -155,12 +153,15 @@ def _path(store: Store, snapshot_id: int) -> str:
 
 def holder(snapshots: SnapshotStore, latest: Snapshot | None) -> int | None:
     """Id of the newest snapshot that holds a position: expiry keeps it."""
+    at = _newest_of_ours(snapshots, latest)
+    return None if at is None or not of(at) else at.id
+
+
+def _newest_of_ours(snapshots: SnapshotStore, latest: Snapshot | None) -> Snapshot | None:
     at = latest
-    while at is not None:
-        if is_ours(at):
-            return at.id if of(at) else None
+    while at is not None and not is_ours(at):
         at = snapshots.find(at.id - 1)
-    return None
+    return at
 
 
 def newest_tiered(snapshots: SnapshotStore, latest: Snapshot | None) -> Snapshot | None:

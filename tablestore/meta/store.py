@@ -9,9 +9,9 @@ whole file is compared, which contains the time of creation.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from tablestore.core.env import SYSTEM, Env
@@ -322,23 +322,9 @@ class Store:
         return pairs
 
     @cached_property
-    def _texts(self) -> dict[bytes, str]:
-        """Cache of partitions as text; emptied at `_MAX_TEXTS`."""
-        return {}
-
-    @cached_property
-    def _folders(self) -> dict[tuple[bytes, int], str]:
-        """Cache of bucket directories; emptied at `_MAX_TEXTS`."""
-        return {}
-
-    def partition_text(self, partition: bytes) -> str:
-        """`l_year=1995/l_month=6`; empty for an unpartitioned table."""
-        text = self._texts.get(partition)
-        if text is None:
-            if len(self._texts) >= _MAX_TEXTS:
-                self._texts.clear()
-            text = self._texts[partition] = self._partition_text(partition)
-        return text
+    def partition_text(self) -> Callable[[bytes], str]:
+        """`l_year=1995/l_month=6` of a partition; empty for an unpartitioned table."""
+        return lru_cache(_MAX_TEXTS)(self._partition_text)
 
     def _partition_text(self, partition: bytes) -> str:
         values = self.partition_values(partition)
@@ -353,15 +339,10 @@ class Store:
         values = binary_row.decode(key, self.key_types)
         return "[" + ", ".join(cast_text(v, t) for v, t in zip(values, self.key_types, strict=True)) + "]"
 
-    def bucket_dir(self, partition: bytes, bucket: int) -> str:
-        """Directory of a bucket's files."""
-        folder = self._folders.get((partition, bucket))
-        if folder is None:
-            if len(self._folders) >= _MAX_TEXTS:
-                self._folders.clear()
-            folder = self.paths.bucket_dir(self.partition_pairs(partition), bucket)
-            self._folders[partition, bucket] = folder
-        return folder
+    @cached_property
+    def bucket_dir(self) -> Callable[[bytes, int], str]:
+        """Directory of the files of a partition's bucket."""
+        return lru_cache(_MAX_TEXTS)(lambda p, b: self.paths.bucket_dir(self.partition_pairs(p), b))
 
     def index_path(self, partition: bytes, bucket: int, file: IndexFileMeta | str) -> str:
         """The path of an index file of a bucket, or of a new one of that name; raises Corrupt for one outside

@@ -12,7 +12,7 @@ from tablestore.format.schema import TableSchema, require_plain_map
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.paths import POSTPONE_BUCKET, ExternalPaths
 from tablestore.log.settings import require_log
-from tablestore.lsm.compaction import require_strategy
+from tablestore.lsm.compaction.loop import require_strategy
 from tablestore.lsm.merge.validate import require_changelog, validate
 from tablestore.write.routing.bucket_mode import DYNAMIC_BUCKET, BucketMode, key_is_global
 

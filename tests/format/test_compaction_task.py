@@ -9,8 +9,8 @@ import pytest
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.commit_message import CompactionTask, decode_task, encode_task
 from tablestore.format.deletion_vector import index_file
-from tablestore.lsm.compaction import full
 from tablestore.lsm.compaction.recording import planned
+from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file
 

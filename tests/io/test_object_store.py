@@ -19,7 +19,7 @@ from tablestore.io import object_store
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.object_store import ObjectStoreFileIO
 from tablestore.io.paths import location
-from tablestore.io.ranges import RangeReader
+from tablestore.io.requests import RangeReader
 from tablestore.io.routed import file_io_for
 from tablestore.io.s3_options import S3Options
 

@@ -12,7 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.env import Env
 from tablestore.core.errors import InvalidRequest
-from tablestore.lsm.compaction import CompactionOptions
+from tablestore.lsm.compaction.options import CompactionOptions
 from tests.faults import SimEnv
 from tests.tables import WRITE_ONLY, TableSpec
 

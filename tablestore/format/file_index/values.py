@@ -142,11 +142,7 @@ def unpack(data: bytes, at: int, t: DataType) -> tuple[Any, int]:
 def unpacked(data: bytes, t: DataType) -> np.ndarray:
     """int64 ordinals of consecutive numbers of an index file."""
     numbers = np.frombuffer(data, dtype=_WIDTHS[t.root]).astype(np.int64)
-    if t.root == "FLOAT":
-        return np.where(numbers >= 0, numbers, numbers ^ _SIGN32)
-    if t.root == "DOUBLE":
-        return np.where(numbers >= 0, numbers, numbers ^ _SIGN64)
-    return numbers
+    return bits(numbers, t)  # which is its own inverse
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from tablestore.format.orc import data, structure
 from tablestore.format.orc.structure import Message
 from tablestore.io import process
 from tablestore.io.process import Fetch
-from tablestore.io.ranges import RangeReader
+from tablestore.io.requests import RangeReader
 
 
 def answer_requests() -> NoReturn:

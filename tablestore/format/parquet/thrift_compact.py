@@ -2,7 +2,7 @@
 
 A struct is a list of (field id, type, value) in order; lists are (type of items, items). A struct that is
 read and written back unchanged has the same bytes. Structs that are bytes already are copied. Used by
-`int96`, `checked_file` and `pages`. The package thrift would need code generated for Parquet's structs and drops
+`int96`, `checked_file`, `pages`. The package thrift would need code generated for Parquet's structs and drops
 unknown fields.
 """
 

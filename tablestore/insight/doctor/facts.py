@@ -19,8 +19,9 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import ADD, ManifestFileMeta
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
-from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
 from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta import consumers, expiry_rules, refs
 from tablestore.meta.entries import EMPTY, Entries

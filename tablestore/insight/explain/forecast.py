@@ -21,10 +21,10 @@ from tablestore.format.binary_row import comparable_keys
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.merge_size import UNKNOWN, Estimate, SizeModel, merged
-from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.compaction_report import Pick
 from tablestore.lsm.compaction.decision import CompactUnit, Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.sorted_run import Levels

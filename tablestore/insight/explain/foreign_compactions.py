@@ -17,8 +17,10 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.compaction_record import CompactionRecord, MergeShape, inputs_of
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.compaction import CompactionOptions, PickContext, pick, recording
+from tablestore.lsm.compaction import recording
 from tablestore.lsm.compaction.decision import Decision, shape_text
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.compaction_history import lacks_trials
 from tablestore.meta.store import Store

@@ -23,9 +23,11 @@ from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.result_tables import result_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.doctor.facts import Facts, Limits, added
-from tablestore.lsm.compaction import PickContext, append_compaction, pick
+from tablestore.lsm.compaction import append_compaction
 from tablestore.lsm.compaction.append_compaction import AppendCompaction
 from tablestore.lsm.compaction.decision import Decision
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import PickContext
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store

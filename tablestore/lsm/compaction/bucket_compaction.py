@@ -6,13 +6,14 @@ One pick per call. Run by `Table.compact` and by workers of engines.
 from __future__ import annotations
 
 from tablestore.format.commit_message import CommitMessage
-from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
-from tablestore.lsm.compaction import full as full_compaction
 from tablestore.lsm.compaction.compact_result import CompactResult, ReadListener, rewrite_and_record
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.recording import planned
 from tablestore.lsm.compaction.rewriter import Rewriter
+from tablestore.lsm.compaction.universal import full as full_compaction
 from tablestore.lsm.levels.bucket import Bucket, BucketFiles
 from tablestore.lsm.merge.merge_function import in_table
 from tablestore.lsm.merge.record_expiry import expired_files

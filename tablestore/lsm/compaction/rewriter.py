@@ -28,10 +28,10 @@ from tablestore.format.file_index.writing import index_specs
 from tablestore.format.manifests.manifest import APPEND_SOURCE, COMPACT_SOURCE, DataFileMeta, SimpleStats
 from tablestore.format.parquet.joining import join
 from tablestore.format.types.arrow_types import DataField
-from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.compact_result import CompactResult, ReadListener, reporting
 from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.rewrite_plan import Step, drops_deletes, plan_unit
 from tablestore.lsm.levels.bucket import BucketFiles, FileNames, RollingWriter, write_all
 from tablestore.lsm.levels.sorted_run import Levels, Section, SortedRun, old_to_new

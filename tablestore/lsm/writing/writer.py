@@ -26,11 +26,11 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import APPEND_SOURCE, DataFileMeta
 from tablestore.format.parquet.schema import kv_schema
 from tablestore.format.types.arrow_types import DataField
-from tablestore.lsm.compaction import CompactionOptions
 from tablestore.lsm.compaction.compact_result import CompactResult, rewrite_and_record
 from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.loop import CompactionLoop
+from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.recording import planned
 from tablestore.lsm.compaction.rewriter import Rewriter
 from tablestore.lsm.levels.bucket import Bucket, BucketFiles, FileNames, RollingWriter, write_all

@@ -31,7 +31,7 @@ from tablestore.insight.simulator.density import law_of
 from tablestore.insight.simulator.keyset import KeySet, merged
 from tablestore.insight.simulator.sim_bucket import SimBucket, _all_meet
 from tablestore.insight.simulator.workload import KINDS, Draws, FlushedRows
-from tablestore.lsm.compaction import CompactUnit
+from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import plan_unit
 from tablestore.lsm.levels.sorted_run import Levels, byte_order
 from tablestore.table.table import Table

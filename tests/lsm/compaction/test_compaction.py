@@ -15,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore.core.options.table_options import CompactionStrategy, TableOptions, duration_ms, memory_size
-from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContext, full, pick
 from tablestore.lsm.compaction.__main__ import main
-from tablestore.lsm.compaction.decision import LONG, RatioStep, as_long
+from tablestore.lsm.compaction.decision import LONG, CompactUnit, RatioStep, as_long
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.recorded import recorded_case
+from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.levels.sorted_run import Levels
 from tests import text_cases
 from tests.lsm.trees import data_file, parse_file

@@ -16,7 +16,8 @@ from tablestore.format.parquet.joining import join
 from tablestore.format.stats import ColumnStats
 from tablestore.format.types.arrow_types import BIGINT, STRING, DataField, DataType
 from tablestore.io.fileio import LocalFileIO
-from tablestore.lsm.compaction import CompactUnit, rewriter
+from tablestore.lsm.compaction import rewriter
+from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.rewriter import Rewriter
 from tests.faults import FullDisk
 from tests.lsm.bucket import LiveBucket

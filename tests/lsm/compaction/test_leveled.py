@@ -16,7 +16,8 @@ import tablestore as ts
 from tablestore.core.errors import CommitConflict, InvalidOption
 from tablestore.core.options.table_options import CompactionStrategy
 from tablestore.format.binary_row import comparable_keys
-from tablestore.lsm.compaction import CompactionOptions, PickContext, pick
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.rewrite_plan import drops_deletes, plan_unit
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import KEY, data_file

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from tablestore.core.options.table_options import CompactionStrategy
 from tablestore.format.compaction_record import Trial, from_json, to_json
-from tablestore.lsm.compaction import CompactionOptions, PickContext, full, pick
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.recorded import recorded_case
 from tablestore.lsm.compaction.recording import completed, explanation, planned, unit_text
+from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.levels.sorted_run import Levels
 from tests.lsm.trees import data_file
 

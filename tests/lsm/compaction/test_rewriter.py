@@ -6,7 +6,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt
 from tablestore.format.binary_row import comparable_keys
-from tablestore.lsm.compaction import CompactUnit
+from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.rewrite_plan import steps
 from tablestore.lsm.compaction.rewriter import CompactResult, Rewriter
 from tablestore.lsm.levels.sorted_run import key_sections

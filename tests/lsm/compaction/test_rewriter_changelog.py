@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from tablestore.core.options.table_options import TableOptions
-from tablestore.lsm.compaction import CompactionOptions, CompactUnit, PickContext, full, pick
+from tablestore.lsm.compaction.decision import CompactUnit
 from tablestore.lsm.compaction.deletions import BucketDeletions
+from tablestore.lsm.compaction.loop import pick
+from tablestore.lsm.compaction.options import CompactionOptions, PickContext
 from tablestore.lsm.compaction.rewriter import Rewriter
+from tablestore.lsm.compaction.universal import full
 from tests.faults import FaultyIO
 from tests.lsm.bucket import LiveBucket
 
