@@ -1,5 +1,5 @@
-"""How an object store is asked: requests counted by kind, objects read by ranges with read-ahead and written in
-parts.
+"""How an object store is asked: requests counted by kind, objects read by ranges with read-ahead and written
+in parts.
 
 A store bills by requests and limits them, and each takes its latency, so they are what a commit or a scan
 costs there. `CountedClient` stands before obstore's functions and counts what they send: a listing by its

@@ -18,7 +18,7 @@ from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.predicates import predicate
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.format.schema import TableSchema, require_plain_map
+from tablestore.format.schema import ROW_COUNT_OPTION, TableSchema, require_plain_map
 from tablestore.format.types.arrow_types import to_arrow
 from tablestore.io.paths import file_format
 from tablestore.lsm.merge.counted import require_counts
@@ -36,7 +36,8 @@ def require_readable(
     refusal = refusal_of_stored(schema.options, keyed=bool(schema.primary_keys), writing=False)
     if refusal is not None:
         raise refusal
-    require_counts(schema)
+    if ROW_COUNT_OPTION in schema.options:
+        require_counts(schema, schema.options[ROW_COUNT_OPTION])
     if options.file_format not in DATA_FORMATS:
         raise Unsupported(f"file.format {options.file_format!r}")
     wanted = schema.names if columns is None else (*columns, *schema.primary_keys, *schema.partition_keys)

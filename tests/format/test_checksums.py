@@ -15,7 +15,7 @@ import pytest
 
 from tablestore.core.errors import Corrupt
 from tablestore.format import checksums
-from tablestore.format.parquet import page_headers
+from tablestore.format.parquet import thrift_compact
 from tablestore.format.parquet.checked_file import (
     CheckedFile,
     CheckedSink,
@@ -173,9 +173,9 @@ def test_headers_with_a_checksum_are_parsed_the_short_way_too() -> None:
         data = target.getvalue().to_pybytes()
         for column in range(2):
             at = pq.read_metadata(pa.BufferReader(data)).row_group(0).column(column).data_page_offset
-            short, whole = page_headers.usual(data[at : at + 512]), page_headers.any_header(data[at:])
+            short, whole = thrift_compact.usual(data[at : at + 512]), thrift_compact.any_header(data[at:])
             assert short == whole
-            assert page_headers.page_sizes(data[at:]) == (whole.size, whole.values)
+            assert thrift_compact.page_sizes(data[at:]) == (whole.size, whole.values)
 
 
 def uncounted(data: bytes) -> bytes:

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.format.parquet import thrift_compact as thrift
-from tablestore.format.parquet.page_headers import any_header, usual
 from tablestore.format.parquet.pages import PageLayout, _indexed, _walked
+from tablestore.format.parquet.thrift_compact import any_header, usual
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROWS = 5_000

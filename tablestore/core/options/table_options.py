@@ -14,7 +14,6 @@ from typing import Any
 
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.log_store import LogChangelogMode, LogConsistency, LogOptions, LogSystem
-from tablestore.core.options.merging import MergingOptions
 from tablestore.core.options.names import ALIAS_FAMILIES, ALIASES, LEVELED, WRITE_MODES
 from tablestore.core.options.reading import LookupCacheMode, LookupOptions, ReadingOptions
 from tablestore.core.options.storage import StorageOptions
@@ -31,7 +30,7 @@ from tablestore.core.options.values import (
     memory_size,
     names,
 )
-from tablestore.core.options.writing import WritingOptions
+from tablestore.core.options.writing import MergingOptions, WritingOptions
 
 __all__ = [
     "ENDLESS",

@@ -34,7 +34,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
 from tablestore.format.parquet.thrift_compact import BINARY, INT32, INT64, LIST, STRUCT, Struct
 from tablestore.io.fileio import FileIO
@@ -98,7 +97,7 @@ class CheckedSink(io.RawIOBase):
         if not self._header:
             self._header = data
         else:
-            size, values = page_headers.page_sizes(self._header)
+            size, values = thrift.page_sizes(self._header)
             assert size == len(data), f"a page of {len(data)} bytes, its header says {size}"
             self._pages += _PAGE.pack(len(self._header), size, zlib.crc32(self._header), values)
             self._header = b""
@@ -301,7 +300,7 @@ def require_pages(io: FileIO, path: str) -> bool:
                 pages.starts.tolist(), pages.lengths.tolist(), ends.tolist(), strict=True
             ):
                 page = source.read_at(end - start, start)
-                wanted = page_headers.checksum(page[:length])
+                wanted = thrift.checksum(page[:length])
                 if wanted is not None and zlib.crc32(memoryview(page)[length:]) != wanted:
                     raise ValueError(f"the page at byte {start:,} does not match its checksum")
             return True

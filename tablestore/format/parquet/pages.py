@@ -26,11 +26,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablestore.format.parquet import page_headers
 from tablestore.format.parquet import thrift_compact as thrift
 from tablestore.format.parquet.checked_file import CheckedFile, require_sound
-from tablestore.format.parquet.page_headers import Bounds
-from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Struct
+from tablestore.format.parquet.thrift_compact import INT32, LIST, STRUCT, Bounds, Struct
 
 Source: TypeAlias = pa.NativeFile | CheckedFile
 _INT96, _REPEATED = 3, 2
@@ -337,17 +335,17 @@ def _walked(source: Source, chunk: _ColumnChunk, bounds: list[Bounds | None] | N
     dictionary: tuple[int, int] | None = None
     firsts, offsets = [], []
     while rows < chunk.rows:
-        header = page_headers.header(source, at, chunk.end)
+        header = thrift.header(source, at, chunk.end)
         end = at + header.length + header.size
-        if header.kind == page_headers.DICTIONARY:
+        if header.kind == thrift.DICTIONARY:
             dictionary = at, end - at
-        elif header.kind in (page_headers.DATA, page_headers.DATA_V2):
+        elif header.kind in (thrift.DATA, thrift.DATA_V2):
             firsts.append(rows)
             offsets.append(at)
             if bounds is not None:
                 bounds.append(header.bounds)
             rows += header.values
-        elif header.kind != page_headers.INDEX:
+        elif header.kind != thrift.INDEX:
             raise ValueError(f"a page of type {header.kind} at byte {at}")
         if end <= at or end > chunk.end:
             raise ValueError(

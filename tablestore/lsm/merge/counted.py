@@ -70,12 +70,9 @@ def declared(
     return (*fields, DataField(len(fields), count, BIGINT, default="1")), tuple(f.name for f in fields), given
 
 
-def require_sound(schema: TableSchema, options: TableOptions) -> None:
+def require_sound(schema: TableSchema, options: TableOptions, count: str) -> None:
     """Raise InvalidOption where the schema or options would change the meaning of the counts."""
-    count = options.row_count_field
-    if count is None:
-        return
-    require_counts(schema)
+    require_counts(schema, count)
     problem = _problem(schema, options, count)
     if problem:
         raise InvalidOption(f"{_WHAT} ({ROW_COUNT_OPTION} = {count}): {problem}")
@@ -95,13 +92,12 @@ def require_whole_rows(schema: TableSchema, before: TableSchema) -> None:
         raise InvalidOption(f"{_WHAT}: {added[0]!r} would not be in its key: columns cannot be added")
 
 
-def require_counts(schema: TableSchema) -> None:
+def require_counts(schema: TableSchema, count: str) -> None:
     """Raise InvalidOption where the column of counts is not a BIGINT outside the key: no row could be read
     correctly."""
-    count = schema.options.get(ROW_COUNT_OPTION)
-    field = None if count is None else schema.by_name.get(count)
+    field = schema.by_name.get(count)
     fits = field is not None and field.type.as_nullable() == BIGINT and count not in schema.primary_keys
-    if count is not None and not (fits and schema.primary_keys):
+    if not (fits and schema.primary_keys):
         raise InvalidOption(
             f"option {ROW_COUNT_OPTION!r} is {count!r}, which is not a BIGINT column outside the key"
         )

@@ -37,7 +37,8 @@ def validate(schema: TableSchema, options: TableOptions) -> None:
             f"option 'tablestore.merge.on-error' is {options.on_merge_error!r}; it must be fail or skip"
         )
     RecordExpire.of(schema, options)
-    counted.require_sound(schema, options)
+    if options.row_count_field is not None:
+        counted.require_sound(schema, options, options.row_count_field)
     if not schema.primary_keys:
         return
     producers = (ChangelogProducer.NONE, ChangelogProducer.LOOKUP)

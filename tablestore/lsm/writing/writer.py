@@ -148,7 +148,7 @@ class MergeTreeWriter:
         self._kv_schema = kv_schema(schema)
         self._function = merge_function(schema, options)
         self._options = CompactionOptions.of(options)
-        self._deletions = BucketDeletions.of(bucket) if compact else None
+        self._deletions = BucketDeletions(bucket) if compact and options.deletion_vectors else None
         self._compact, self._produce = compact, produce
         self._changelog = changelog
         self._waits = options.lookup_wait or not options.needs_lookup or not produce
