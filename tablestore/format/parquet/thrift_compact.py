@@ -1,5 +1,5 @@
-"""Thrift's compact protocol without a schema, as in Parquet's footers, and the headers of pages: their length,
-number of values, minimum and maximum.
+"""Thrift's compact protocol without a schema, as in Parquet's footers, and the headers of pages: their
+length, number of values, minimum and maximum.
 
 A struct is a list of (field id, type, value) in order; lists are (type of items, items). A struct that is
 read and written back unchanged has the same bytes. Structs that are bytes already are copied. The package
