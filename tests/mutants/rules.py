@@ -20,11 +20,7 @@ TESTS = {
     ),
     "tablestore/lsm/compaction/decision.py": PICKS,
     "tablestore/lsm/compaction/append_compaction.py": ("write/test_append_compaction.py",),
-    "tablestore/lsm/levels/sorted_run.py": (
-        "lsm/levels/test_interval.py",
-        "lsm/levels/test_sorted_run.py",
-        *PICKS,
-    ),
+    "tablestore/lsm/levels/sorted_run.py": ("lsm/levels/test_sorted_run.py", *PICKS),
     "tablestore/lsm/merge/changelog.py": (
         "lsm/merge/test_changelog.py",
         "lsm/compaction/test_rewriter_changelog.py",

@@ -1,4 +1,4 @@
-"""Picks: universal ones as recorded from Java Paimon 2.0.0, and text cases of all rules as documentation."""
+"""Picks: universal ones as recorded from Java Paimon 2.0.0, text cases of all rules; settings in words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tablestore as ts
+from tablestore.core.errors import InvalidOption
 from tablestore.core.options.table_options import CompactionStrategy, TableOptions, duration_ms, memory_size
 from tablestore.lsm.compaction.__main__ import main
 from tablestore.lsm.compaction.decision import LONG, CompactUnit, RatioStep, as_long
@@ -268,3 +270,28 @@ def test_ratio_compares_as_doubles():
 def test_unit_text_counts_files_by_level():
     files = (*(data_file(f"{i}", 0, 9) for i in range(5)), data_file("x", 0, 9, level=5))
     assert CompactUnit(5, files).text == "L0×5 + L5 → L5, 6 files 6.00 MiB"
+
+
+def test_defaults_are_filled_in_and_what_was_given_is_marked() -> None:
+    actual = ts.compaction_settings({"compaction.size-ratio": 3})
+    assert [(s.text, s.given) for s in actual.settings] == [("5", False), ("3", True), ("200", False)]
+    assert (actual.strategy, actual.trigger, actual.stop_trigger, actual.num_levels) == ("universal", 5, 8, 6)
+    assert not actual.leveled
+
+
+def test_leveled_has_settings_of_its_own_and_counts_level_0() -> None:
+    actual = ts.compaction_settings({"tablestore.compaction.strategy": "leveled"})
+    assert actual.leveled
+    assert [s.text for s in actual.settings] == ["4", "1 gb", "5"]
+    assert actual.trigger == 4
+    again = ts.compaction_settings(
+        {"tablestore.compaction.strategy": "leveled"} | {s.key: s.text for s in actual.settings}
+    )
+    assert [s.text for s in again.settings] == ["4", "1 gb", "5"]
+
+
+def test_bad_values_and_near_misses_are_refused() -> None:
+    with pytest.raises(InvalidOption, match="num-sorted-run"):
+        ts.compaction_settings({"num-sorted-run.compaction-trigger": "few"})
+    with pytest.raises(InvalidOption, match="did you mean"):
+        ts.compaction_settings({"num-sorted-run.compaction-triger": 5})

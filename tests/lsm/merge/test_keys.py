@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +19,7 @@ from tablestore.core.errors import SchemaMismatch, Unsupported
 from tablestore.format import binary_row
 from tablestore.format.types.arrow_types import BIGINT, DOUBLE, INT, STRING, DataType, parse_type
 from tablestore.lsm.merge import keys
+from tablestore.lsm.merge.keys import equal_rows, equal_values
 from tests.lsm.rows import RAW, array_of
 
 composite = st.lists(st.sampled_from(list(RAW)), min_size=1, max_size=3)
@@ -153,3 +157,40 @@ def test_order_codes_put_null_first_and_turn_values_round_when_descending(case, 
         for b in range(len(rows)):
             actual = None if codes[a] == codes[b] else bool(codes[a] < codes[b])
             assert actual == before(a, b)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right", "wanted"),
+    [
+        (pa.int32(), [1, None, None, 2], [1, None, 3, 3], [True, True, False, False]),
+        (pa.string(), ["a", "", None], ["a", None, None], [True, False, True]),
+        (pa.float64(), [NAN, 0.0, 1.5, None], [-NAN, -0.0, 1.5, NAN], [True, False, True, False]),
+        (pa.float32(), [NAN, 0.0], [NAN, 0.0], [True, True]),
+        (pa.binary(), [b"\x00", b"a"], [b"\x00", b"b"], [True, False]),
+        (pa.bool_(), [True, None], [False, None], [False, True]),
+        (pa.decimal128(20, 2), [decimal.Decimal("1.10"), None], [decimal.Decimal("1.10")] * 2, [True, False]),
+        (pa.date32(), [datetime.date(2020, 1, 1)], [datetime.date(2020, 1, 2)], [False]),
+        (pa.list_(pa.int32()), [[1, 2], [], None, [1], [None]], [[1, 2], None, None, [1, 1], [None]],
+         [True, False, True, False, True]),
+        (pa.struct({"a": pa.int32(), "b": pa.list_(pa.string())}),
+         [{"a": 1, "b": ["x"]}, {"a": 1, "b": None}, None], [{"a": 1, "b": ["x"]}, {"a": 1, "b": []}, None],
+         [True, False, True]),
+        (pa.map_(pa.string(), pa.int32()), [[("a", 1)], [("a", 1)], []], [[("a", 1)], [("a", 2)], []],
+         [True, False, True]),
+        (pa.list_(pa.list_(pa.float64())), [[[NAN], []], [[1.0]]], [[[NAN], []], [[2.0]]], [True, False]),
+    ],
+)  # fmt: skip
+def test_values(kind: pa.DataType, left: list[Any], right: list[Any], wanted: list[bool]) -> None:
+    a, b = pa.array(left, kind), pa.array(right, kind)
+    assert equal_values(a, b).tolist() == wanted
+    assert equal_values(b, a).tolist() == wanted
+    assert equal_values(a.slice(1), b.slice(1)).tolist() == wanted[1:]
+
+
+def test_rows_are_equal_in_every_column_dictionaries_or_not() -> None:
+    left = pa.record_batch({"a": [1, 2, 3], "b": pa.array(["x", "y", "z"]).dictionary_encode()})
+    right = pa.record_batch({"a": [1, 2, 4], "b": ["x", "w", "z"]})
+    assert equal_rows(left, right).tolist() == [True, False, False]

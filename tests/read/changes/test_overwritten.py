@@ -239,3 +239,22 @@ def test_streams_of_a_log_end_at_an_overwrite(tmp_path: Path, key: list[str]) ->
     feed.pieces(at, feed.next(at, feed.latest()))
     t = t.alter(ts.set_options({option: "true"}))
     assert added(t.stream(start=2, follow=False), Counter({(k, 0): 1 for k in range(3)})) == Counter(rows(t))
+
+
+def test_what_a_stream_leaves_out_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    t = ts.connect(tmp_path).create_table(
+        "d.t",
+        schema={"p": ts.INT, "k": ts.INT, "v": ts.INT},
+        primary_key=["p", "k"],
+        partition_by=["p"],
+    )
+    t.write([{"p": p, "k": k, "v": k} for p in (1, 2) for k in (1, 2)])
+    latest = t.store.snapshots.latest_id()
+    assert latest is not None
+    with caplog.at_level(logging.WARNING, logger="tablestore.read.changes.overwritten"):
+        assert list(t.stream(start=latest, follow=False, normalize=False)) != []
+        assert caplog.messages == []
+        t.truncate(partition={"p": 1})
+        assert list(t.stream(start=latest + 1, follow=False, normalize=False)) == []
+    assert [f"snapshot {latest + 1} is an OVERWRITE" in text for text in caplog.messages] == [True]
+    assert "streaming-read-overwrite" in caplog.messages[0]

@@ -351,3 +351,28 @@ def test_what_streams_read_ends_before_the_bound_of_watermarks(tmp_path: Path) -
     for mark in (3, 5, 6, 7):
         table.write([{"k": mark, "v": "x"}], watermark=mark)
     assert last_streamable(table.store) == 2
+
+
+@pytest.mark.parametrize("producer", ["lookup", "input"])
+def test_changes_of_several_compactions_in_one_commit_come_in_their_order(
+    tmp_path: Path, seeds: tuple[int, ...], producer: str
+) -> None:
+    options = {"bucket": 1, "changelog-producer": producer, "write-buffer-size": "4 kb"}
+    options |= {"num-sorted-run.compaction-trigger": 2, "num-sorted-run.stop-trigger": 2}
+    for seed in seeds[:1]:
+        rng = random.Random(seed)
+        t = ts.connect(str(tmp_path / str(seed))).create_table(
+            "d.t", schema={"k": ts.INT, "v": ts.STRING}, primary_key=["k"], options=options
+        )
+        t.write([{"k": k, "v": f"old {k}"} for k in range(40)])
+        with t.writer() as w:  # a small buffer: several flushes, and compactions between them
+            for n in range(120):
+                w.write([{"k": rng.randrange(40), "v": f"{n} {i}" + "x" * 40} for i in range(20)])
+        files = t.store.manifests.changelog_entries(t.store.snapshots.get(t.store.snapshots.latest_id()))
+        last: dict[int, str] = {}
+        for row in t.changes(since=0).to_pylist():
+            if producer == "lookup" and row["rowkind"] in ("-U", "-D"):
+                assert last.pop(row["k"]) == row["v"], (seed, len(files))
+            else:
+                last[row["k"]] = row["v"]
+        assert last == {r["k"]: r["v"] for r in t.scan().to_arrow().to_pylist()}, (seed, len(files))
