@@ -24,8 +24,8 @@ from typing import Any, Protocol
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, TablestoreError
-from tablestore.flow.job_errors import is_transient
 from tablestore.flow.journal import JournalFiles
+from tablestore.flow.restarts import is_transient
 from tablestore.fluss.heartbeat import TableEpoch
 from tablestore.io.paths import location
 from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringEvent, TieringReport

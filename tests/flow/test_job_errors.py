@@ -12,7 +12,7 @@ from tablestore.core.errors import (
     Unavailable,
     Unsupported,
 )
-from tablestore.flow.job_errors import is_transient, plain_error, raised_within
+from tablestore.flow.restarts import is_transient, plain_error, raised_within
 
 FAILED = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception:  SQLSTATE: XXKST"
 

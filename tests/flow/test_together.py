@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore.core.errors import Unavailable
-from tablestore.flow.together import StreamsTogether
+from tablestore.flow.runner import StreamsTogether
 
 
 class Played:

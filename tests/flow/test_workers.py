@@ -14,7 +14,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import Unavailable
-from tablestore.flow.workers import TaskWorkers
+from tablestore.flow.local import TaskWorkers
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 300
@@ -104,7 +104,7 @@ def test_a_killed_process_is_an_error_that_passes_and_another_takes_its_place(wo
 
 def test_processes_end_with_the_one_they_work_for_even_amid_a_task(tmp_path: Path):
     code = (
-        "from tablestore.flow.workers import TaskWorkers; "
+        "from tablestore.flow.local import TaskWorkers; "
         "from tests.flow.test_workers import announce_and_wait; "
         f"TaskWorkers(2).run(announce_and_wait, [{str(tmp_path)!r}] * 2)"
     )

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import CaptureJournal
-from tablestore.cdc.capture.report import BatchReport, EventReport
+from tablestore.cdc.capture.report import BatchReport, CaptureJournal, EventReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.cdc.kafka.capture import TopicsCapture

@@ -1,6 +1,7 @@
 """Chunks: which ranges of the keys of tables a batch reads, whichever database says where a range ends.
 
 A table is read range by range, in the order of its keys; its last range has no end. Keys are the database's.
+The states say how far a captured table is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.databases.table_states import READING, SETTLING
+
+READING, SETTLING, FOLLOWED, UNUSABLE, HELD, GONE = (
+    "snapshot",  # rows up to `key` are read
+    "settling",  # all rows are read, some maybe ahead of the position
+    "log",
+    "skipped",  # it is not captured; one with a digest was before
+    "paused",  # it was captured, and is not until it is asked for
+    "dropped",  # its rows stay in the lake
+)
+
 
 _LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
 

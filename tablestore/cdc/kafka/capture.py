@@ -42,8 +42,7 @@ from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, pla
 from tablestore.cdc.kafka.topic_ranges import TopicRanges, positions
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound
-from tablestore.flow.log_kept import LogRetention
-from tablestore.flow.source import Offset
+from tablestore.flow.source import LogRetention, Offset
 from tablestore.format.messages.images import Changes
 from tablestore.format.messages.messages import BadMessage, Messages, readable
 from tablestore.format.rowkind import INSERT

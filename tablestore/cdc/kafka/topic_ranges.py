@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from tablestore.cdc.kafka.scan_point import UNBOUNDED, ScanPoint
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError
-from tablestore.flow.log_kept import SECONDS, LogRetention
-from tablestore.flow.source import Offset
+from tablestore.flow.source import SECONDS, LogRetention, Offset
 from tablestore.log.kafka.cluster import BrokerCluster, Partition, Properties, Topic
 from tablestore.log.kafka.partition_range import PartitionRange
 from tablestore.log.kafka.topics import retention_ms

@@ -31,10 +31,18 @@ from tablestore.cdc.capture.source import (
     BatchFacts,
     TableEvent,
 )
-from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges, share_of
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
+from tablestore.cdc.databases.address import Address, patiently
+from tablestore.cdc.databases.chunks import (
+    FOLLOWED,
+    GONE,
+    HELD,
+    READING,
+    SETTLING,
+    UNUSABLE,
+    chunk_plan,
+    chunk_ranges,
+    share_of,
+)
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELATION, LogTable
 from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, key_after
@@ -43,8 +51,7 @@ from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_re
 from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, row_counts, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
-from tablestore.flow.log_kept import LogRetention
-from tablestore.flow.source import Offset
+from tablestore.flow.source import LogRetention, Offset
 
 _IDLE_BYTES = 1 << 20  # of the log of others, after which the position moves on: each look decodes it
 _TRIES = 20

@@ -19,10 +19,9 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
-from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.row_keys import keyed
+from tablestore.cdc.databases.address import Address, patiently
 from tablestore.cdc.databases.slices import Slices
+from tablestore.cdc.databases.undo import keyed
 from tablestore.cdc.postgres.copied import values_of
 from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog

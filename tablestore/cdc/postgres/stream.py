@@ -19,13 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.address import Address, patiently
 from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
 from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.slices import Slices
-from tablestore.cdc.databases.undo import UndoImages
+from tablestore.cdc.databases.undo import Kinds, UndoImages, keyed
 from tablestore.cdc.postgres.copied import values_of
 from tablestore.cdc.postgres.copy_rows import copied
 from tablestore.cdc.postgres.pgoutput import CHANGES, Images, PostgresLog

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
 from tablestore.flow.batch import Batch, Streams, Work
+from tablestore.flow.checkpoint import Origin, origin_of
 from tablestore.flow.journal import JournalFiles
-from tablestore.flow.origin import Origin, origin_of
 from tablestore.flow.sink import SinkBatch, StreamSink, TableSink
 from tablestore.flow.source import Changes, Offset
 from tablestore.format.predicates.predicate import Predicate

@@ -26,9 +26,8 @@ from tablestore.core.options.values import duration_ms
 from tablestore.flow.batch import Batch
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING, FlowJob
 from tablestore.flow.restarts import NO_RESTART, RestartStrategy
-from tablestore.flow.runner import LOCAL, Runner, Stream, runner_of, spark_session
+from tablestore.flow.runner import LOCAL, Runner, Stream, StreamsTogether, runner_of, spark_session
 from tablestore.flow.sink import TableSink
-from tablestore.flow.together import StreamsTogether
 from tablestore.format.result_tables import result_schema
 from tablestore.sql.concealment import conceal
 from tablestore.sql.scope import Scope
