@@ -19,15 +19,14 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tablestore.cdc.capture.change_directory import DirectoryTable
 from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, Listener, default_checkpoint
 from tablestore.cdc.capture.names import APPEND, ByTable, Patterns, SourceName, literal, words
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.cdc.capture.targets import name_refusal
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.directory_stream import DirectoryStream
-from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics, parsed
+from tablestore.cdc.directory_stream import DirectoryStream, DirectoryTable
+from tablestore.cdc.kafka.capture import TopicSettings, open_topics, parsed
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.table_choice import TableChoice

@@ -11,7 +11,7 @@ from functools import partial
 
 from tablestore.core.env import Env
 from tablestore.core.errors import TablestoreError
-from tablestore.tiering.cluster import TieringCluster
+from tablestore.tiering.cluster import LakeCommitter, LakeTieringFactory, TieringCluster
 from tablestore.tiering.committer import (
     RoundCommitted,
     RoundPlan,
@@ -22,10 +22,9 @@ from tablestore.tiering.committer import (
 )
 from tablestore.tiering.dropped import DroppedRows, dropped_while_read
 from tablestore.tiering.enumerator import AssignedTable
-from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
 from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.journal import TieringJournal
-from tablestore.tiering.log_identity import LogIdentity
+from tablestore.tiering.lake_offsets import LogIdentity
 from tablestore.tiering.policy import LogPolicy, freshness_seconds
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
 from tablestore.tiering.report import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tablestore.cdc.postgres.copied import cut
-from tablestore.cdc.postgres.copy_rows import CopiedRows
+from tablestore.cdc.postgres.copy_rows import CopiedRows, cut
 
 ESCAPED = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 CHARACTERS = ("\\", "N", "n", "\b", "\f", "\n", "\r", "\t", "\v", "\x01", "ä", "€", "x")

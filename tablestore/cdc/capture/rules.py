@@ -14,8 +14,8 @@ from typing import Any
 from tablestore.cdc.capture import names
 from tablestore.cdc.capture.computed import CapturedMetadata, ComputedTarget, computed_columns
 from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match, words
+from tablestore.cdc.capture.shapes import TargetShape, united
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
-from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options.table_options import as_text
 from tablestore.format.schema import create_schema

@@ -28,8 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.databases import text_digits
-from tablestore.cdc.databases.slices import Ints, Slices
+from tablestore.cdc.databases.slices import Ints, Slices, digit_column
 from tablestore.cdc.mysql import charsets, events
 from tablestore.cdc.mysql.columns import DATES, FAIL, SourceColumn
 from tablestore.cdc.mysql.events import WireColumn
@@ -92,7 +91,7 @@ def text_column(slices: Slices, c: int, source: SourceColumn, type_: pa.DataType
     kind = source.kind
     if kind == "bit":
         return bits(slices, c, type_)
-    digits = text_digits.column(slices, c, type_) if kind == "date" or kind in _NUMBERS else None
+    digits = digit_column(slices, c, type_) if kind == "date" or kind in _NUMBERS else None
     if digits is not None:
         return digits
     if kind in ("date", "datetime", "timestamp"):

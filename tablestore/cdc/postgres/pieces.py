@@ -22,8 +22,7 @@ from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableSh
 from tablestore.cdc.databases.address import Address, patiently
 from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.databases.undo import keyed
-from tablestore.cdc.postgres.copied import values_of
-from tablestore.cdc.postgres.copy_rows import copied
+from tablestore.cdc.postgres.copy_rows import copied, values_of
 from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog
 from tablestore.cdc.postgres.server import Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text

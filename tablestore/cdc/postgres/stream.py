@@ -24,8 +24,7 @@ from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
 from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
 from tablestore.cdc.databases.slices import Slices
 from tablestore.cdc.databases.undo import Kinds, UndoImages, keyed
-from tablestore.cdc.postgres.copied import values_of
-from tablestore.cdc.postgres.copy_rows import copied
+from tablestore.cdc.postgres.copy_rows import copied, values_of
 from tablestore.cdc.postgres.pgoutput import CHANGES, Images, PostgresLog
 from tablestore.cdc.postgres.pieces import key_after, patiently_begun, range_of
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of

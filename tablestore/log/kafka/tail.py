@@ -1,10 +1,13 @@
 """A consumer of all partitions of one topic that stays connected, so that what was just written is read at
-once.
+once; and which rows a topic no longer has that are asked for.
 
 It reads from offsets to offsets. What comes behind the end waits for the next read, which finds the consumer
 where it stands if it begins there. Offsets have gaps (markers of transactions, aborted messages): a partition
 is read up to its end when a message at or behind the last wanted offset comes, or the broker says that the
 partition ends there. Not thread-safe. Memory: 32 MB in the client's queue and one batch of messages.
+
+Where messages were that are gone, nobody can say: of their offsets some may have been ends of transactions,
+or messages of aborted ones. So the rows are counted as at most so many.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from itertools import groupby
 from typing import Any
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import Unavailable
+from tablestore.core.errors import Corrupt, Unavailable
 from tablestore.core.extras import required
 from tablestore.log.kafka.cluster import Properties, hidden, isolation, made
 from tablestore.log.log import LogExpired
+from tablestore.log.offsets import Offsets
 
 _CLIENT = {
     "enable.auto.commit": False,
@@ -145,3 +149,29 @@ class Tail:
                 text = hidden(error.str(), self._properties)
                 raise Unavailable(f"topic {self._topic!r}: {text}")
         return came
+
+
+def missing_rows(at: Offsets, start: Offsets) -> dict[int, range]:
+    """The offsets from `at` up to the first that is there, of each bucket that has such."""
+    return {b: range(at[b], first) for b, first in start.items() if b in at and at[b] < first}
+
+
+def missing_text(topic: str, lost: Mapping[int, range]) -> str:
+    """What is gone: topic, partitions, offsets, how many rows at most."""
+    parts = [
+        f"partition {bucket}: offsets {gone.start} to {gone.stop - 1} (at most {len(gone):,} rows)"
+        for bucket, gone in sorted(lost.items())
+    ]
+    return f"topic {topic!r}, {', '.join(parts)}: gone, retention was faster than who needs them"
+
+
+def require_written(topic: str, at: Offsets, written: Offsets) -> None:
+    """Raise Corrupt where the topic ends before the offsets up to which files have its rows."""
+    for bucket, offset in sorted(at.items()):
+        if written.get(bucket, 0) < offset:
+            raise Corrupt(
+                f"topic {topic!r}, partition {bucket}",
+                f"it ends at offset {written.get(bucket, 0)}, and files of the table have its rows up to "
+                f"{offset}: the topic was made again, or its brokers lost messages; what is written there "
+                "would not be seen: table.log.repair() goes on behind",
+            )

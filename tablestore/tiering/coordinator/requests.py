@@ -19,16 +19,14 @@ from tablestore.fluss import apis
 from tablestore.fluss.apis import Api
 from tablestore.fluss.connection import CLIENT
 from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.frames import decoded
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 from tablestore.fluss.messages import pb
-from tablestore.fluss.messages.decoding import decoded
 from tablestore.fluss.tables import TablePath, schema_json
 from tablestore.log.log import LogExpired
-from tablestore.tiering.coordinator.dropped_table_files import DroppedTableFiles
-from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.files import DroppedTableFiles, FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
-from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
-from tablestore.tiering.coordinator.served_writes import ServedWrites
+from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables, ServedWrites
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import TablestoreError
 from tablestore.io.fileio import LocalFileIO
-from tablestore.tiering.coordinator.dropped_table_files import DroppedTableFiles
-from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.files import DroppedTableFiles, FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
 from tablestore.tiering.coordinator.served_tables import ServedTables
 from tests.faults import FaultyIO, Killed, SimEnv

@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.core.errors import TablestoreError
 from tablestore.io.fileio import LocalFileIO
-from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.files import FileEpochs
 from tests.faults import FaultyIO, Killed
 
 
