@@ -17,7 +17,6 @@ looks at all tables of its lake: the newest batch of any of them may lack in oth
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ from functools import partial
 from typing import Any
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, Unavailable
+from tablestore.core.errors import Corrupt, InvalidRequest, NotFound, require_there
 from tablestore.core.options.names import UUID
 from tablestore.flow.journal import JournalFiles, NumberedFiles
 from tablestore.flow.source import Offset
@@ -89,10 +88,8 @@ class Checkpoint:
             self._files.claim(_METADATA, {"id": SYSTEM.uuid()})
 
     def require_begun(self) -> None:
-        """Raise Unavailable where a checkpoint that was begun is not there: what it lies on is away. Nothing
-        may be written then, or another would begin in its place."""
-        if self._files.read(_METADATA) is None:
-            raise Unavailable(errno.ENOENT, f"the checkpoint {self.directory} is away: mount what holds it")
+        """Raise Unavailable where a checkpoint that was begun is not there: what it lies on is away."""
+        require_there(self._files.read(_METADATA) is not None, f"the checkpoint {self.directory}")
 
     def note_planned(self, number: int, end: Offset) -> None:
         """Write where a batch ends. Raises InvalidRequest where another process has done so."""

@@ -115,10 +115,9 @@ class LocalRunner:
         checkpoint: str,
         start: Offset | None = None,
         interval_seconds: float = 1.0,
-        variables: Sequence[str] = (),
+        **_: Any,
     ) -> LocalStream:
         """As `Runner.start`; workers have all variables of this process."""
-        del variables
         stream = LocalStream(plan, on_batch, Checkpoint.at(checkpoint), TaskWorkers(self.processes))
         stream.start(start=start, interval_seconds=interval_seconds)
         return stream
@@ -134,26 +133,9 @@ class SparkRunner:
         """Spark's workers."""
         return doors.spark_tasks(self.spark)
 
-    def start(
-        self,
-        plan: WorkPlan,
-        on_batch: Callable[[Batch], None],
-        *,
-        checkpoint: str,
-        start: Offset | None = None,
-        interval_seconds: float = 1.0,
-        variables: Sequence[str] = (),
-    ) -> Stream:
+    def start(self, plan: WorkPlan, on_batch: Callable[[Batch], None], **how: Any) -> Stream:
         """As `Runner.start`."""
-        return doors.start_stream(
-            self.spark,
-            plan,
-            on_batch,
-            checkpoint=checkpoint,
-            start=start,
-            interval_seconds=interval_seconds,
-            variables=variables,
-        )
+        return doors.start_stream(self.spark, plan, on_batch, **how)
 
 
 def require_engine(engine: str, *, spark: object, processes: int | None) -> None:

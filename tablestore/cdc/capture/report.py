@@ -25,12 +25,9 @@ import numpy as np
 
 from tablestore.cdc.capture.source import ChunkFacts
 from tablestore.core.arguments import checked
-from tablestore.core.errors import InvalidRequest
-from tablestore.flow.journal import JournalFiles, NumberedFiles
+from tablestore.flow.journal import JournalFiles, NumberedFiles, Report
 from tablestore.flow.source import Offset
 from tablestore.io.paths import location
-
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ class EventReport:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReport:
+class BatchReport(Report):
     """A batch: planned, read from `started` on, visible at `ended`, at `position` of the source.
 
     Behind it rows of the `snapshotting` tables are still to be read; `paused` ones are captured no longer,
@@ -118,23 +115,6 @@ class BatchReport:
     def median_freshness(self) -> float | None:
         """The seconds that half of the commits of the batch have, or fewer; None without one."""
         return Freshness.of([self]).quantile(0.5) if self.commits else None
-
-    def to_json(self) -> dict[str, Any]:
-        return {"v": VERSION, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> BatchReport:
-        """Raises InvalidRequest for what is none."""
-        if item.get("v") != VERSION:
-            raise InvalidRequest(f"{str(item)[:80]!r} is no report of a batch")
-        values = {key: value for key, value in item.items() if key != "v"}
-        values["commits"] = tuple((int(at), int(n)) for at, n in item["commits"])
-        values["snapshotting"] = tuple(item["snapshotting"])
-        values["paused"] = tuple(item.get("paused", ()))
-        values["tables"] = tuple(TableReport(**part) for part in item["tables"])
-        values["chunks"] = tuple(ChunkReport(**part) for part in item["chunks"])
-        values["events"] = tuple(EventReport(**part) for part in item["events"])
-        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ with floats DOUBLE · of texts and bytes the longer one, varying where one of th
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +14,11 @@ from typing import Any
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.core.errors import SchemaMismatch
+from tablestore.flow.journal import DigestFiles, JournalFiles
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types import casts
 from tablestore.format.types.data_type import DataType
 from tablestore.format.types.type_text import parse_type
-from tablestore.io.paths import join, location
-from tablestore.io.routed import file_io_for
 
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _MOST_DIGITS = 38
@@ -170,25 +167,20 @@ class ShapeFiles:
 
     def put(self, shape: TableShape) -> str:
         """Keep a shape; gives its digest."""
-        data = json.dumps(to_json(shape), sort_keys=True).encode()
-        digest = hashlib.sha256(data).hexdigest()[:32]
-        path = self.path(digest)
-        io = file_io_for(path)
-        if not io.exists(path):
-            io.write_new(path, data)
-        return digest
+        return self._files.put(to_json(shape))
 
     def get(self, digest: str) -> TableShape | None:
         """The shape of a digest; None where its file is lost."""
-        path = self.path(digest)
-        try:
-            return of_json(json.loads(file_io_for(path).read(path)))
-        except FileNotFoundError:
-            return None
+        item = self._files.fields(digest)
+        return None if item is None else of_json(item)
 
     def path(self, digest: str) -> str:
         """Where the shape of a digest is."""
-        return join(location(self.checkpoint), FOLDER, f"{digest}.json")
+        return self._files.place(digest)
+
+    @property
+    def _files(self) -> DigestFiles:
+        return DigestFiles(JournalFiles.at(self.checkpoint), FOLDER, 32)
 
 
 def grown(before: TableShape, after: tuple[ShapeColumn, ...], *, inferred: bool = False) -> TableShape:

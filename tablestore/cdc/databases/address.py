@@ -8,8 +8,9 @@ Longer waits are those of who restarts the stream, which then says that it waits
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -137,3 +138,14 @@ def patiently(
             log.warning("%s; again in %.1f s, for %.0f s more", text, pause, left)
             env.sleep(min(left, pause * (0.5 + env.jitter() / 2)))
             pause = min(10.0, pause * 2)
+
+
+def patiently_begun(action: Callable[[], Iterator[T]], *, what: str) -> Iterator[T]:
+    """What the action gives; until the first is there, as `patiently`."""
+
+    def begun() -> Iterator[T]:
+        items = action()
+        first = next(items, None)
+        return chain([] if first is None else [first], items)
+
+    yield from patiently(begun, what=what)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from tablestore.cdc.capture.names import SourceName
+from tablestore.cdc.capture.source import BatchFacts
 
 READING, SETTLING, FOLLOWED, UNUSABLE, HELD, GONE = (
     "snapshot",  # rows up to `key` are read
@@ -77,6 +78,14 @@ def chunk_plan(
         key = None if last else bounds[-1]
         plan[name] = replace(progress, state=SETTLING if last else READING, key=key, bounds=bounds)
     return plan
+
+
+def batch_facts(facts: Mapping[str, Any], position: str, tables: Mapping[SourceName, P]) -> BatchFacts:
+    """What is known of a batch that ends at a position: by the facts that its offset has, and its tables."""
+    reading, held = (tuple(n for n, p in tables.items() if p.state == state) for state in (READING, HELD))
+    commits = tuple((at, n) for at, n in facts.get("commits", ()))
+    sizes = facts.get("log_bytes", 0), facts.get("bytes_behind", 0)
+    return BatchFacts(facts.get("planned", 0.0), position, commits, *sizes, reading, held)
 
 
 def chunk_ranges(key: Any, bounds: Sequence[Any], *, last: bool) -> list[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ events. What a table is behind it is looked up where its next rows stand in the 
 there), and where there are none it is that of the server now. So statements that came while nobody looked are
 followed one by one.
 
-    offset: `database_offset` · statements: `ddl`, `table_events` · definitions: `definitions`
+    offset: `database_offset` · statements: `ddl`, `table_events`
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from tablestore.cdc.capture.names import Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
 from tablestore.cdc.databases.address import Address, patiently
-from tablestore.cdc.databases.chunks import FOLLOWED, HELD, READING, SETTLING, chunk_ranges
+from tablestore.cdc.databases.chunks import FOLLOWED, READING, SETTLING, batch_facts, chunk_ranges
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.columns import NULL, SourceTable
@@ -218,18 +218,7 @@ class MysqlDatabase:
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
         there = DatabaseProgress.from_json(end)
-        facts = there.facts
-        return BatchFacts(
-            facts.get("planned", 0.0),
-            str(there.position or ""),
-            tuple((at, n) for at, n in facts.get("commits", ())),
-            facts.get("log_bytes", 0),
-            facts.get("bytes_behind", 0),
-            *(
-                tuple(n for n, progress in there.tables.items() if progress.state == s)
-                for s in (READING, HELD)
-            ),
-        )
+        return batch_facts(there.facts, str(there.position or ""), there.tables)
 
     def _is_out(self, name: SourceName, there: DatabaseProgress) -> bool:
         """Whether this run leaves out a table of a batch that an earlier one planned."""

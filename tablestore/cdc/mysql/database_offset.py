@@ -20,8 +20,7 @@ them anew.
 
 from __future__ import annotations
 
-import hashlib
-import json
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -36,10 +35,9 @@ from tablestore.cdc.mysql.events import TableMap, WireColumn
 from tablestore.cdc.mysql.foreign_keys import Ancestry
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.snapshot import Key
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import Corrupt, InvalidRequest
+from tablestore.flow.journal import DigestFiles, JournalFiles
 from tablestore.flow.source import Offset
-from tablestore.io.paths import join, location
-from tablestore.io.routed import file_io_for
 
 VERSION = 1
 
@@ -228,27 +226,25 @@ class Definitions:
         item = {name: value for name, value in asdict(table).items() if name != "versioned"}
         for column in item["columns"]:
             del column["zero_dates"]  # of a run, and not of the table
-        data = json.dumps({"v": _DEFINITION, **item}, sort_keys=True).encode()
-        digest = hashlib.sha256(data).hexdigest()[:24]
-        if digest not in self._known:
-            path = self._path(digest)
-            file_io_for(path).write_new(path, data)
-            self._known[digest] = table
+        digest = self._files.put({"v": _DEFINITION, **item})
+        self._known[digest] = table
         return digest
 
     def get(self, digest: str) -> SourceTable | None:
         """The definition, None where it is lost."""
         if digest not in self._known:
-            path = self._path(digest)
             try:
-                item = json.loads(file_io_for(path).read(path))
+                item = self._files.fields(digest)
+                if item is None:
+                    return None
                 self._known[digest] = _from_json(item)
-            except (FileNotFoundError, ValueError, TypeError, KeyError):
+            except (Corrupt, ValueError, TypeError, KeyError):
                 return None
         return self._known[digest]
 
-    def _path(self, digest: str) -> str:
-        return join(location(self.checkpoint), _FOLDER, f"{digest}.json")
+    @property
+    def _files(self) -> DigestFiles:
+        return DigestFiles(JournalFiles.at(self.checkpoint), _FOLDER, 24)
 
 
 def _from_json(item: Mapping[str, Any]) -> SourceTable:
@@ -392,19 +388,13 @@ class PausedTables:
 
     def at(self, offset: Offset) -> dict[SourceName, str]:
         """The tables that are captured no longer behind an offset, with the reason."""
-        place = location(self.checkpoint)
-        try:
-            item = json.loads(file_io_for(place).read(join(place, _FILE)))
-        except (FileNotFoundError, ValueError):
-            return {}
-        if item.get("end") != offset:
-            return {}
-        return {SourceName(database, table): reason for database, table, reason in item["tables"]}
+        with contextlib.suppress(Corrupt):
+            item = JournalFiles.at(self.checkpoint).fields(_FILE)
+            if item is not None and item.get("end") == offset:
+                return {SourceName(database, table): reason for database, table, reason in item["tables"]}
+        return {}
 
     def note(self, offset: Offset, tables: Mapping[SourceName, str]) -> None:
         """Write which tables they are, in place of what was written before."""
-        place = location(self.checkpoint)
         listed = [[name.database, name.table, reason] for name, reason in tables.items()]
-        text = json.dumps({"v": 1, "end": offset, "tables": listed}, ensure_ascii=False)
-        file_io_for(place).make_dir(place)
-        file_io_for(place).replace(join(place, _FILE), text.encode())
+        JournalFiles.at(self.checkpoint).put(_FILE, {"v": 1, "end": offset, "tables": listed})

@@ -10,7 +10,6 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
-from tablestore.cdc.databases.address import Address, patiently
+from tablestore.cdc.databases.address import Address, patiently, patiently_begun
 from tablestore.cdc.databases.chunks import READING, chunk_plan, share_of
 from tablestore.cdc.databases.undo import Kinds, UndoCounts, UndoImages, keyed
 from tablestore.cdc.mysql import ddl
@@ -166,15 +165,9 @@ class MysqlChunkPiece:
         """All rows as +I. Of a table that was altered since the chunk was planned maybe fewer, or none, where
         the last image wins: the statement is in the log behind the position, and the table is read again
         then."""
-        for batch in patiently(self._begun, what=str(self.definition)):
+        for batch in patiently_begun(self._rows, what=str(self.definition)):
             kinds = np.full(batch.num_rows, INSERT, np.int8)
             yield from _with_key(self.definition, batch, kinds, None, self.position)
-
-    def _begun(self) -> Iterator[pa.RecordBatch]:
-        """The rows, once the first are there: what goes wrong before that is tried again."""
-        rows = self._rows()
-        first = next(rows, None)
-        return chain([] if first is None else [first], rows)
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         with Connection.open(self.address) as connection:

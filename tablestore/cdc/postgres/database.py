@@ -39,6 +39,7 @@ from tablestore.cdc.databases.chunks import (
     READING,
     SETTLING,
     UNUSABLE,
+    batch_facts,
     chunk_plan,
     chunk_ranges,
     share_of,
@@ -158,22 +159,7 @@ class PostgresDatabase:
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
         there = PostgresOffset.from_json(end)
-        facts = there.facts
-        states = ((n, p.state) for n, p in there.tables.items())
-        reading: list[SourceName] = []
-        held: list[SourceName] = []
-        for name, state in states:
-            if state in (READING, HELD):
-                (reading if state == READING else held).append(name)
-        return BatchFacts(
-            facts.get("planned", 0.0),
-            lsn_text(there.position or 0),
-            tuple((at, n) for at, n in facts.get("commits", ())),
-            facts.get("log_bytes", 0),
-            facts.get("bytes_behind", 0),
-            tuple(reading),
-            tuple(held),
-        )
+        return batch_facts(there.facts, lsn_text(there.position or 0), there.tables)
 
     def done(self, end: Offset) -> None:
         """The slot stays until the next batch is planned: what is committed is not noted yet."""
