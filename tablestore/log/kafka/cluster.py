@@ -65,6 +65,14 @@ COMMITTED_ONLY = "read_committed"
 _SECONDS = 30
 _TRIES_A_CLIENT = 10  # while a partition moves
 _USER = "topics of Kafka"
+PASSING = ("_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT")  # errors that a client mends itself
+_CONSUMER = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "fetch.queue.backoff.ms": 5,  # by default it sleeps up to a second when its queue is full
+    "queued.max.messages.kbytes": 32768,
+}
 _OF_CONSUMERS = ("group.id", "isolation.level", "auto.offset.reset")
 
 
@@ -245,6 +253,14 @@ def made(kind: Callable[[dict[str, Any]], Any], properties: Properties, more: Ma
     except required("confluent_kafka", by=_USER).KafkaException as e:
         text = hidden(e.args[0].str(), properties)
         raise InvalidOption(f"properties of Kafka: {text} (names are those of librdkafka)") from None
+
+
+def consumer(properties: Properties, more: Mapping[str, Any], *, by: str) -> Any:
+    """A client that reads messages of partitions that it is assigned, and hears of their ends."""
+    kind = required("confluent_kafka", by=by).Consumer
+    group = dict(properties).get("group.id", "tablestore")
+    own = {"group.id": group, "isolation.level": isolation(properties)}
+    return made(kind, properties, {**_CONSUMER, **own, **more})
 
 
 def hidden(text: str, properties: Properties) -> str:
