@@ -13,7 +13,6 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from tablestore import spark as spark
-    from tablestore.cdc.capture.journal import capture_reports as capture_reports
     from tablestore.cdc.capture.report import BatchProgress as BatchProgress
     from tablestore.cdc.capture.report import BatchReport as BatchReport
     from tablestore.cdc.capture.report import ChunkReport as ChunkReport
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from tablestore.cdc.capture.report import Freshness as Freshness
     from tablestore.cdc.capture.report import PieceProgress as PieceProgress
     from tablestore.cdc.capture.report import TableReport as TableReport
+    from tablestore.cdc.capture.report import capture_reports as capture_reports
     from tablestore.cdc.capture.state import CaptureChange as CaptureChange
     from tablestore.cdc.capture.state import CaptureChunk as CaptureChunk
     from tablestore.cdc.capture.state import CaptureModel as CaptureModel
@@ -113,9 +113,9 @@ if TYPE_CHECKING:
 rich.provide(doors.card)
 
 _NAMES = {
-    "cdc.capture.journal": "capture_reports",
     "cdc.capture.report": (
-        "BatchProgress BatchReport ChunkReport EventReport Freshness PieceProgress TableReport"
+        "BatchProgress BatchReport ChunkReport EventReport Freshness PieceProgress TableReport "
+        "capture_reports"
     ),
     "cdc.capture.state": "CaptureChange CaptureChunk CaptureModel CaptureTable capture_model",
     "core.errors": (

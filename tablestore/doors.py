@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tablestore.core.env import Env
     from tablestore.flow.batch import WorkPlan
     from tablestore.flow.runner import TaskPool
-    from tablestore.flow.source import Offset
     from tablestore.format.compaction_record import CompactionRecord
     from tablestore.format.predicates.predicate import Predicate
     from tablestore.format.schema import TableSchema
@@ -363,20 +362,12 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
 
 
 def start_stream(
-    spark: SparkSession,
-    plan: WorkPlan,
-    on_batch: Callable[[Any], None],
-    *,
-    checkpoint: str,
-    start: Offset | None,
-    interval_seconds: float,
-    variables: Sequence[str],
+    spark: SparkSession, plan: WorkPlan, on_batch: Callable[[Any], None], **how: Any
 ) -> StreamJob:
     """A query of Spark over what is planned, started; `on_batch` carries out each batch."""
     with _needs("streams by Spark"):
         from tablestore.spark import start_stream as start_query
-    how: dict[str, Any] = {"checkpoint": checkpoint, "start": start, "variables": variables}
-    return start_query(spark, plan, on_batch, interval_seconds=interval_seconds, **how)
+    return start_query(spark, plan, on_batch, **how)
 
 
 def spark_tasks(spark: SparkSession) -> TaskPool:

@@ -37,7 +37,7 @@ from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.tables import FlussColumn, FlussTable, TableDescriptor, TablePath
 from tablestore.fluss.write import TableWriter
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
-from tablestore.tiering.paimon.definition import lake_table
+from tablestore.tiering.paimon.writer import lake_table
 
 GOALS = {"log": 1_000_000, "keyed": 500_000}
 _COLUMNS = {"id": ts.BIGINT.not_null(), "customer": ts.BIGINT, "price": ts.DECIMAL(15, 2), "note": ts.STRING}

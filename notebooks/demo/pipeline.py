@@ -25,8 +25,8 @@ import tablestore as ts
 from datasets import cdc
 from notebooks.demo import summary_job, tables
 from notebooks.demo.journal import Journal, Places
-from tablestore.cdc.capture.change_directory import position_of
 from tablestore.cdc.capture.report import BatchProgress, BatchReport
+from tablestore.cdc.directory_stream import position_of
 from tablestore.cdc.source import ChangeDirectory, Position
 from tablestore.io.fileio import LocalFileIO
 from tablestore.io.routed import file_io_for

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from notebooks.demo.pipeline import Run, patiently, run_queries
 from tablestore import BatchProgress, BatchReport
-from tablestore.cdc.capture.change_directory import position_of
+from tablestore.cdc.directory_stream import position_of
 from tablestore.cdc.source import Position
 from widgets import IngestProgress
 

@@ -24,7 +24,7 @@ from notebooks.soak.database import DATABASE, TABLES, Bank, Progress
 from notebooks.soak.figures import Sampler, readings, stored_rows
 from notebooks.soak.schedule import FREEZE, Fault, faults
 from notebooks.soak.services import Services
-from tablestore.cdc.capture.journal import CaptureJournal
+from tablestore.cdc.capture.report import CaptureJournal
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.postgres.server import parse_address
 from tablestore.cli.exit_codes import ExitCode

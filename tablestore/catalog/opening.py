@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from difflib import get_close_matches
 
 from tablestore.catalog.catalog import Catalog
@@ -13,7 +12,7 @@ from tablestore.catalog.metastore import Metastore
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import server_of
 from tablestore.core.env import Env
-from tablestore.core.errors import InvalidOption, NotFound, TablestoreError, Unavailable
+from tablestore.core.errors import InvalidOption, NotFound, TablestoreError, require_there
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import is_object_location, join, warehouse_location
 from tablestore.io.routed import RoutedFileIO, file_io_for
@@ -57,10 +56,10 @@ def _own_database(warehouse: str, io: FileIO) -> str:
 
 
 def require_mounted(warehouse: str, io: FileIO) -> None:
-    """Raise Unavailable where the directory of a lake that had databases is not there, or holds none: it is
-    not mounted, say. What services write beside them does not count. Object stores are always there."""
-    if not is_object_location(warehouse) and not any(s.name.endswith(".db") for s in io.list(warehouse)):
-        raise Unavailable(errno.ENOENT, f"the lake {warehouse} is away: mount what holds it")
+    """Raise Unavailable where the directory of a lake that had databases is not there, or holds none. What
+    services write beside them does not count. Object stores are always there."""
+    mounted = is_object_location(warehouse) or any(s.name.endswith(".db") for s in io.list(warehouse))
+    require_there(mounted, f"the lake {warehouse}")
 
 
 def require_warehouse(warehouse: str, io: FileIO, remedy: str) -> None:

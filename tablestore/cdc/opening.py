@@ -19,15 +19,14 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tablestore.cdc.capture.change_directory import DirectoryTable
 from tablestore.cdc.capture.job import CaptureJob, CaptureSettings, Listener, default_checkpoint
 from tablestore.cdc.capture.names import APPEND, ByTable, Patterns, SourceName, literal, words
 from tablestore.cdc.capture.rules import SOURCE_KEY, CaptureRules
 from tablestore.cdc.capture.source import CaptureSource
 from tablestore.cdc.capture.targets import name_refusal
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.directory_stream import DirectoryStream
-from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics, parsed
+from tablestore.cdc.directory_stream import DirectoryStream, DirectoryTable
+from tablestore.cdc.kafka.capture import TopicSettings, open_topics, parsed
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cdc.mysql.database import MysqlDatabase
 from tablestore.cdc.mysql.table_choice import TableChoice
@@ -45,6 +44,10 @@ from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
 from tablestore.table.refs import Duration, milliseconds
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ODD = re.compile(r"[^\w-]+")
 Tables = str | Sequence[str]
 _WILD = "*?["
 
@@ -121,9 +124,7 @@ class MysqlAddress:
         chosen = tables or ([f"{literal(database)}.{literal(table)}"] if table else "*")
         if not database and not tables:
             raise InvalidRequest("the address names no database: add it, or tables=['shop.*']")
-        how: dict[str, Any] = {
-            k: _positive(k, settings[k]) for k in _OF_DATABASES if settings.get(k) is not None
-        }
+        how = _numbers(settings, _OF_DATABASES)
         if settings.get("zero_dates") is not None:
             if settings["zero_dates"] not in ZERO_DATES:
                 raise NotFound.among("zero_dates", settings["zero_dates"], ZERO_DATES)
@@ -147,7 +148,7 @@ class MysqlAddress:
         refusal = partial(name_refusal, rules)
         out = how.pop("left_out", ())
         choice = TableChoice(rules.patterns, _keys(rules), out, rules.keyless, refusal)
-        address = _at(self.address, self.database)
+        address = replace(self.address, database=self.database)
         return MysqlDatabase.open(address, choice, checkpoint=checkpoint, bounded=not follow, **how)
 
 
@@ -171,7 +172,7 @@ class PostgresAddress:
         _require_known(settings, names, numbers)
         given = {k: v for k, v in settings.items() if v is not None}
         security = _security(settings)
-        how: dict[str, Any] = {k: _positive(k, given[k]) for k in numbers if k in given}
+        how = _numbers(settings, numbers)
         how |= {k: _text(k, given[k]) for k in ("publication", "slot") if k in given}
         if given.get("read_again"):
             how["read_again"] = Patterns.of(given["read_again"], database=cls.database)
@@ -306,6 +307,10 @@ def _security(settings: Mapping[str, Any]) -> dict[str, str]:
     return {k: _text(k, settings[k]) for k in ("password_file", "tls", "tls_ca") if settings.get(k)}
 
 
+def _numbers(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {k: _positive(k, settings[k]) for k in names if settings.get(k) is not None}
+
+
 def _positive(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidRequest(f"{name} {value!r} must be a whole number above 0")
@@ -327,11 +332,6 @@ def _text(name: str, value: Any) -> str:
     return os.fspath(value)
 
 
-def _at(address: Address, database: str) -> Address:
-    """The address of a database of the server, in place of what was written."""
-    return replace(address, database=database)
-
-
 def _keys(rules: CaptureRules) -> ByTable[tuple[str, ...]]:
     """The keys that are asked for, where they replace those of the source: by columns that it has."""
     computed = {column.name for _, columns in rules.computed for column in columns}
@@ -339,12 +339,6 @@ def _keys(rules: CaptureRules) -> ByTable[tuple[str, ...]]:
     keys = ((pattern, key) for pattern, key in rules.primary_keys if SOURCE_KEY not in key)
     own = ((pattern, tuple(name for name in key if name not in added)) for pattern, key in keys)
     return tuple((pattern, columns) for pattern, columns in own if columns)
-
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_ODD = re.compile(r"[^\w-]+")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from rich.console import Console
 from tablestore.cli.event_log import say_error, screen_for
 from tablestore.cli.exit_codes import ExitCode
 from tablestore.core.errors import InvalidRequest, TablestoreError
-from tablestore.flow.job_errors import is_transient
+from tablestore.flow.restarts import is_transient
 
 REFUSED, FAILED, INTERRUPTED = ExitCode.REFUSED, ExitCode.FAILED, ExitCode.INTERRUPTED
 

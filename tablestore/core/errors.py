@@ -174,6 +174,13 @@ class FileMissing(Corrupt):
         super().__init__(path, "the file is missing")
 
 
+def require_there(there: object, what: str) -> None:
+    """Raise Unavailable where something that was begun is not there: what it lies on is not mounted, say.
+    Nothing may be written then, or another would begin in its place."""
+    if not there:
+        raise Unavailable(errno.ENOENT, f"{what} is away: mount what holds it")
+
+
 def brief(error: BaseException) -> str:
     """An exception as one short text, `ValueError('no magic')`; bytes of a damaged file in it are cut
     short."""

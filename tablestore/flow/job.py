@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable
 
 from tablestore.core.env import SYSTEM
-from tablestore.flow.job_errors import plain_error
-from tablestore.flow.restarts import Restarts, RestartStrategy
+from tablestore.flow.restarts import Restarts, RestartStrategy, plain_error
 from tablestore.flow.runner import Stream
 
 log = logging.getLogger(__name__)

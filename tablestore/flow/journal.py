@@ -7,16 +7,19 @@ a service of tiering, a job of SQL and a checkpoint say what is in theirs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cache
+from typing import Any, Self, cast, get_args, get_type_hints
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.io.fileio import FileIO, Sync
 from tablestore.io.paths import join, location
 from tablestore.io.routed import file_io_for
 
+_types_of = cache(get_type_hints)  # of dataclasses
 Content = bytes | Mapping[str, Any] | Sequence[Any]
 
 
@@ -75,6 +78,63 @@ class JournalFiles:
 
 def _data(content: Content) -> bytes:
     return content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
+
+
+class Report:
+    """A dataclass that is stored as a JSON object of version 1, with a field for each of its own: values,
+    reports and tuples of them."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {"v": 1, **asdict(self)}  # type: ignore[call-overload]  # subclasses are dataclasses
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> Self:
+        """The report of an object. Raises InvalidRequest for what is none."""
+        if item.get("v") != 1:
+            raise InvalidRequest(f"{str(item)[:80]!r} is no {cls.__name__}")
+        return cast(Self, _of_type(cls, {key: value for key, value in item.items() if key != "v"}))
+
+
+def _of_type(kind: Any, value: Any) -> Any:
+    """A value of JSON as one of this type: of a dataclass, or a tuple or an option of them."""
+    if isinstance(kind, type) and is_dataclass(kind):
+        types = _types_of(kind)
+        return kind(**{name: _of_type(types.get(name), part) for name, part in value.items()})
+    inner = [t for t in get_args(kind) if t not in (type(None), ...)]
+    if isinstance(value, list) and inner:
+        return tuple(_of_type(inner[min(i, len(inner) - 1)], part) for i, part in enumerate(value))
+    return _of_type(inner[0], value) if value is not None and inner and is_dataclass(inner[0]) else value
+
+
+@dataclass(frozen=True, slots=True)
+class DigestFiles:
+    """Values as JSON in files `<folder>/<digest>.json` of a journal, each named by so many `digits` of the
+    SHA-256 of what it holds, and never changed."""
+
+    files: JournalFiles
+    folder: str
+    digits: int
+
+    def put(self, value: Mapping[str, Any]) -> str:
+        """Keep a value; gives its digest."""
+        data = json.dumps(value, sort_keys=True).encode()
+        digest = hashlib.sha256(data).hexdigest()[: self.digits]
+        self.files.claim(self._name(digest), data)
+        return digest
+
+    def fields(self, digest: str) -> dict[str, Any] | None:
+        """The value of a digest; None where its file is lost. Raises Corrupt."""
+        return self.files.fields(self._name(digest))
+
+    def place(self, digest: str) -> str:
+        """Where the value of a digest is."""
+        return self.files.place(self._name(digest))
+
+    def _name(self, digest: str) -> str:
+        return f"{self.folder}/{digest}.json"
 
 
 @dataclass(frozen=True, slots=True)

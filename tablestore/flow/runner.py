@@ -7,7 +7,7 @@ number and offsets. Both runners keep the same files, so that either goes on whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -15,9 +15,8 @@ from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.flow.batch import Batch, WorkPlan
 from tablestore.flow.checkpoint import Checkpoint
-from tablestore.flow.local import LocalStream
+from tablestore.flow.local import LocalStream, TaskWorkers
 from tablestore.flow.source import Offset
-from tablestore.flow.workers import TaskWorkers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,10 +115,9 @@ class LocalRunner:
         checkpoint: str,
         start: Offset | None = None,
         interval_seconds: float = 1.0,
-        variables: Sequence[str] = (),
+        **_: Any,
     ) -> LocalStream:
         """As `Runner.start`; workers have all variables of this process."""
-        del variables
         stream = LocalStream(plan, on_batch, Checkpoint.at(checkpoint), TaskWorkers(self.processes))
         stream.start(start=start, interval_seconds=interval_seconds)
         return stream
@@ -135,26 +133,9 @@ class SparkRunner:
         """Spark's workers."""
         return doors.spark_tasks(self.spark)
 
-    def start(
-        self,
-        plan: WorkPlan,
-        on_batch: Callable[[Batch], None],
-        *,
-        checkpoint: str,
-        start: Offset | None = None,
-        interval_seconds: float = 1.0,
-        variables: Sequence[str] = (),
-    ) -> Stream:
+    def start(self, plan: WorkPlan, on_batch: Callable[[Batch], None], **how: Any) -> Stream:
         """As `Runner.start`."""
-        return doors.start_stream(
-            self.spark,
-            plan,
-            on_batch,
-            checkpoint=checkpoint,
-            start=start,
-            interval_seconds=interval_seconds,
-            variables=variables,
-        )
+        return doors.start_stream(self.spark, plan, on_batch, **how)
 
 
 def require_engine(engine: str, *, spark: object, processes: int | None) -> None:
@@ -202,3 +183,72 @@ def _with_remedy(error: TablestoreError, remedy: str) -> TablestoreError:
     """The error, whose text names what works without what is missing."""
     error.args = (f"{error.args[0]}; or {remedy}, which needs neither Spark nor Java", *error.args[1:])
     return error
+
+
+_LOOK_SECONDS = 0.2  # in turn at each stream
+
+
+class StreamsTogether:
+    """Streams at work, of which one that fails stops the others. Safe to share between threads, but for
+    `wait`, which is of one."""
+
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self._streams, self._left = tuple(streams), tuple(streams)
+        self.error: BaseException | None = None
+
+    @classmethod
+    def started(cls, begins: Iterable[Callable[[], Stream]]) -> StreamsTogether:
+        """What these start; where one does not start, none is left running."""
+        streams: list[Stream] = []
+        try:
+            for begin in begins:
+                streams.append(begin())
+        except BaseException:
+            cls(streams).stop()
+            raise
+        return cls(streams)
+
+    @property
+    def running(self) -> bool:
+        """Whether one of them is still at work."""
+        return any(stream.running for stream in self._streams)
+
+    def pause(self) -> None:
+        """Let no batch begin until `resume`."""
+        for stream in self._streams:
+            stream.pause()
+
+    def resume(self) -> None:
+        """Let batches begin again."""
+        for stream in self._streams:
+            stream.resume()
+
+    def stop(self) -> None:
+        """End each between two of its batches."""
+        for stream in self._streams:
+            stream.stop()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until all have ended, `seconds` at most; whether they have. One that fails ends the others."""
+        waited = 0.0
+        while self._left and (seconds is None or waited < seconds):
+            waited += _LOOK_SECONDS * len(self._left)
+            self._left = tuple(stream for stream in self._left if not self._has_ended(stream))
+            if self.error is not None:
+                self.stop()
+                self._left = ()
+        return not self._left
+
+    def failure(self) -> BaseException | None:
+        """What ended them."""
+        return self.error
+
+    def quiet_seconds(self) -> float:
+        """That of the one of which nothing has come for longest."""
+        return max((stream.quiet_seconds() for stream in self._streams if stream.running), default=0.0)
+
+    def _has_ended(self, stream: Stream) -> bool:
+        ended = stream.wait(_LOOK_SECONDS)
+        if ended:
+            self.error = self.error or stream.failure()
+        return ended

@@ -1,9 +1,9 @@
 """Client of a Fluss cluster: its tables, logs and snapshots as Arrow, and what a tiering service tells it.
 
-`messages/` the protocol · `connection` one server, `sign_in` and `coordinator_token` who asks · `cluster` all
+`messages/` the protocol · `connection` one server, `sign_in` who asks · `cluster` all
 servers · `answers` checks what they say, `remote_files` where they may say that files are · `admin` tables,
 offsets, snapshots, heartbeats · `log_records` and `log_scan` read logs, `kv` keyed tables as of a snapshot,
-which `kv_leases` keeps · `write` writes both. Speaks to Fluss 0.6 to 0.9, of which 0.7 and 0.9 are run in
+and keep that · `write` writes both. Speaks to Fluss 0.6 to 0.9, of which 0.7 and 0.9 are run in
 tests. Packages of the extra `fluss` are imported when a cluster is first asked.
 
 A table that is to be tiered, and rows in it:

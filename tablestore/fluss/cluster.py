@@ -15,10 +15,9 @@ from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable
 from tablestore.fluss.apis import METADATA, Api, version_of
 from tablestore.fluss.connection import TIMEOUT, FlussConnection
-from tablestore.fluss.coordinator_token import sign_in_at
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.messages import pb
-from tablestore.fluss.sign_in import PASSWORD_VARIABLE, SignIn
+from tablestore.fluss.sign_in import PASSWORD_VARIABLE, SignIn, sign_in_at
 from tablestore.fluss.tables import FlussTable, TableBucket, TablePath
 
 Seconds = float
@@ -47,7 +46,7 @@ class ServerNode:
 class Cluster:
     """A cluster reached by `bootstrap`, one or more `host:port` (with commas between them in a text, also
     with `fluss://` and a user before them, `fluss://reader@host:9123`, whose password is in the environment:
-    `sign_in.py`; a lake in the place of the user has its own: `coordinator_token.py`).
+    a lake in the place of the user has its own: `sign_in.py`).
 
     `timeout`: seconds that a call waits for its answer, and that a bucket may be without a leader.
     """

@@ -27,13 +27,13 @@ from tablestore.fluss.frames import (
     FAILURE,
     LENGTH,
     Response,
+    decoded,
     read_answer_head,
     read_response,
     received,
     request_frame,
 )
 from tablestore.fluss.messages import pb
-from tablestore.fluss.messages.decoding import decoded
 from tablestore.fluss.sign_in import MECHANISM, SignIn
 
 Seconds = float

@@ -1,11 +1,13 @@
-"""Frames of the protocol, big-endian, of both sides of a connection.
+"""Frames of the protocol, big-endian, of both sides of a connection, and the messages in them.
 
     request   int32 length | int16 API key | int16 version (0) | int32 request id | message
     response  int32 length | int8 kind | …   kind 0: int32 request id | message
                                              kind 1: int32 request id | ErrorResponse
                                              kind 2: ErrorResponse, of the connection as a whole
+
 The length counts the bytes behind it. Who reads a frame says how long it may be, and memory is taken as bytes
-arrive.
+arrive. A message is taken whole, with every text a text: protobuf itself takes one without its required
+fields, and gives bytes where a text is no UTF-8.
 """
 
 from __future__ import annotations
@@ -13,13 +15,55 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tablestore.core.errors import Corrupt
+from tablestore.core.errors import Corrupt, brief
 from tablestore.fluss.errors import FlussError
 from tablestore.fluss.messages import pb
-from tablestore.fluss.messages.decoding import decoded
+
+_with_texts: dict[str, tuple[tuple[str, bool, bool], ...]] = {}
+
+
+def decoded(kind: Any, body: bytes | memoryview, sender: str, what: str) -> Any:
+    """The message of class `kind` in `body`. Raises Corrupt, naming `sender` and `what` it is, for a body
+    that holds none."""
+    try:
+        message = kind.FromString(body)
+    except Exception as e:  # protobuf's DecodeError, of a package imported when first used
+        raise Corrupt(sender, f"{what}: {brief(e)}") from e
+    if not message.IsInitialized():
+        raise Corrupt(sender, f"{what} lacks {', '.join(message.FindInitializationErrors()[:3])}")
+    wrong = _no_text(message)
+    if wrong:
+        raise Corrupt(sender, f"{what}: its {wrong} is no text in UTF-8")
+    return message
+
+
+def _no_text(message: Any) -> str | None:
+    """The name of a field, at any depth, that should be a text and is none."""
+    for name, repeated, nested in _fields(message.DESCRIPTOR):
+        if not repeated and not message.HasField(name):
+            continue
+        value = getattr(message, name)
+        for each in value if repeated else (value,):
+            wrong = _no_text(each) if nested else None if isinstance(each, str) else name
+            if wrong:
+                return wrong
+    return None
+
+
+def _fields(descriptor: Any) -> tuple[tuple[str, bool, bool], ...]:
+    """(name, is repeated, is a message) of the fields that are texts or hold some: rows are not looked at."""
+    if descriptor.full_name not in _with_texts:
+        _with_texts[descriptor.full_name] = tuple(
+            (field.name, field.is_repeated, field.message_type is not None)
+            for field in descriptor.fields
+            if field.type == field.TYPE_STRING or (field.message_type and _fields(field.message_type))
+        )
+    return _with_texts[descriptor.full_name]
+
 
 LENGTH = struct.Struct(">i")
 ERROR_BYTES = 1 << 20

@@ -4,13 +4,20 @@ snapshot   files of RocksDB; a value is int16 schema id, little-endian | compact
 changes    int32 length of what follows | int8 magic 0 | uint32 CRC-32C of what follows it | int16 schema id
            | int8 0 | int64 writer id | int32 batch sequence | int32 changes
            | each: int32 length of what follows | varint key length | key | compacted row, none: a delete
+
+Leases, from Fluss 0.9 on: the cluster keeps what is under one, though it has newer snapshots. Without a lease
+it keeps the newest few alone, by default one. A lease has a name that its holder makes. It ends when it is
+dropped, when all its buckets are released, or by itself after its time, at the cluster's next look
+(`kv.snapshot.lease.expiration-check-interval`, 10 minutes). Fluss 0.9 gives a lease of a snapshot that is
+gone, too: only reading shows that it is.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -19,14 +26,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.core.errors import Corrupt, Unavailable, Unsupported, brief
+from tablestore.core.errors import Corrupt, TablestoreError, Unavailable, Unsupported, brief
 from tablestore.core.extras import required
+from tablestore.fluss import answers, apis
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.answers import partition_of, require, same
 from tablestore.fluss.apis import LOOKUP
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.compacted_rows import decode_rows, encode_rows, fixed_array, joined, varints
-from tablestore.fluss.errors import FlussError
+from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.log_records import NO_NUMBER, BatchNumber
 from tablestore.fluss.messages import pb
 from tablestore.fluss.remote_files import KEYS, bucket_files
@@ -36,6 +44,77 @@ from tablestore.fluss.tables import FlussTable, KvSnapshot, KvSnapshotFiles, Tab
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import join
 from tablestore.io.scratch import scratch_folder, scratch_room
+
+log = logging.getLogger(__name__)
+Milliseconds = int
+LEASE_MS: Milliseconds = 24 * 3600 * 1000
+"""How long snapshots stay when their reader is killed: as long as with Fluss's own connector."""
+
+
+@contextmanager
+def leased(cluster: Cluster, snapshots: Iterable[KvSnapshot]) -> Iterator[None]:
+    """A context in which the cluster keeps these snapshots; an older cluster than 0.9 has no leases.
+
+    Raises FlussError 41 where one is gone already: plan again.
+    """
+    wanted = list(snapshots)
+    served = cluster.coordinator().keys() if wanted else frozenset()
+    if apis.ACQUIRE_KV_SNAPSHOT_LEASE.key not in served:
+        yield
+        return
+    lease_id = cluster.env.uuid()
+    try:
+        gone = acquire_lease(cluster, lease_id, wanted)
+        if gone:
+            text = f"the cluster has no {', '.join(map(str, gone[:5]))} any more"
+            raise FlussError(ErrorCode.KV_SNAPSHOT_NOT_EXIST, text)
+        yield
+    finally:
+        try:
+            drop_lease(cluster, lease_id)
+        except (TablestoreError, OSError) as e:
+            log.warning("lease %s of snapshots ends by itself in a day: %s", lease_id, brief(e))
+
+
+def acquire_lease(
+    cluster: Cluster, lease_id: str, snapshots: Iterable[KvSnapshot], duration_ms: Milliseconds = LEASE_MS
+) -> list[TableBucket]:
+    """Take snapshots into a lease, which ends `duration_ms` from now; of a bucket it holds one, the last.
+
+    Returns the buckets whose snapshots are not there. Raises FlussError 7 for a table that is not there, 20
+    for one without a primary key.
+    """
+    request = pb.AcquireKvSnapshotLeaseRequest(lease_id=lease_id, lease_duration_ms=duration_ms)
+    tables: dict[int, pb.LeasedSnapshots] = {}
+    for snapshot in snapshots:
+        bucket = snapshot.bucket
+        if bucket.table_id not in tables:
+            tables[bucket.table_id] = request.tables.add(table_id=bucket.table_id)
+        tables[bucket.table_id].buckets.add(
+            partition_id=bucket.partition_id, bucket_id=bucket.bucket, snapshot_id=snapshot.snapshot_id
+        )
+    answer = cluster.call(apis.ACQUIRE_KV_SNAPSHOT_LEASE, request)
+    return [
+        TableBucket(table.table_id, answers.partition_of(bucket), bucket.bucket_id)
+        for table in answer.unavailable
+        for bucket in table.buckets
+    ]
+
+
+def release_lease(cluster: Cluster, lease_id: str, buckets: Iterable[TableBucket]) -> None:
+    """Take buckets out of a lease; one that is gone is fine. Raises FlussError as `acquire_lease`."""
+    request = pb.ReleaseKvSnapshotLeaseRequest(lease_id=lease_id)
+    for bucket in buckets:
+        request.buckets.add(
+            table_id=bucket.table_id, partition_id=bucket.partition_id, bucket_id=bucket.bucket
+        )
+    cluster.call(apis.RELEASE_KV_SNAPSHOT_LEASE, request)
+
+
+def drop_lease(cluster: Cluster, lease_id: str) -> None:
+    """End a lease; one that is gone is fine."""
+    cluster.call(apis.DROP_KV_SNAPSHOT_LEASE, pb.DropKvSnapshotLeaseRequest(lease_id=lease_id))
+
 
 _USER = "a keyed table of Fluss"
 _SCHEMA_ID = 2  # bytes of it before a row
@@ -67,7 +146,7 @@ def snapshot_rows(
     Its files are copied to a directory of this machine, which goes with the last row. `columns`: those
     wanted, in this order. `io` reads the files; by default that of their place. Raises FlussError 41 where a
     newer snapshot has taken its place, FileNotFoundError where its files go while they are read: plan again
-    (under a lease neither comes: `kv_leases.py`); Corrupt for files that are none of RocksDB's or lie where
+    (under a lease neither comes); Corrupt for files that are none of RocksDB's or lie where
     no snapshot of the bucket does, Unavailable where this machine has no room for them.
     """
     require_compacted(table)

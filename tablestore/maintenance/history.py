@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablestore.core.errors import Corrupt, NotFound, Unavailable
+from tablestore.core.errors import Corrupt, NotFound, require_there
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import checked_name, join, location
 from tablestore.io.routed import file_io_for
@@ -73,10 +72,8 @@ class History:
             self._has_begun = True
 
     def require_there(self) -> None:
-        """Raise Unavailable where the lake is away since the service began: nothing may be written in its
-        place."""
-        if self._has_begun and not self._io.exists(self._began):
-            raise Unavailable(errno.ENOENT, f"{self._warehouse} is away: mount what holds it")
+        """Raise Unavailable where the lake is away since the service began."""
+        require_there(not self._has_begun or self._io.exists(self._began), self._warehouse)
 
     @property
     def done(self) -> tuple[WorkDone, ...]:

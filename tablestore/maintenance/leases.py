@@ -10,13 +10,12 @@ accepts or refuses as of any writer. Safe to share between threads.
 
 from __future__ import annotations
 
-import errno
 import json
 import threading
 from dataclasses import dataclass
 
 from tablestore.core.env import Env
-from tablestore.core.errors import Corrupt, Unavailable
+from tablestore.core.errors import Corrupt, require_there
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 
@@ -50,7 +49,7 @@ class LeaseBook:
 
     def claim(self, table: str) -> Lease:
         """The lease of a table: ours, new or renewed, or that of the other service that has it. Raises
-        Unavailable where ours is gone: the lake is away, and nothing may be written in its place."""
+        Unavailable where ours is gone: the lake is away."""
         with self._lock:
             now = self._env.now_ms()
             mine = self._mine.get(table)
@@ -61,9 +60,9 @@ class LeaseBook:
                 if newest is not None and newest.holder not in ("", self.holder) and now < newest.until_ms:
                     self._mine.pop(table, None)
                     return newest
-                if newest is None and self._mine.pop(table, None) is not None:
-                    folder = self._folder(table)
-                    raise Unavailable(errno.ENOENT, f"the leases {folder} are away: mount what holds them")
+                if newest is None:
+                    lost = self._mine.pop(table, None)
+                    require_there(lost is None, f"the lease in {self._folder(table)}")
                 number = 1 if newest is None else newest.number + 1
                 lease = Lease(table, number, self.holder, now + self._lease_ms)
                 if self._written(lease):

@@ -14,7 +14,7 @@ from tablestore.catalog.sql import Sqlite, server_of
 from tablestore.core.options.environment import ENVIRONMENT
 from tablestore.core.options.names import ALIAS_FAMILIES, PASSED_ON, TABLE_DEFAULTS, of_new_tables
 from tablestore.io.confined import Roots
-from tablestore.log.kafka.properties import names_file
+from tablestore.log.kafka.cluster import names_file
 
 _PASSED_ON = (*PASSED_ON, *ALIAS_FAMILIES)  # what options of tables for other clients begin with
 

@@ -20,7 +20,7 @@ from tablestore import doors
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
-from tablestore.flow.job_errors import first_line, innermost_line, raised_within
+from tablestore.flow.restarts import first_line, innermost_line, raised_within
 from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.duck_casts import require_castable
 from tablestore.sql.query.embedded import result_schema

@@ -19,19 +19,19 @@ from tablestore.core.errors import CommitConflict, NotFound
 from tablestore.core.quantities import many
 from tablestore.fluss.heartbeat import TieringTable
 from tablestore.fluss.log_records import BatchMark
-from tablestore.tiering.cluster import ClusterTable, TieringCluster
+from tablestore.tiering.cluster import ClusterTable, LakeCommit, LakeCommitter, LakeState, TieringCluster
 from tablestore.tiering.dropped import DroppedRows, replaced_table, without_dropped
-from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
-from tablestore.tiering.lake_offsets import lake_state
-from tablestore.tiering.log_identity import LogIdentity, RewrittenLog
+from tablestore.tiering.lake_offsets import LogIdentity, RewrittenLog, lake_state
 from tablestore.tiering.report import HoldPhase, TieringEvent
-from tablestore.tiering.split_generator import (
+from tablestore.tiering.splits import (
     BucketBounds,
     OffsetGap,
+    Offsets,
     SplitSnapshot,
+    TieredBucket,
+    TieringSplit,
     TieringSplitGenerator,
 )
-from tablestore.tiering.splits import Offsets, TieredBucket, TieringSplit
 
 log = logging.getLogger(__name__)
 _SHOWN = 3

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.core.quantities import many
-from tablestore.tiering.cluster import ClusterTable, TieringCluster
-from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
+from tablestore.tiering.cluster import ClusterTable, LakeCommit, LakeCommitter, LakeState, TieringCluster
 from tablestore.tiering.lake_offsets import lake_state
 from tablestore.tiering.report import BucketMarks, TableState, TieringEvent
 from tablestore.tiering.splits import TieredBucket

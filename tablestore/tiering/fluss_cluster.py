@@ -23,8 +23,7 @@ from tablestore.fluss.heartbeat import (
     HeartbeatResponse,
     TieringTable,
 )
-from tablestore.fluss.kv import snapshot_rows
-from tablestore.fluss.kv_leases import leased
+from tablestore.fluss.kv import leased, snapshot_rows
 from tablestore.fluss.log_scan import LogScan, batches_before
 from tablestore.fluss.remote_files import lake_file
 from tablestore.fluss.scan_state import LogOffsetExpired, LogRewritten, LogStalled, ScanBatch
@@ -38,8 +37,15 @@ from tablestore.fluss.tables import TableBucket as FlussBucket
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.lake_offsets import parse_offsets_file
-from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
-from tablestore.tiering.splits import Marks, Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import (
+    BucketBounds,
+    Marks,
+    Offsets,
+    SplitSnapshot,
+    TieredBucket,
+    TieringSnapshotSplit,
+    TieringSplit,
+)
 
 _GONE = {
     ErrorCode.TABLE_NOT_EXIST,

@@ -19,13 +19,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 from tablestore.core.arguments import checked
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, TablestoreError
-from tablestore.flow.job_errors import is_transient
-from tablestore.flow.journal import JournalFiles
+from tablestore.flow.journal import JournalFiles, Report
+from tablestore.flow.restarts import is_transient
 from tablestore.fluss.heartbeat import TableEpoch
 from tablestore.io.paths import location
 from tablestore.tiering.report import Heartbeat, RoundReport, TableState, TieringEvent, TieringReport
@@ -36,10 +37,10 @@ _SECONDS = 0.25
 _TIMES_AS_LONG = 10
 """How many times as long as writing takes it is not done again."""
 _ASSIGNED, _STATE = "assigned.json", "state.json"
-
-
-class _Report(Protocol):
-    def to_json(self) -> dict[str, Any]: ...
+_KINDS: Mapping[str, type[Report]] = MappingProxyType(
+    {"tables": TableState, "rounds": RoundReport, "heartbeats": Heartbeat, "events": TieringEvent}
+)
+"""What is reported of, by the names of files and of parts of a `TieringReport`."""
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class TieringJournal:
     _written: float = float("-inf")
     _took: float = 0.0
     _trouble: str = ""
-    _files: dict[str, dict[int, tuple[_Report, bytes]]] = field(default_factory=dict)
+    _files: dict[str, dict[int, tuple[Report, bytes]]] = field(default_factory=dict)
     _assigned: tuple[TableEpoch, ...] | None = None
 
     def note_table(self, table: TableState) -> None:
@@ -184,14 +185,9 @@ class TieringJournal:
 
     def _write(self, directory: str) -> None:
         report, files = self.report(), JournalFiles.at(directory)
-        for name, reports in (
-            ("tables", report.tables),
-            ("rounds", report.rounds),
-            ("heartbeats", report.heartbeats),
-            ("events", report.events),
-        ):
+        for name in _KINDS:
             before = self._files.get(name)
-            lines = _lines(reports, before or {})
+            lines = _lines(getattr(report, name), before or {})
             if before is None or lines.keys() != before.keys():
                 files.put(f"{name}.jsonl", b"".join(line for _, line in lines.values()))
             self._files[name] = lines
@@ -214,14 +210,10 @@ def read_report(directory: str) -> TieringReport:
     Corrupt for files of something else."""
     files = JournalFiles.at(directory)
     state = files.fields(_STATE) or {"state": "", "reason": ""}
-    return TieringReport(
-        tuple(TableState.from_json(item) for item in _read(files, "tables")),
-        tuple(RoundReport.from_json(item) for item in _read(files, "rounds")),
-        tuple(Heartbeat.from_json(item) for item in _read(files, "heartbeats")),
-        state["state"],
-        state["reason"],
-        tuple(TieringEvent.from_json(item) for item in _read(files, "events")),
-    )
+    reports: dict[str, Any] = {
+        name: tuple(kind.from_json(item) for item in _read(files, name)) for name, kind in _KINDS.items()
+    }
+    return TieringReport(**reports, state=state["state"], reason=state["reason"])
 
 
 def _idle(heartbeat: Heartbeat) -> bool:
@@ -230,13 +222,13 @@ def _idle(heartbeat: Heartbeat) -> bool:
 
 
 def _lines(
-    reports: Iterable[_Report], before: Mapping[int, tuple[_Report, bytes]]
-) -> dict[int, tuple[_Report, bytes]]:
+    reports: Iterable[Report], before: Mapping[int, tuple[Report, bytes]]
+) -> dict[int, tuple[Report, bytes]]:
     """The reports with their lines, by identity; those from `before` are not made again."""
     return {id(report): before.get(id(report)) or (report, _line(report)) for report in reports}
 
 
-def _line(report: _Report) -> bytes:
+def _line(report: Report) -> bytes:
     return json.dumps(report.to_json(), ensure_ascii=False).encode() + b"\n"
 
 

@@ -1,27 +1,34 @@
-"""Offsets of a lake table as texts: the property that Fluss reads, and the position of the commit user.
+"""What a lake table says of the logs whose rows it has, as texts: offsets and batches; and whether a log
+still is the one whose rows the lake has.
 
 Up to Fluss 0.8 `fluss-offsets` is a JSON list with an object for each bucket: {"partition_id": 12,
 "bucket": 0, "partition_name": "dt=2026-01-01", "offset": 1234}, without the two of them in tables without
 partitions. From 0.9 on it is the path of a file that the cluster has written, and our list is
 `tablestore.fluss-offsets`; Fluss's own service sets the path alone. The position has the same without
 names, for the case that another engine has expired every snapshot with the property.
+
 `tablestore.fluss-batches` is a JSON list of the batches of the log that hold the rows before the offsets,
 [partition_id, bucket, offset, first offset, timestamp, CRC]; of a bucket with another offset it says nothing.
+A server that is killed may lose rows that it had acknowledged: Fluss keeps how far the replicas of a bucket
+are only now and then, and a leader without other replicas cuts its log to there. Their offsets are given to
+other rows. Where the log has grown past the lake's offset again before anybody looks, the offsets alone say
+nothing. So before a round goes on behind an offset its batch is compared: once after a start of the service,
+and after each change of the bucket's leader.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from tablestore.core.errors import Corrupt, NotFound, Unavailable, Unsupported
 from tablestore.fluss.log_records import BatchMark
 from tablestore.meta import positions
-from tablestore.tiering.cluster import ClusterTable, TieringCluster
-from tablestore.tiering.factory import LakeCommit, LakeCommitter, LakeState
+from tablestore.tiering.cluster import ClusterTable, LakeCommit, LakeCommitter, LakeState, TieringCluster
 from tablestore.tiering.splits import Marks, Offsets, TieredBucket
 
 _OFFSETS_FILE = re.compile(r".*/lake/[^/]+/[^/]+-(\d+)/metadata/[^/]+\.offsets", re.DOTALL)
@@ -193,3 +200,53 @@ def _offsets(cluster: TieringCluster, table: ClusterTable, lake: LakeState, path
         raise Unavailable(
             f"{text}; let that service tier the table once more, or run where remote.data.dir can be read"
         ) from e
+
+
+class RewrittenLog(NamedTuple):
+    """A bucket whose log was cut below the lake's `offset` and has other rows there now."""
+
+    table_bucket: TieredBucket
+    offset: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table_bucket}: the log was cut below offset {self.offset}, up to which the lake has its "
+            "rows, and has others there now"
+        )
+
+
+@dataclass(slots=True)
+class LogIdentity:
+    """The logs that were compared, with the epochs of their leaders. Safe to share between threads."""
+
+    _epochs: dict[tuple[int, TieredBucket], int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def rewritten(
+        self,
+        cluster: TieringCluster,
+        table: ClusterTable,
+        lake: LakeState,
+        places: Iterable[TieredBucket],
+        *,
+        once: bool = False,
+    ) -> list[RewrittenLog]:
+        """Those of these buckets whose logs are others than the lake's; each time anew or, for who passes
+        over it, `once`."""
+        marked = [place for place in places if place in lake.marks]
+        if not marked:
+            return []
+        epochs = cluster.leader_epochs(table, marked)
+        with self._lock:
+            compared = {place: self._epochs.get((table.table_id, place)) for place in marked}
+        due = {p: lake.offsets[p] for p in marked if p not in epochs or compared[p] != epochs[p]}
+        if not due:
+            return []
+        batches = cluster.batches_before(table, due)
+        others = [
+            RewrittenLog(place, at) for place, at in due.items() if batches.get(place) != lake.marks[place]
+        ]
+        done = set(due) if once else set(due) - {other.table_bucket for other in others}
+        with self._lock:
+            self._epochs.update({(table.table_id, p): epochs[p] for p in done if p in epochs})
+        return others

@@ -19,7 +19,7 @@ from tablestore.tiering.dropped import dropped_table
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.policy import LogPolicy
 from tablestore.tiering.report import BucketMarks, TableState
-from tablestore.tiering.split_generator import BucketBounds
+from tablestore.tiering.splits import BucketBounds
 
 log = logging.getLogger(__name__)
 _SECONDS, _TABLES = 0.25, 16

@@ -16,14 +16,13 @@ from tablestore.core.quantities import duration
 from tablestore.flow.runner import SPARK, runner_of
 from tablestore.io.paths import checked_name, join, location
 from tablestore.table.lake import Lake
+from tablestore.tiering.cluster import LakeTieringFactory
 from tablestore.tiering.dropped import DROP, DROPPED
-from tablestore.tiering.factory import LakeTieringFactory
 from tablestore.tiering.fluss_cluster import FlussTieringCluster
-from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.iceberg.factory import IcebergTieringFactory
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
-from tablestore.tiering.round import RoundParts
+from tablestore.tiering.round import RoundHold, RoundParts
 from tablestore.tiering.runner import PoolRunner, TaskRunner, ThreadRunner
 from tablestore.tiering.service import ServiceSettings, TieringService
 

@@ -15,9 +15,8 @@ from typing import TypeVar
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import RoundStopped, Unavailable
 from tablestore.fluss.log_records import BatchMark
-from tablestore.tiering.cluster import ClusterTable, RowBatch, TieringCluster
+from tablestore.tiering.cluster import ClusterTable, LakeTieringFactory, LakeWriter, RowBatch, TieringCluster
 from tablestore.tiering.committer import SplitResult
-from tablestore.tiering.factory import LakeTieringFactory, LakeWriter
 from tablestore.tiering.splits import TieredBucket, TieringSnapshotSplit, TieringSplit
 
 T = TypeVar("T")

@@ -8,13 +8,11 @@ that another one holds it says the state that it last heard of. Written by the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from tablestore.core.errors import InvalidRequest
 from tablestore.core.quantities import duration, many
-
-VERSION = 1
+from tablestore.flow.journal import Report
 
 State = Literal["New", "Initialized", "Scheduled", "Pending", "Tiering", "Tiered", "Failed"]
 """Where a table is in its coordinator's circle: New (Initialized after a restart), Scheduled until its
@@ -69,7 +67,7 @@ class BucketMarks:
 
 
 @dataclass(frozen=True, slots=True)
-class TableState:
+class TableState(Report):
     """A table: its state since `since`, the epoch under which it was handed out (None: not yet to this
     service), the freshness that it asks for in seconds, when its lake was last known to have all rows of
     the log (None: never), how many rows the log has behind the lake, and why it failed. `warning`: rows may
@@ -107,16 +105,6 @@ class TableState:
             f"only in the log {hot:,}{age if hot else ''}; in both {warm:,}{kept}; only in the lake {cold:,}"
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return _to_json(self)
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> TableState:
-        """Raises InvalidRequest for what is none."""
-        fields = _known(item, "a table")
-        fields["marks"] = tuple(BucketMarks(**mark) for mark in item["marks"])
-        return cls(**fields)
-
 
 @dataclass(frozen=True, slots=True)
 class SplitReport:
@@ -148,7 +136,7 @@ class SplitReport:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundReport:
+class RoundReport(Report):
     """A round: one table under one epoch. `number` counts the rounds of this service from 1. `ended` is None
     while it is under way. `snapshot_id` is the lake's, None where nothing was committed. `notes` say what a
     person should know, such as a lake snapshot that was registered late. `seconds` has the time of each
@@ -184,20 +172,9 @@ class RoundReport:
         """Whether what it read is in the lake."""
         return self.outcome in ("committed", "incomplete")
 
-    def to_json(self) -> dict[str, Any]:
-        return _to_json(self)
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> RoundReport:
-        """Raises InvalidRequest for what is none."""
-        fields = _known(item, "a round")
-        fields["splits"] = tuple(SplitReport(**split) for split in item["splits"])
-        fields["notes"] = tuple(item["notes"])
-        return cls(**fields)
-
 
 @dataclass(frozen=True, slots=True)
-class TieringEvent:
+class TieringEvent(Report):
     """Something that a service met in the cluster, and what it does to the lake: `text`. `offsets`: how many
     of the log the lake lacked when it was last looked at, and will never have; None: not known. `partition`:
     its name, None where it is of the whole table."""
@@ -208,14 +185,6 @@ class TieringEvent:
     partition: str | None = None
     offsets: int | None = None
     time: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return _to_json(self)
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> TieringEvent:
-        """Raises InvalidRequest for what is none."""
-        return cls(**_known(item, "an event"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +211,7 @@ class TableError:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(Report):
     """One exchange with the coordinator. Of the request: the tables that are held, those whose rounds ended,
     and whether one more is asked for. Of the answer: the coordinator's epoch (None: no answer, `reason` says
     why), the table that was handed out, errors a table. It may stand for several that said nothing new:
@@ -303,19 +272,6 @@ class Heartbeat:
             parts.append("all right" if named else f"the coordinator's epoch is {self.coordinator_epoch}")
         return " · ".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
-        return _to_json(self)
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> Heartbeat:
-        """Raises InvalidRequest for what is none."""
-        fields = _known(item, "a heartbeat")
-        for name in ("tiering", "finished", "failed"):
-            fields[name] = tuple(ReportedTable(**part) for part in item[name])
-        fields["assigned"] = None if item["assigned"] is None else ReportedTable(**item["assigned"])
-        fields["errors"] = tuple(TableError(**part) for part in item["errors"])
-        return cls(**fields)
-
 
 @dataclass(frozen=True, slots=True)
 class TieringReport:
@@ -339,13 +295,3 @@ def _kept(seconds: float) -> str:
     """`7 days`, else as short times are."""
     days, rest = divmod(seconds, 86_400)
     return many(round(days), "day") if days and not rest else duration(_millis(seconds))
-
-
-def _to_json(report: TableState | RoundReport | TieringEvent | Heartbeat) -> dict[str, Any]:
-    return {"v": VERSION, **asdict(report)}
-
-
-def _known(item: Mapping[str, Any], what: str) -> dict[str, Any]:
-    if item.get("v") != VERSION:
-        raise InvalidRequest(f"{str(item)[:80]!r} is no report of {what}")
-    return {key: value for key, value in item.items() if key != "v"}

@@ -1,4 +1,10 @@
-"""One round from its start to its end: plan, read, commit, and what is reported of it."""
+"""One round from its start to its end: plan, read, commit, what is reported of it, and where it waits.
+
+A person or a test may do something at that very moment: a kill, mostly. While a file has the name of a phase,
+rounds that come to this phase wait before its work: `committing`, all is read and nothing is in the lake;
+`registering`, the lake has the rows and the cluster does not know. They go on when the file is gone or names
+the other one, and when they are given up.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,14 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from dataclasses import replace as changed
 from functools import partial
+from typing import get_args
 
-from tablestore.core.env import Env
-from tablestore.core.errors import TablestoreError
-from tablestore.tiering.cluster import TieringCluster
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, TablestoreError
+from tablestore.io.paths import location
+from tablestore.io.routed import file_io_for
+from tablestore.tiering.cluster import LakeCommitter, LakeTieringFactory, TieringCluster
 from tablestore.tiering.committer import (
     RoundCommitted,
     RoundPlan,
@@ -22,10 +30,8 @@ from tablestore.tiering.committer import (
 )
 from tablestore.tiering.dropped import DroppedRows, dropped_while_read
 from tablestore.tiering.enumerator import AssignedTable
-from tablestore.tiering.factory import LakeCommitter, LakeTieringFactory
-from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.journal import TieringJournal
-from tablestore.tiering.log_identity import LogIdentity
+from tablestore.tiering.lake_offsets import LogIdentity
 from tablestore.tiering.policy import LogPolicy, freshness_seconds
 from tablestore.tiering.readers import ReadSeconds, SplitProgress, tasks_of
 from tablestore.tiering.report import (
@@ -40,6 +46,40 @@ from tablestore.tiering.report import (
 )
 from tablestore.tiering.runner import TaskResult, TaskRunner
 from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
+
+log = logging.getLogger(__name__)
+_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RoundHold:
+    """The file that says where rounds wait; without a `file` they never do. Safe to share between threads."""
+
+    file: str | None = None
+    env: Env = SYSTEM
+
+    def wait(self, table_path: str, phase: Phase, given_up: Callable[[], bool]) -> None:
+        """Wait before the work of a phase, if the file says so. Raises InvalidRequest where it names none."""
+        waited = False
+        while self._phase() == phase and not given_up():
+            if not waited:
+                log.warning("%s: waits before %s, as %s says", table_path, phase, self.file)
+                waited = True
+            self.env.sleep(_SECONDS)
+
+    def _phase(self) -> str:
+        """What the file says; nothing where there is none, or nothing in it yet."""
+        if self.file is None:
+            return ""
+        place = location(self.file)
+        try:
+            word = file_io_for(place).read(place).decode(errors="replace").strip()
+        except FileNotFoundError:
+            return ""
+        if word and word not in get_args(HoldPhase):
+            phases = " or ".join(get_args(HoldPhase))
+            raise InvalidRequest(f"{self.file} says {word[:40]!r}: rounds can wait before {phases}")
+        return word
 
 
 @dataclass(slots=True)
@@ -146,7 +186,6 @@ def marks_of(plan: RoundPlan, tiered: Offsets, readable: Offsets | None) -> tupl
     )
 
 
-log = logging.getLogger(__name__)
 _NOTE_SECONDS = 0.1
 
 
@@ -187,19 +226,21 @@ class TieringRound:
     def run(self) -> RoundReport:
         """The report of the round; errors are in it. Nothing is raised but what ends the process."""
         progress = RoundProgress(self.number, self.assigned, self.parts.env)
-        self._note(progress.current())
-        self._note_table(changed(self._before(), state="Tiering", since=progress.seconds_now(), reason=""))
+        self.parts.journal.note_round(progress.current())
+        self.parts.journal.note_table(
+            replace(self._before(), state="Tiering", since=progress.seconds_now(), reason="")
+        )
         try:
             report = self._run(progress)
         except Exception as e:
-            reason = self.dropped_reason or _text(e)
+            reason = self.dropped_reason or str(e) or type(e).__name__
             level = logging.INFO if self.dropped_reason or self.stopping() else logging.WARNING
             expected = isinstance(e, TablestoreError | OSError)
             log.log(level, "%s: round failed: %s", self.path, reason, exc_info=None if expected else e)
             report = progress.ended("dropped" if self.dropped_reason else "failed", reason=reason)
-            state = changed(self._before(), state="Failed", since=progress.seconds_now(), reason=reason)
-            self._note_table(state)
-        self._note(report)
+            state = replace(self._before(), state="Failed", since=progress.seconds_now(), reason=reason)
+            self.parts.journal.note_table(state)
+        self.parts.journal.note_round(report)
         return report
 
     @property
@@ -221,7 +262,7 @@ class TieringRound:
             dropped=DroppedRows(parts.drops, self.looked_at(), self._tell),
         )
         progress.took(plan=clock() - began)
-        self._note(progress.planned(plan))
+        self.parts.journal.note_round(progress.planned(plan))
         self.observe(plan)
         before = {} if plan.replaces else dict(plan.lake.offsets)
         self._note_marks(plan, before, committer)
@@ -294,16 +335,16 @@ class TieringRound:
             event = dropped_while_read(plan.table, partition, rows)
             log.warning("%s: %s", self.path, event.text)
             self._tell(event)
-            self._note(progress.noted(event.text))
+            self.parts.journal.note_round(progress.noted(event.text))
 
     def _tell(self, event: TieringEvent) -> None:
         """Write an event down, before what it tells is done."""
         self._events += 1
-        self.parts.journal.note_event(changed(event, time=self.parts.env.now_ms() / 1000))
+        self.parts.journal.note_event(replace(event, time=self.parts.env.now_ms() / 1000))
 
     def _reached(self, progress: RoundProgress, phase: HoldPhase) -> None:
         """The round has come to a phase, before which it may have to wait."""
-        self._note(progress.at(phase))
+        self.parts.journal.note_round(progress.at(phase))
         self.parts.hold.wait(self.path, phase, self._given_up)
 
     def _moved(self, progress: RoundProgress, progress_of_split: SplitProgress) -> None:
@@ -311,7 +352,7 @@ class TieringRound:
         now = self.parts.env.monotonic()
         if now - self._noted >= _NOTE_SECONDS:
             self._noted = now
-            self._note(progress.current())
+            self.parts.journal.note_round(progress.current())
 
     def _given_up(self) -> bool:
         return self.stopping() or not self.ours()
@@ -322,13 +363,7 @@ class TieringRound:
         state = self.parts.journal.table(self.path)
         if state is None or state.table_id != table.table_id:
             state = TableState(self.path, table.table_id, "New", 0.0)
-        return changed(state, tiering_epoch=table.tiering_epoch)
-
-    def _note(self, report: RoundReport) -> None:
-        self.parts.journal.note_round(report)
-
-    def _note_table(self, state: TableState) -> None:
-        self.parts.journal.note_table(state)
+        return replace(state, tiering_epoch=table.tiering_epoch)
 
     def _note_marks(self, plan: RoundPlan, tiered: Offsets, committer: LakeCommitter) -> None:
         readable = committer.readable(tiered)
@@ -337,13 +372,13 @@ class TieringRound:
         fresh = freshness_seconds(plan.table.options)
         kept_ms = LogPolicy.of(plan.table.options).kept_ms
         kept = None if kept_ms is None else kept_ms / 1000
-        self._note_table(changed(self._before(), marks=marks, lag_rows=lag, freshness=fresh, kept=kept))
+        self.parts.journal.note_table(
+            replace(self._before(), marks=marks, lag_rows=lag, freshness=fresh, kept=kept)
+        )
 
     def _tiered(self, plan: RoundPlan, tiered: Offsets, committer: LakeCommitter, at: float) -> None:
         self._note_marks(plan, tiered, committer)
         now = self.parts.env.now_ms() / 1000
-        self._note_table(changed(self._before(), state="Tiered", since=now, tiered_at=at, reason=""))
-
-
-def _text(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+        self.parts.journal.note_table(
+            replace(self._before(), state="Tiered", since=now, tiered_at=at, reason="")
+        )

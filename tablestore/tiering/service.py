@@ -186,7 +186,9 @@ class TieringService(RunningJob):
             answer = self._parts.cluster.heartbeat(request)
         except (TablestoreError, OSError) as e:
             log.warning("the coordinator does not answer: %s", e)
-            self._note(Heartbeat(at, env.monotonic() - began, **self._sent(request), reason=str(e)))
+            self._parts.journal.note_heartbeat(
+                Heartbeat(at, env.monotonic() - began, **self._sent(request), reason=str(e))
+            )
             return False
         with self._changed:
             received = self._enumerator.receive(request, answer, env.monotonic())
@@ -227,7 +229,7 @@ class TieringService(RunningJob):
             self._parts,
             assigned,
             next(self._numbers),
-            ours=lambda: self._enumerator.holds(assigned),
+            ours=lambda: self._settings.once or self._enumerator.holds(assigned),
             stopping=self._stopping.is_set,
             observe=self._marks.planned,
             looked_at=lambda: self._marks.looked_at(assigned.table.table_path),
@@ -286,15 +288,7 @@ class TieringService(RunningJob):
         with ThreadPoolExecutor(self._settings.room, thread_name_prefix="tiering round") as pool:
             for table in accepted:
                 assigned = AssignedTable(table, TableEpoch(table.table_id, 0, table.tiering_epoch), 0.0)
-                tiering_round = TieringRound(
-                    self._parts,
-                    assigned,
-                    next(self._numbers),
-                    ours=lambda: True,
-                    stopping=self._stopping.is_set,
-                    observe=self._marks.planned,
-                )
-                pool.submit(self._one_of_once, tiering_round)
+                pool.submit(self._one_of_once, self._round(assigned))
 
     def _one_of_once(self, tiering_round: TieringRound) -> None:
         if not self._stopping.is_set():
@@ -336,12 +330,9 @@ class TieringService(RunningJob):
             assigned=None if given is None else ReportedTable(given.table_path, given.tiering_epoch),
             errors=tuple(errors),
         )
-        self._note(heartbeat)
+        self._parts.journal.note_heartbeat(heartbeat)
         if given is not None:
             self._parts.journal.write(now=True)
-
-    def _note(self, heartbeat: Heartbeat) -> None:
-        self._parts.journal.note_heartbeat(heartbeat)
 
 
 def _none_of(patterns: Sequence[str], there: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from tablestore.format import evolution
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
 from tablestore.io.confined import roots_of
-from tablestore.log.kafka.column_changes import require_readable
+from tablestore.log.kafka.topics import require_readable
 from tablestore.log.settings import require_unchanged
 from tablestore.lsm.merge import counted
 from tablestore.meta import refs

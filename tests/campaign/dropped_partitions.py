@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.journal import read_report
 from tablestore.tiering.report import Phase
+from tablestore.tiering.round import RoundHold
 from tests.campaign.outcome import Outcome
 from tests.faults import Killed
 from tests.tiering.memory import PartitionedCluster

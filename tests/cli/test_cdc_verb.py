@@ -22,8 +22,8 @@ from rich.console import Console
 import tablestore as ts
 from notebooks.cli.places import CHECKOUT, ROOT
 from tablestore.cdc.capture import rules
+from tablestore.cdc.capture.computed import METADATA
 from tablestore.cdc.capture.functions import FUNCTIONS
-from tablestore.cdc.capture.metadata import METADATA
 from tablestore.cdc.capture.preview import preview
 from tablestore.cdc.capture.report import BatchReport, ChunkReport, EventReport, TableReport
 from tablestore.cdc.capture.rules import TYPE_MAPPINGS, CaptureRules

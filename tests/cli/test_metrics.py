@@ -31,7 +31,7 @@ from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
 from tablestore.cli.metrics.watched import watched
 from tablestore.core.options import environment
-from tablestore.flow.log_kept import BYTES, SECONDS, LogRetention
+from tablestore.flow.source import BYTES, SECONDS, LogRetention
 from tablestore.tiering.report import Heartbeat, RoundReport, SplitReport, TableState, TieringReport
 from tests.faults import SimEnv
 from tests.maintenance.test_service import filled, service, worked

@@ -20,7 +20,7 @@ from tablestore.cli.tier import command as tier
 from tablestore.cli.tier import options, serve
 from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
 from tablestore.flow.runner import ENGINES
-from tablestore.tiering.coordinator.server import HOST
+from tablestore.tiering.coordinator.coordinator import HOST
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStatus, TieringState
 from tablestore.tiering.dropped import DROPPED
 from tablestore.tiering.opening import LOST_ROWS

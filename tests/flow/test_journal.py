@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
+from tablestore.flow.checkpoint import origin_in_lake
 from tablestore.flow.journal import JournalFiles, NumberedFiles
-from tablestore.flow.origin import origin_in_lake
 
 
 def test_a_file_is_put_again_and_claimed_once(tmp_path: Path):

@@ -8,7 +8,7 @@ from tablestore.core.errors import TablestoreError
 from tablestore.fluss import apis
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
-from tablestore.fluss.kv_leases import LEASE_MS, leased, release_lease
+from tablestore.fluss.kv import LEASE_MS, leased, release_lease
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import KvSnapshot, TableBucket
 from tests.fluss.test_admin import Recorded

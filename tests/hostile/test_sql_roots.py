@@ -18,8 +18,7 @@ from notebooks.demo.tpch_connector import CONNECTOR as TPCH
 from tablestore.core.errors import OutsideRoots, TablestoreError
 from tablestore.core.options.rules import names
 from tablestore.io.confined import Roots
-from tablestore.log.kafka.cluster import BrokerCluster
-from tablestore.log.kafka.properties import names_file
+from tablestore.log.kafka.cluster import BrokerCluster, names_file
 from tablestore.sql import Session
 from tablestore.sql.connectors.connector import ConnectorOptions
 from tablestore.sql.connectors.registry import CONNECTORS

@@ -22,8 +22,8 @@ from tablestore.fluss.frames import Request, error_frame, response_frame
 from tablestore.fluss.messages import pb
 from tablestore.fluss.sign_in import PASSWORD_VARIABLE
 from tablestore.io.fileio import LocalFileIO
+from tablestore.log.kafka.cluster import require_trusted_servers
 from tablestore.log.kafka.kafka_log import KafkaLog
-from tablestore.log.kafka.properties import require_trusted_servers
 from tablestore.read.table_log import settings_of
 from tablestore.table.lake import Lake
 from tests.fluss.scripted_server import scripted

@@ -11,7 +11,7 @@ import tablestore as ts
 from tablestore.core.errors import Unsupported
 from tablestore.format.schema import TableSchema
 from tablestore.format.schema_change import Change, apply
-from tablestore.log.kafka.column_changes import require_readable
+from tablestore.log.kafka.topics import require_readable
 from tablestore.log.log import CommitMark
 from tests.cdc.formats.messages_of import columns
 from tests.log import held

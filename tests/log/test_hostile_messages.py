@@ -14,9 +14,8 @@ import pytest
 from tablestore.core.errors import SchemaMismatch, TablestoreError
 from tablestore.format.messages import json_text
 from tablestore.format.messages.messages import Messages
-from tablestore.log.kafka.row_format import RowFormat
-from tablestore.log.kafka.row_values import JsonEventRows, JsonRows, ValueFormat
-from tablestore.log.kafka.transaction_mark import TransactionMark
+from tablestore.log.kafka.row_format import JsonEventRows, JsonRows, RowFormat, ValueFormat
+from tablestore.log.kafka.transactions import TransactionMark
 from tablestore.log.log import CommitMark
 from tests.cdc.formats.messages_of import columns
 

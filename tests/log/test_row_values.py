@@ -25,8 +25,7 @@ from tablestore.format.messages.debezium_avro import event_schema
 from tablestore.format.messages.messages import Messages, decoded
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataField
-from tablestore.log.kafka.row_format import RowFormat
-from tablestore.log.kafka.row_values import AvroEventRows, JsonEventRows, JsonRows, ValueFormat
+from tablestore.log.kafka.row_format import AvroEventRows, JsonEventRows, JsonRows, RowFormat, ValueFormat
 from tablestore.log.settings import require_log
 from tests.cdc.formats.messages_of import changes, columns, messages
 from tests.cdc.formats.test_golden import ITEMS, MODES, ORDERS, OTHER_TYPES

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tablestore.log.kafka.transaction_mark import TransactionMark
-from tablestore.log.kafka.transactions import Transactions
+from tablestore.log.kafka.transactions import TransactionMark, Transactions
 from tablestore.log.log import Appended, CommitMark
 from tests.log.topic_log import SentMessage
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tablestore.log.kafka.transaction_mark import HEADER, TransactionMark
-from tablestore.log.kafka.transactions import Transactions
+from tablestore.log.kafka.transactions import HEADER, TransactionMark, Transactions
 from tablestore.log.log import Appended, CommitMark
 from tablestore.log.offsets import Offsets
 from tests.log.memory_log import MemoryLog

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import CaptureJournal
-from tablestore.cdc.capture.report import BatchReport, EventReport
+from tablestore.cdc.capture.report import BatchReport, CaptureJournal, EventReport
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
-from tablestore.cdc.kafka.capture import TopicsCapture
-from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics
+from tablestore.cdc.kafka.capture import TopicsCapture, TopicSettings, open_topics
 from tablestore.flow.source import Offset
 from tests.cdc.capture.fakes import FakeBatch
 from tests.servers.kafka import Broker

@@ -20,8 +20,7 @@ import pytest
 import tablestore as ts
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch
-from tablestore.fluss.kv import snapshot_rows
-from tablestore.fluss.kv_leases import acquire_lease, drop_lease
+from tablestore.fluss.kv import acquire_lease, drop_lease, snapshot_rows
 from tablestore.fluss.tables import FlussTable, KvSnapshot
 from tablestore.fluss.write import TableWriter
 from tablestore.format.types.arrow_types import BIGINT, STRING

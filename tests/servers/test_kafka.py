@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tablestore.cdc.final_rows import FinalRows
 from tablestore.cdc.formats.registry import format_of
-from tablestore.cdc.kafka.scan_point import EARLIEST, GROUP, LATEST, SPECIFIC, TIMESTAMP, ScanPoint
+from tablestore.cdc.kafka.topic_ranges import EARLIEST, GROUP, LATEST, SPECIFIC, TIMESTAMP, ScanPoint
 from tablestore.cdc.kafka.topic_stream import TopicStream
 from tablestore.core.errors import InvalidOption, NotFound, Unavailable
 from tablestore.flow.source import Offset

@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED
-from tablestore.cdc.kafka.open_capture import TopicSettings, open_topics, parsed
+from tablestore.cdc.kafka.capture import TopicSettings, open_topics, parsed
 from tests.cdc.formats.test_golden import GOLDEN, ITEMS, MODES, ORDERS, OTHER_TYPES, comparable, expected
 from tests.servers.kafka import Broker
 from tests.servers.kafka_job import KafkaJob, as_bytes, change, events, kinds, send

@@ -17,7 +17,7 @@ from tablestore.insight.doctor.finding import Finding
 from tablestore.log.kafka import kafka_appender, kafka_log
 from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.kafka.sender import Sender
-from tablestore.log.kafka.transaction_mark import HEADER, TransactionMark
+from tablestore.log.kafka.transactions import HEADER, TransactionMark
 from tablestore.log.log import Appender, CommitMark, FilesBehindLog, LogExpired
 from tablestore.write.routing import row_buckets
 from tests.log import held

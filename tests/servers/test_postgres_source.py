@@ -14,8 +14,7 @@ import pytest
 
 from tablestore.cdc.opening import rules_of, source_address
 from tablestore.cdc.postgres import server as postgres_server
-from tablestore.cdc.postgres.copied import values_of
-from tablestore.cdc.postgres.copy_rows import copied
+from tablestore.cdc.postgres.copy_rows import copied, values_of
 from tablestore.cdc.postgres.server import Connection
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable, Unsupported
 from tests.cdc.databases.memory_lake import LastRowsLake

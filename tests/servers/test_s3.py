@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import CaptureJournal
+from tablestore.cdc.capture.report import CaptureJournal
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tablestore.core.env import SYSTEM, Env

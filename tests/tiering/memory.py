@@ -14,10 +14,23 @@ from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, Tabl
 from tablestore.fluss.log_records import BatchMark
 from tablestore.format.types.arrow_types import BIGINT, STRING
 from tablestore.format.types.data_type import DataField
-from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
-from tablestore.tiering.factory import LakeCommit, LakeState
-from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
-from tablestore.tiering.splits import Marks, Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.cluster import (
+    ClusterLakeSnapshot,
+    ClusterTable,
+    LakeCommit,
+    LakeState,
+    ReadStep,
+    RowBatch,
+)
+from tablestore.tiering.splits import (
+    BucketBounds,
+    Marks,
+    Offsets,
+    SplitSnapshot,
+    TieredBucket,
+    TieringSnapshotSplit,
+    TieringSplit,
+)
 
 
 class NothingLeased:

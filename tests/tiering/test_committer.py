@@ -7,7 +7,7 @@ import pytest
 
 from tablestore.core.errors import CommitConflict, NotFound, Unavailable
 from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
-from tablestore.tiering.log_identity import LogIdentity
+from tablestore.tiering.lake_offsets import LogIdentity
 from tablestore.tiering.splits import TieredBucket
 from tests.tiering.memory import MemoryCluster, MemoryLake, remade
 

@@ -11,8 +11,8 @@ import pytest
 import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.fluss.heartbeat import TableEpoch, TieringTable
+from tablestore.tiering.cluster import COMMIT_USER
 from tablestore.tiering.enumerator import AssignedTable
-from tablestore.tiering.factory import COMMIT_USER
 from tablestore.tiering.journal import TieringJournal, read_report
 from tablestore.tiering.marks import TieringMarks
 from tablestore.tiering.paimon.factory import PaimonTieringFactory

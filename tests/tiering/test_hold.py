@@ -9,10 +9,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.env import SYSTEM
-from tablestore.tiering.hold import RoundHold
 from tablestore.tiering.journal import TieringJournal, read_report
 from tablestore.tiering.report import HoldPhase
-from tablestore.tiering.round import RoundParts
+from tablestore.tiering.round import RoundHold, RoundParts
 from tablestore.tiering.runner import ThreadRunner
 from tablestore.tiering.service import ServiceSettings, TieringService
 from tests.tiering.memory import MemoryCluster, MemoryLake

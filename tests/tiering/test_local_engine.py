@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import CommitConflict, RoundStopped, Unavailable
-from tablestore.flow.workers import TaskWorkers
+from tablestore.flow.local import TaskWorkers
 from tablestore.tiering.cluster import ClusterTable, ReadStep
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.paimon.factory import PaimonTieringFactory

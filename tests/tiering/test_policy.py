@@ -9,9 +9,8 @@ import pytest
 from tablestore.core.errors import InvalidOption
 from tablestore.core.options.names import UUID
 from tablestore.fluss.tables import TTL
-from tablestore.tiering.cluster import ClusterTable
+from tablestore.tiering.cluster import ClusterTable, LakeState
 from tablestore.tiering.committer import RoundPlan
-from tablestore.tiering.factory import LakeState
 from tablestore.tiering.journal import TieringJournal
 from tablestore.tiering.marks import TieringMarks
 from tablestore.tiering.policy import LogPolicy, freshness_seconds

@@ -11,7 +11,7 @@ import pytest
 
 from tablestore.core.errors import TablestoreError
 from tablestore.tiering import committer as committing
-from tablestore.tiering.factory import LakeState
+from tablestore.tiering.cluster import LakeState
 from tests.tiering.simulation.lake import SimCommitter, Wrong
 from tests.tiering.simulation.life import Life
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pickle
 import time
 
-from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot, TieringSplitGenerator
-from tablestore.tiering.splits import TieredBucket, TieringLogSplit, TieringSnapshotSplit
+from tablestore.tiering.splits import (
+    BucketBounds,
+    SplitSnapshot,
+    TieredBucket,
+    TieringLogSplit,
+    TieringSnapshotSplit,
+    TieringSplitGenerator,
+)
 
 GENERATOR = TieringSplitGenerator("db.t", 7, {})
 B0, B1, B2 = (TieredBucket(None, bucket) for bucket in range(3))

@@ -11,11 +11,11 @@ import pytest
 
 import tablestore as ts
 import widgets
-from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.report import (
     BatchProgress,
     BatchReport,
+    CaptureJournal,
     ChunkReport,
     EventReport,
     PieceProgress,

@@ -1,18 +1,20 @@
-"""Conversion: changes of a table in the source as changes of its table in the lake, and the rows that cannot
-be some.
+"""What a piece of a capture changes in tables of the lake: its rows in their columns, and dead letters.
 
 Columns are taken by name, cast, computed, or NULL where the source has none. A row is bad whose value does
 not fit its column, that has NULL where the target takes none, or of which a computed column cannot be
 computed; of a deletion only the key counts. An update that moves a row to another key, or another partition,
-is a deletion and an insertion. Picklable; columns at a time.
+is a deletion and an insertion. Picklable; columns at a time. Bad rows go into `cdc_dead_letters`, a table of
+each database of the lake, in the same batches, each row once.
+
+Memory: the rows that the piece gives at a time, and bad rows, a thousand of each table.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -21,13 +23,78 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.capture.computed import ComputedTarget
-from tablestore.cdc.capture.metadata import CapturedMetadata
+from tablestore.cdc.capture.computed import CapturedMetadata, ComputedTarget
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.source import BadRow, TableRows
+from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.source import BadRow, CapturePiece, TableRows, TableShape
+from tablestore.cdc.phase import PHASE_OPTION
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch
+from tablestore.flow.batch import WorkOf
+from tablestore.flow.writing import RowsWritten, TableChanges, TableRefused, TableTarget, Takes
+from tablestore.format import rowkind
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
+from tablestore.format.types.arrow_types import STRING, TIMESTAMP_LTZ
 from tablestore.format.types.casts import checked, flags
 from tablestore.format.types.data_type import DataField, DataType, to_arrow
+from tablestore.io.paths import DEAD_LETTERS
+from tablestore.table.identifier import Identifier
+from tablestore.table.lake import Lake
+from tablestore.table.table import Table
+
+_LETTER_COLUMNS = {
+    "source_table": (STRING, "database.table in the source"),
+    "position": (STRING, "where it is in the log of the source, or was read"),
+    "committed": (TIMESTAMP_LTZ(3), "when it was committed in the source; NULL: read by a snapshot"),
+    "row_kind": (STRING, "+I, -U, +U or -D"),
+    "reason": (STRING, "why it does not fit"),
+    "row": (STRING, "its values as JSON"),
+}
+
+
+def dead_letters_beside(target: str) -> str:
+    """The table for rows that do not fit into `target`."""
+    database = Identifier.parse(target).database
+    return f"`{database}`.{DEAD_LETTERS}" if "." in database else f"{database}.{DEAD_LETTERS}"
+
+
+def is_dead_letters(target: str) -> bool:
+    """Whether it is such a table."""
+    return Identifier.parse(target).table == DEAD_LETTERS
+
+
+def create_dead_letters(lake: Lake, name: str) -> None:
+    """Make the table unless it is there."""
+    lake.create_table(
+        name,
+        schema={column: t for column, (t, _) in _LETTER_COLUMNS.items()},
+        comments={column: text for column, (_, text) in _LETTER_COLUMNS.items()},
+        comment="rows of a source that do not fit into the tables of this database",
+        if_not_exists=True,
+    )
+
+
+def letter_rows(bad: Sequence[BadRow]) -> pa.RecordBatch:
+    """The rows of the table."""
+    columns = [
+        pa.array([str(row.table) for row in bad], pa.string()),
+        pa.array([row.position for row in bad], pa.string()),
+        pa.array(
+            [None if row.seconds is None else row.seconds * 1000 for row in bad], pa.timestamp("ms", "UTC")
+        ),
+        pa.array([rowkind.TEXTS[row.kind] for row in bad], pa.string()),
+        pa.array([row.reason for row in bad], pa.string()),
+        pa.array([row.row for row in bad], pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=list(_LETTER_COLUMNS))
+
+
+def does_not_fit(bad: BadRow) -> SchemaMismatch:
+    """The error of a row that does not fit, where that is an error."""
+    return SchemaMismatch(
+        f"a row of {bad.table} at {bad.position} does not fit: {bad.reason}; "
+        "bad_rows='dead-letter' puts such rows into a table of their own"
+    )
+
 
 _NO_KEY = (
     "the table has no primary key, and only insertions are followed (keyless='append'): name its key in "
@@ -72,6 +139,32 @@ class Conversion:
     computed: tuple[ComputedTarget, ...] = ()
     metadata: tuple[CapturedMetadata, ...] = ()
     keyed: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        rules: CaptureRules,
+        table: SourceName,
+        shape: TableShape,
+        fields: Sequence[DataField],
+        *,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str] = (),
+    ) -> Conversion:
+        """How rows of the table become rows of its table in the lake, which has these columns, and this
+        primary key and partitions."""
+        columns = {field.name for field in fields}
+        key = tuple(dict.fromkeys((*primary_key, *partition_by)))
+        for column in key:
+            if column not in columns:
+                raise NotFound.among(f"key column of {rules.target(table)}", column, columns)
+        needed = rules.needed(table, columns)
+        computed = tuple(c for c in rules.computed_of(table) if c.name in needed)
+        source = {c.name: c.type for c in shape.columns}
+        types = source | {c.name: c.type for c in rules.metadata}
+        for added in computed:
+            types[added.name] = added.type(types)  # of columns that the table may have lost
+        return cls(table, source, tuple(fields), key, computed, rules.metadata, keyed=bool(primary_key))
 
     def convert(self, changes: TableRows) -> Converted:
         """The changes as changes of the target, in their order; the two images of an update lie next to each
@@ -210,3 +303,115 @@ def _least(t: pa.DataType) -> pa.Scalar:
     if pa.types.is_string(t) or pa.types.is_binary(t):
         return pa.scalar("" if pa.types.is_string(t) else b"", t)
     return pa.scalar(Decimal(0) if pa.types.is_decimal(t) else False if pa.types.is_boolean(t) else 0, t)
+
+
+_LETTERS = 1_000  # rows that do not fit and are written together
+
+
+@dataclass(frozen=True)
+class CaptureChanges:
+    """The changes of pieces (`flow.writing.PieceChanges`); `routes` says to which of the `targets` each table
+    of the source goes. `letters`: rows that do not fit are written beside it; else they are errors, or have
+    their table refused, where the source goes on without it (`pausing`). Tables without a route are passed
+    over."""
+
+    rules: CaptureRules
+    routes: Mapping[SourceName, str]
+    targets: Mapping[str, TableTarget]
+    letters: bool = False
+    pausing: bool = False
+
+    def of(self, work: WorkOf[CapturePiece], takes: Takes) -> Iterator[TableChanges | TableRefused]:
+        """The changes; nothing is read of a piece without a table that is asked for."""
+        chosen = {name: target for name, target in self.routes.items() if self._is_asked_for(target, takes)}
+        if chosen.keys() & work.piece.tables.keys():
+            yield from _PieceRows(self, work.piece, chosen, takes).changes()
+
+    def are_logged(self, work: WorkOf[CapturePiece], table: Table) -> bool:
+        """All but rows of a snapshot of which the table wants no changelog."""
+        return work.piece.chunk is None or table.options.get(PHASE_OPTION, "true") == "true"
+
+    def letters_of(self, target: str) -> str | None:
+        """The table for rows that do not fit into a target."""
+        return dead_letters_beside(target) if self.letters else None
+
+    def _is_asked_for(self, target: str, takes: Takes) -> bool:
+        letters = self.letters_of(target)
+        return takes(target) or (letters is not None and takes(letters))
+
+
+@dataclass(slots=True)
+class _PieceRows:
+    """The rows of one piece, on their way into the tables that are `chosen`."""
+
+    of: CaptureChanges
+    piece: CapturePiece
+    chosen: Mapping[SourceName, str]
+    takes: Takes
+    conversions: dict[SourceName, Conversion] = field(default_factory=dict)
+    bad: dict[str, list[BadRow]] = field(default_factory=dict)  # by table that takes them
+    refused: set[SourceName] = field(default_factory=set)
+
+    def changes(self) -> Iterator[TableChanges | TableRefused]:
+        for part in self.piece.read():
+            if part.table not in self.chosen or part.table in self.refused:
+                continue
+            target = self.chosen[part.table]
+            if isinstance(part, BadRow):
+                bad: Sequence[BadRow] = [part]
+                converted = TableChanges(target, RowsWritten(bad_rows=1))
+            else:
+                done = self._conversion(part.table, target).convert(part)
+                bad = done.bad
+                counted = _counted(part, done.rows.num_rows, len(bad))
+                rows = done.rows if done.rows.num_rows else None
+                converted = TableChanges(target, counted, rows, done.kinds)
+            if self.takes(target):
+                yield converted
+            yield from self._kept(self.of.letters_of(target), bad)
+        for letters in list(self.bad):
+            yield from self._letters(letters)
+
+    def _conversion(self, name: SourceName, target: str) -> Conversion:
+        if name not in self.conversions:
+            shape = self.piece.tables.get(name)
+            if shape is None:
+                raise InvalidRequest(f"a piece gives rows of {name}, and does not say what they look like")
+            table = self.of.targets[target].opened()
+            self.conversions[name] = Conversion.of(
+                self.of.rules,
+                name,
+                shape,
+                table.store.schema.fields,
+                primary_key=table.primary_key,
+                partition_by=table.partition_by,
+            )
+        return self.conversions[name]
+
+    def _kept(self, letters: str | None, bad: Sequence[BadRow]) -> Iterator[TableChanges | TableRefused]:
+        """Keep rows that do not fit for a table of theirs; where there is none they are an error."""
+        if not bad or (letters is None and bad[0].unheld):
+            return
+        if letters is None:
+            error = does_not_fit(bad[0])
+            if not self.of.pausing:
+                raise error
+            self.refused.add(bad[0].table)
+            yield TableRefused(bad[0].table, str(error))
+            return
+        waiting = self.bad.setdefault(letters, [])
+        waiting.extend(bad)
+        if len(waiting) >= _LETTERS:
+            yield from self._letters(letters)
+
+    def _letters(self, letters: str) -> Iterator[TableChanges]:
+        bad = self.bad.pop(letters)
+        if self.takes(letters):
+            yield TableChanges(letters, RowsWritten(changes=len(bad)), letter_rows(bad))
+
+
+def _counted(part: TableRows, rows: int, bad: int) -> RowsWritten:
+    """The count of a part of a piece that has this many good and bad rows."""
+    if part.seconds is None:
+        return RowsWritten(snapshot_rows=rows, bad_rows=bad)
+    return RowsWritten(changes=rows, bad_rows=bad, newest=pc.max(part.seconds).as_py())

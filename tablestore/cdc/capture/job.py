@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tablestore.cdc.capture.journal import CaptureJournal
-from tablestore.cdc.capture.report import BatchProgress, BatchReport, Freshness
+from tablestore.cdc.capture.report import BatchProgress, BatchReport, CaptureJournal, Freshness
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import CaptureSource, RetainingSource
 from tablestore.core.errors import Unsupported
 from tablestore.flow.batch import Batch
-from tablestore.flow.checkpoint import Checkpoint
+from tablestore.flow.checkpoint import Checkpoint, Origin, origin_in_lake
 from tablestore.flow.job import FlowJob
-from tablestore.flow.log_kept import LogRetention
-from tablestore.flow.origin import Origin, origin_in_lake
 from tablestore.flow.runner import Runner, Stream
-from tablestore.flow.source import Offset
+from tablestore.flow.source import LogRetention, Offset
 from tablestore.io.paths import checked_name, is_object_location, join
 from tablestore.table.lake import Lake
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
+from tablestore.cdc.capture.shapes import TargetShape, united
 from tablestore.cdc.capture.source import CAPTURED, SKIPPED, CaptureSource, PreviewSource, TableShape
-from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.core.errors import InvalidRequest, NotFound
 
 

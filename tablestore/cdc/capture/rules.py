@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.cdc.capture import names
-from tablestore.cdc.capture.computed import ComputedTarget, computed_columns
-from tablestore.cdc.capture.conversion import Conversion
-from tablestore.cdc.capture.metadata import CapturedMetadata
+from tablestore.cdc.capture.computed import CapturedMetadata, ComputedTarget, computed_columns
 from tablestore.cdc.capture.names import APPEND, REFUSE, ByTable, Patterns, SourceName, first_match, words
+from tablestore.cdc.capture.shapes import TargetShape, united
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
-from tablestore.cdc.capture.target_shape import TargetShape, united
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.core.options.table_options import as_text
 from tablestore.format.schema import create_schema
@@ -230,34 +228,6 @@ class CaptureRules:
         _require_table(target)
         return target
 
-    def conversion(
-        self,
-        name: SourceName,
-        shape: TableShape,
-        target_fields: Sequence[DataField],
-        *,
-        primary_key: Sequence[str] | None = None,
-        partition_by: Sequence[str] = (),
-    ) -> Conversion:
-        """How rows of the table become rows of its table in the lake, which has these columns, and this
-        primary key and partitions (None: those that the rules give it)."""
-        columns = {field.name for field in target_fields}
-        if primary_key is None:
-            wanted = self.target_shape(name, shape)
-            primary_key, partition_by = wanted.primary_key, wanted.partition_by
-        key = tuple(dict.fromkeys((*primary_key, *partition_by)))
-        for column in key:
-            if column not in columns:
-                raise NotFound.among(f"key column of {self.target(name)}", column, columns)
-        needed = self._needed(name, columns)
-        computed = tuple(c for c in self._computed(name) if c.name in needed)
-        source = {c.name: c.type for c in shape.columns}
-        types = source | {c.name: c.type for c in self.metadata}
-        for added in computed:
-            types[added.name] = added.type(types)  # of columns that the table may have lost
-        fields, keyed = tuple(target_fields), bool(primary_key)
-        return Conversion(name, source, fields, key, computed, self.metadata, keyed=keyed)
-
     def plan(self, shapes: Mapping[SourceName, TableShape]) -> dict[str, TargetShape]:
         """The tables of the lake, by name, that these tables of a source need. Raises InvalidRequest (also
         SchemaMismatch, Unsupported) and NotFound, by name, for the first thing that cannot be: two tables
@@ -286,13 +256,14 @@ class CaptureRules:
             f"merge_shards=True, else {apart}"
         )
 
-    def _computed(self, name: SourceName) -> tuple[ComputedTarget, ...]:
+    def computed_of(self, name: SourceName) -> tuple[ComputedTarget, ...]:
+        """The computed columns of a table."""
         return first_match(self.computed, name) or ()
 
-    def _needed(self, name: SourceName, wanted: Iterable[str]) -> set[str]:
+    def needed(self, name: SourceName, wanted: Iterable[str]) -> set[str]:
         """The columns wanted and those that they are computed of."""
         needed = set(wanted)
-        for column in reversed(self._computed(name)):
+        for column in reversed(self.computed_of(name)):
             if column.name in needed:
                 needed |= column.expression.columns
         return needed
@@ -317,7 +288,7 @@ class CaptureRules:
         for column in self.metadata:
             self._require_new(column.name, types, "choose a metadata_prefix")
             types[column.name] = column.type
-        for added in self._computed(name):
+        for added in self.computed_of(name):
             self._require_new(added.name, types, "choose another name")
             types[added.name] = added.type(types)
             columns.append(ShapeColumn(added.name, types[added.name], "", str(added.expression)))
@@ -331,7 +302,7 @@ class CaptureRules:
     def _require_keys(self, name: SourceName, shape: TargetShape) -> None:
         """Raise for keys and partitions that the table has not or that cannot be some."""
         changing = {column.name for column in self.metadata if column.of_change}
-        for added in self._computed(name):
+        for added in self.computed_of(name):
             if added.expression.columns & changing:
                 changing.add(added.name)
         for what, columns in (("primary key", shape.primary_key), ("partition", shape.partition_by)):

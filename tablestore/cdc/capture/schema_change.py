@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tablestore.cdc.capture.target_shape import TargetShape, widened
+from tablestore.cdc.capture.shapes import TargetShape, widened
 from tablestore.core.errors import SchemaMismatch
 from tablestore.format import schema_change as change
 from tablestore.format.schema import TableSchema

@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tablestore.cdc.capture.dead_letters import is_dead_letters
-from tablestore.cdc.capture.journal import CaptureJournal
+from tablestore.cdc.capture.conversion import CaptureChanges, is_dead_letters
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.piece_changes import CaptureChanges
 from tablestore.cdc.capture.report import (
     BatchProgress,
     BatchReport,
+    CaptureJournal,
     ChunkReport,
     EventReport,
     PieceProgress,

@@ -19,8 +19,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.flow.log_kept import LogRetention
-from tablestore.flow.source import Offset
+from tablestore.flow.source import LogRetention, Offset
 from tablestore.format.types import arrow_types
 from tablestore.format.types.data_type import DataType
 

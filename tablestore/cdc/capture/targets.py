@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.catalog.opening import require_mounted
-from tablestore.cdc.capture import dead_letters, schema_change
-from tablestore.cdc.capture.journal import CaptureJournal
+from tablestore.cdc.capture import schema_change
+from tablestore.cdc.capture.conversion import create_dead_letters, dead_letters_beside, is_dead_letters
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.capture.report import EventReport
+from tablestore.cdc.capture.report import CaptureJournal, EventReport
 from tablestore.cdc.capture.rules import EVOLVE, FAIL, IGNORE, CaptureRules
 from tablestore.cdc.capture.source import (
     ALTERED,
@@ -56,7 +56,7 @@ def plain_name(name: str, source: SourceName) -> str:
         raise InvalidRequest(
             f"{source} cannot become a table of the lake: {e}; exclude it, or capture it alone with into="
         ) from None
-    if dead_letters.is_dead_letters(name):
+    if is_dead_letters(name):
         raise InvalidRequest(
             f"{source} cannot become {name}, where rows that do not fit are kept: use prefix="
         )
@@ -117,7 +117,7 @@ class Targets:
 
     def _require_known(self, target: str, table: Table) -> None:
         digest = self._known.get(target)
-        if digest not in (None, table.store.identity.digest) and not dead_letters.is_dead_letters(target):
+        if digest not in (None, table.store.identity.digest) and not is_dead_letters(target):
             raise NotFound(f"{target} is another table")
 
     def note_committed(self, target: str) -> None:
@@ -129,9 +129,9 @@ class Targets:
 
     def letters(self, target: str) -> str:
         """The table for rows that do not fit into `target`, made if need be."""
-        name = dead_letters.beside(target)
+        name = dead_letters_beside(target)
         if name not in self._tables and name not in self._lake:
-            dead_letters.create(self._lake, name)
+            create_dead_letters(self._lake, name)
         return name
 
     def is_committed(self, target: str, identifier: int) -> bool:

@@ -1,16 +1,22 @@
-"""Address: where a source database is and who asks. The password is in none of it.
+"""Address: where a source database is and who asks, and patience while it is away for a moment.
 
-It comes from an environment variable, TABLESTORE_SOURCE_PASSWORD if none is named, or from a file, each
-time a connection is made: an address can be shown, logged, pickled and stored.
+The password is in none of it: it comes from an environment variable, TABLESTORE_SOURCE_PASSWORD if none is
+named, or from a file, each time a connection is made. So an address can be shown, logged, pickled and stored.
+Longer waits are those of who restarts the stream, which then says that it waits, and for what.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tablestore.core.errors import InvalidRequest
-from tablestore.core.options.environment import value_of
+from tablestore.core.env import SYSTEM, Env
+from tablestore.core.errors import InvalidRequest, Unavailable
+from tablestore.core.options.environment import value_of, without_environment
 
 PASSWORD_VARIABLE = "TABLESTORE_SOURCE_PASSWORD"
 OFF, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY = (
@@ -107,3 +113,39 @@ class Address:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"mysql://{self.user}@{host}:{self.port}" + (f"/{self.database}" if self.database else "")
+
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+AWAY_SECONDS = 20.0
+
+
+def patiently(
+    action: Callable[[], T], *, what: str, patience_seconds: float = AWAY_SECONDS, env: Env = SYSTEM
+) -> T:
+    """What the action gives; repeated while it raises Unavailable, with growing pauses of up to 10 s, for
+    `patience_seconds` in all. The action must be one that may be done again."""
+    end = env.monotonic() + patience_seconds
+    pause = 0.1
+    while True:
+        try:
+            return action()
+        except Unavailable as e:
+            left = end - env.monotonic()
+            if left <= 0:
+                raise Unavailable(f"{e}; given up after {patience_seconds:.0f} s") from e
+            text = without_environment(f"{what}: {e}")
+            log.warning("%s; again in %.1f s, for %.0f s more", text, pause, left)
+            env.sleep(min(left, pause * (0.5 + env.jitter() / 2)))
+            pause = min(10.0, pause * 2)
+
+
+def patiently_begun(action: Callable[[], Iterator[T]], *, what: str) -> Iterator[T]:
+    """What the action gives; until the first is there, as `patiently`."""
+
+    def begun() -> Iterator[T]:
+        items = action()
+        first = next(items, None)
+        return chain([] if first is None else [first], items)
+
+    yield from patiently(begun, what=what)

@@ -1,6 +1,7 @@
 """Chunks: which ranges of the keys of tables a batch reads, whichever database says where a range ends.
 
 A table is read range by range, in the order of its keys; its last range has no end. Keys are the database's.
+The states say how far a captured table is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.databases.table_states import READING, SETTLING
+from tablestore.cdc.capture.source import BatchFacts
+
+READING, SETTLING, FOLLOWED, UNUSABLE, HELD, GONE = (
+    "snapshot",  # rows up to `key` are read
+    "settling",  # all rows are read, some maybe ahead of the position
+    "log",
+    "skipped",  # it is not captured; one with a digest was before
+    "paused",  # it was captured, and is not until it is asked for
+    "dropped",  # its rows stay in the lake
+)
+
 
 _LEAST_SHARE = 1 / 16  # of a chunk, that a small table counts for
 
@@ -67,6 +78,14 @@ def chunk_plan(
         key = None if last else bounds[-1]
         plan[name] = replace(progress, state=SETTLING if last else READING, key=key, bounds=bounds)
     return plan
+
+
+def batch_facts(facts: Mapping[str, Any], position: str, tables: Mapping[SourceName, P]) -> BatchFacts:
+    """What is known of a batch that ends at a position: by the facts that its offset has, and its tables."""
+    reading, held = (tuple(n for n, p in tables.items() if p.state == state) for state in (READING, HELD))
+    commits = tuple((at, n) for at, n in facts.get("commits", ()))
+    sizes = facts.get("log_bytes", 0), facts.get("bytes_behind", 0)
+    return BatchFacts(facts.get("planned", 0.0), position, commits, *sizes, reading, held)
 
 
 def chunk_ranges(key: Any, bounds: Sequence[Any], *, last: bool) -> list[tuple[Any, Any]]:

@@ -18,7 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.capture.metadata import METADATA_TYPES, metadata_values
+from tablestore.cdc.capture.computed import METADATA_TYPES, metadata_values
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.databases.address import Address
 from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, TablestoreError

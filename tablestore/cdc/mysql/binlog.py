@@ -20,17 +20,17 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.row_keys import keyed, part_of
 from tablestore.cdc.databases.slices import PADDING, Ints, Slices
-from tablestore.cdc.mysql import binary_values, events, statements
-from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
+from tablestore.cdc.databases.undo import keyed, part_of
+from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
 from tablestore.cdc.mysql.dump import REFUSED, Dump, RecordedLog
 from tablestore.cdc.mysql.events import RowEvent, TableMap
+from tablestore.cdc.mysql.foreign_keys import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_slices import cut_images
 from tablestore.cdc.mysql.statements import TextChanges
-from tablestore.cdc.mysql.text_values import checked, require_dates
+from tablestore.cdc.mysql.values import checked, image_column, require_dates, require_readable
 from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
 
 _BATCH_BYTES, _BATCH_ROWS = 4 << 20, 65_536
@@ -244,7 +244,7 @@ class _LogReader:
             if column.name in expected:
                 if column.collation not in self.charsets:
                     raise Unsupported(f"column {column.name!r} of {table} with collation {column.collation}")
-                binary_values.require_known(column, self.charsets[column.collation])
+                require_readable(column, self.charsets[column.collation])
 
     def _keep(self, code: int, seconds: int, body: bytes) -> None:
         number = events.table_number(body)
@@ -356,7 +356,7 @@ class _LogReader:
             c = places[source.name]
             charset, type_ = self.charsets[wire.columns[c].collation], table.schema.field(source.name).type
             try:
-                arrays.append(binary_values.column(slices, c, wire.columns[c], source, charset, type_))
+                arrays.append(image_column(slices, c, wire.columns[c], source, charset, type_))
                 require_dates(slices, c, arrays[-1], source)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
                 raise SchemaMismatch(

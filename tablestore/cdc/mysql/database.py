@@ -12,7 +12,7 @@ events. What a table is behind it is looked up where its next rows stand in the 
 there), and where there are none it is that of the server now. So statements that came while nobody looked are
 followed one by one.
 
-    offset: `database_offset` · statements: `ddl`, `table_events` · definitions: `definitions`
+    offset: `database_offset` · statements: `ddl`, `table_events`
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from typing import Any, TypeVar
 
 from tablestore.cdc.capture.names import Patterns, SourceName, is_literal
 from tablestore.cdc.capture.source import SKIPPED, BatchFacts, TableEvent
-from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.chunks import chunk_ranges
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.table_states import FOLLOWED, HELD, READING, SETTLING
+from tablestore.cdc.databases.address import Address, patiently
+from tablestore.cdc.databases.chunks import FOLLOWED, READING, SETTLING, batch_facts, chunk_ranges
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import LogStatement
-from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import NULL, SourceTable
-from tablestore.cdc.mysql.database_offset import DatabaseProgress
-from tablestore.cdc.mysql.definitions import Definitions, PausedTables
-from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.database_offset import DatabaseProgress, Definitions, PausedTables
 from tablestore.cdc.mysql.dump import DumpRecording
-from tablestore.cdc.mysql.foreign_keys import ForeignKeys
-from tablestore.cdc.mysql.log_identity import bytes_between, kept_from, require_in_log, with_creation
+from tablestore.cdc.mysql.foreign_keys import Cascades, ForeignKeys
 from tablestore.cdc.mysql.log_scan import BinlogScan, ScanRequest, scan
 from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, log_pieces, next_chunks
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection
-from tablestore.cdc.mysql.settings import require_none_prepared, require_ready, server_id
+from tablestore.cdc.mysql.server import Connection, dialect_of
+from tablestore.cdc.mysql.server_checks import (
+    bytes_between,
+    kept_from,
+    require_in_log,
+    require_none_prepared,
+    require_ready,
+    server_id,
+    with_creation,
+)
 from tablestore.cdc.mysql.snapshot import KeyRange
-from tablestore.cdc.mysql.table_choice import TableChoice, row_counts, table_now
+from tablestore.cdc.mysql.table_choice import TableChoice, foreseen, row_counts, table_now
 from tablestore.cdc.mysql.table_events import EventOrigin, LaterTable, TableEvents, event_of, later_table
-from tablestore.cdc.mysql.zero_dates import foreseen
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
-from tablestore.flow.log_kept import LogRetention
-from tablestore.flow.source import Offset
+from tablestore.flow.source import LogRetention, Offset
 
 T = TypeVar("T")
 _MOST_STATEMENTS = 100  # in a batch
@@ -218,18 +218,7 @@ class MysqlDatabase:
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
         there = DatabaseProgress.from_json(end)
-        facts = there.facts
-        return BatchFacts(
-            facts.get("planned", 0.0),
-            str(there.position or ""),
-            tuple((at, n) for at, n in facts.get("commits", ())),
-            facts.get("log_bytes", 0),
-            facts.get("bytes_behind", 0),
-            *(
-                tuple(n for n, progress in there.tables.items() if progress.state == s)
-                for s in (READING, HELD)
-            ),
-        )
+        return batch_facts(there.facts, str(there.position or ""), there.tables)
 
     def _is_out(self, name: SourceName, there: DatabaseProgress) -> bool:
         """Whether this run leaves out a table of a batch that an earlier one planned."""

@@ -15,9 +15,19 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.mysql.alter_clauses import Added, Clauses, Modified, read_clauses
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
-from tablestore.cdc.mysql.sql_tokens import SIGN, WORD, SqlToken, TokenCursor, UnknownStatement, tokens
+from tablestore.cdc.mysql.sql_tokens import (
+    SIGN,
+    WORD,
+    Added,
+    Clauses,
+    Modified,
+    SqlToken,
+    TokenCursor,
+    UnknownStatement,
+    read_clauses,
+    tokens,
+)
 
 ALTER, RENAME, TRUNCATE, DROP, DROP_DATABASE, CREATE, UNKNOWN = (
     "alter",

@@ -10,7 +10,6 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -18,26 +17,19 @@ import pyarrow.compute as pc
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
-from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.chunks import chunk_plan, share_of
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.row_keys import Kinds, keyed
-from tablestore.cdc.databases.table_states import READING
-from tablestore.cdc.databases.undo import UndoCounts, UndoImages
+from tablestore.cdc.databases.address import Address, patiently, patiently_begun
+from tablestore.cdc.databases.chunks import READING, chunk_plan, share_of
+from tablestore.cdc.databases.undo import Kinds, UndoCounts, UndoImages, keyed
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import ImageChoice, LogStatement, RowImages, read_log
-from tablestore.cdc.mysql.cascades import UNWATCHED, CascadeWatch
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.database_offset import DatabaseProgress, TableProgress
-from tablestore.cdc.mysql.definitions import Definitions, shape_of
-from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.database_offset import DatabaseProgress, Definitions, TableProgress, shape_of
 from tablestore.cdc.mysql.dump import RecordedLog
-from tablestore.cdc.mysql.foreign_keys import Ancestry
-from tablestore.cdc.mysql.log_identity import require_in_log
+from tablestore.cdc.mysql.foreign_keys import UNWATCHED, Ancestry, CascadeWatch
 from tablestore.cdc.mysql.log_scan import ScanRequest, scan
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection
-from tablestore.cdc.mysql.settings import server_id
+from tablestore.cdc.mysql.server import Connection, dialect_of
+from tablestore.cdc.mysql.server_checks import require_in_log, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range, read_range, read_view
 from tablestore.cdc.mysql.table_choice import row_counts
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
@@ -173,15 +165,9 @@ class MysqlChunkPiece:
         """All rows as +I. Of a table that was altered since the chunk was planned maybe fewer, or none, where
         the last image wins: the statement is in the log behind the position, and the table is read again
         then."""
-        for batch in patiently(self._begun, what=str(self.definition)):
+        for batch in patiently_begun(self._rows, what=str(self.definition)):
             kinds = np.full(batch.num_rows, INSERT, np.int8)
             yield from _with_key(self.definition, batch, kinds, None, self.position)
-
-    def _begun(self) -> Iterator[pa.RecordBatch]:
-        """The rows, once the first are there: what goes wrong before that is tried again."""
-        rows = self._rows()
-        first = next(rows, None)
-        return chain([] if first is None else [first], rows)
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         with Connection.open(self.address) as connection:

@@ -4,8 +4,7 @@
                  251 is NULL), bytes. The last packet is EOF (254 and less than 8 bytes more) or error (255)
     row images   a bitmap of NULLs, then a value each: of fixed width, or length (1 to 4 bytes LE), bytes
 
-These two loops are all that goes value by value; what a value means is worked out by columns (`text_values`,
-`binary_values`).
+These two loops are all that goes value by value; what a value means is worked out by columns (`values`).
 """
 
 from __future__ import annotations

@@ -16,12 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.cdc.databases.slices import PADDING
-from tablestore.cdc.mysql import text_values
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable, quoted
-from tablestore.cdc.mysql.dialect import Dialect
 from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_slices import BIG, END, FULL, RowSlicer
-from tablestore.cdc.mysql.server import Connection, own_errors
+from tablestore.cdc.mysql.server import Connection, Dialect, own_errors
+from tablestore.cdc.mysql.values import text_batch
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import Corrupt, InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
@@ -170,7 +169,7 @@ def read_range(
                 raw._read_packet()
             for slices in _slices(raw, fields):
                 rows += slices.rows
-                yield text_values.batch(slices, table.columns, schema, any_key=any_key)
+                yield text_batch(slices, table.columns, schema, any_key=any_key)
         there = int(connection.rows("SELECT FOUND_ROWS()")[0][0])
         if there != rows:
             raise Corrupt(f"{connection.address}", f"{there} rows of {table} are there, {rows} came")

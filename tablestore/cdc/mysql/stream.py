@@ -28,21 +28,18 @@ import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import TableRows
-from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.address import Address, patiently
 from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
 from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
-from tablestore.cdc.databases.patience import patiently
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.dump import Dump
 from tablestore.cdc.mysql.events import FIRST_OFFSET
 from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys
-from tablestore.cdc.mysql.log_identity import require_in_log, with_creation
 from tablestore.cdc.mysql.pieces import BinlogPiece, EachOnce, MysqlChunkPiece
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection
-from tablestore.cdc.mysql.settings import require_ready, server_id
+from tablestore.cdc.mysql.server import Connection, dialect_of
+from tablestore.cdc.mysql.server_checks import require_in_log, require_ready, server_id, with_creation
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.flow.source import Changes, Offset, StreamPiece

@@ -28,18 +28,22 @@ from tablestore.cdc.capture.source import (
     TableEvent,
 )
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, UNUSABLE
+from tablestore.cdc.databases.chunks import FOLLOWED, GONE, HELD, READING, UNUSABLE
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import LogStatement
-from tablestore.cdc.mysql.cascades import Cascades
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.database_offset import DatabaseProgress, TableProgress
+from tablestore.cdc.mysql.database_offset import (
+    DatabaseProgress,
+    Definitions,
+    TableProgress,
+    in_log,
+    shape_of,
+)
 from tablestore.cdc.mysql.ddl import Effect
-from tablestore.cdc.mysql.definitions import Definitions, in_log, shape_of
-from tablestore.cdc.mysql.dialect import dialect_of
+from tablestore.cdc.mysql.foreign_keys import Cascades
 from tablestore.cdc.mysql.log_scan import first_rows
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.core.env import SYSTEM
 
 _MOST_TEXT = 4_000

@@ -31,10 +31,19 @@ from tablestore.cdc.capture.source import (
     BatchFacts,
     TableEvent,
 )
-from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges, share_of
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.table_states import FOLLOWED, GONE, HELD, READING, SETTLING, UNUSABLE
+from tablestore.cdc.databases.address import Address, patiently
+from tablestore.cdc.databases.chunks import (
+    FOLLOWED,
+    GONE,
+    HELD,
+    READING,
+    SETTLING,
+    UNUSABLE,
+    batch_facts,
+    chunk_plan,
+    chunk_ranges,
+    share_of,
+)
 from tablestore.cdc.postgres.offset import PostgresOffset, PostgresProgress
 from tablestore.cdc.postgres.pgoutput import BEGIN, CHANGES, EPOCH_SECONDS, RELATION, LogTable
 from tablestore.cdc.postgres.pieces import PostgresChunkPiece, PostgresLogPiece, key_after
@@ -43,8 +52,7 @@ from tablestore.cdc.postgres.slot import AGAIN, PEEK, Slot, lsn_text, require_re
 from tablestore.cdc.postgres.tables import DEFAULT, PostgresTable, row_counts, tables_now
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import NotFound, Unavailable, Unsupported
-from tablestore.flow.log_kept import LogRetention
-from tablestore.flow.source import Offset
+from tablestore.flow.source import LogRetention, Offset
 
 _IDLE_BYTES = 1 << 20  # of the log of others, after which the position moves on: each look decodes it
 _TRIES = 20
@@ -151,22 +159,7 @@ class PostgresDatabase:
 
     def facts(self, start: Offset, end: Offset) -> BatchFacts:
         there = PostgresOffset.from_json(end)
-        facts = there.facts
-        states = ((n, p.state) for n, p in there.tables.items())
-        reading: list[SourceName] = []
-        held: list[SourceName] = []
-        for name, state in states:
-            if state in (READING, HELD):
-                (reading if state == READING else held).append(name)
-        return BatchFacts(
-            facts.get("planned", 0.0),
-            lsn_text(there.position or 0),
-            tuple((at, n) for at, n in facts.get("commits", ())),
-            facts.get("log_bytes", 0),
-            facts.get("bytes_behind", 0),
-            tuple(reading),
-            tuple(held),
-        )
+        return batch_facts(there.facts, lsn_text(there.position or 0), there.tables)
 
     def done(self, end: Offset) -> None:
         """The slot stays until the next batch is planned: what is committed is not noted yet."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.databases.table_states import FOLLOWED, READING, SETTLING
+from tablestore.cdc.databases.chunks import FOLLOWED, READING, SETTLING
 from tablestore.cdc.postgres.tables import PostgresTable
 from tablestore.core.errors import InvalidRequest
 from tablestore.flow.source import Offset

@@ -11,20 +11,17 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import BadRow, ChunkFacts, TableRows, TableShape
-from tablestore.cdc.databases.address import Address
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.row_keys import keyed
+from tablestore.cdc.databases.address import Address, patiently_begun
 from tablestore.cdc.databases.slices import Slices
-from tablestore.cdc.postgres.copied import values_of
-from tablestore.cdc.postgres.copy_rows import copied
+from tablestore.cdc.databases.undo import keyed
+from tablestore.cdc.postgres.copy_rows import copied, values_of
 from tablestore.cdc.postgres.pgoutput import NULL, UNCHANGED, Images, PostgresLog
 from tablestore.cdc.postgres.server import Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text
@@ -33,7 +30,6 @@ from tablestore.cdc.postgres.values import Mask, columns_of
 from tablestore.core.errors import NotFound, Unavailable
 from tablestore.format.rowkind import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 
-T = TypeVar("T")
 Condition = tuple[str, list[Any]]
 """A condition of a statement, and its values."""
 _LOOKED_UP = 5_000  # rows in a statement
@@ -63,7 +59,7 @@ class PostgresLogPiece:
         by_number = {table.number: table for table in self.definitions}
         unchanged: dict[int, list[pa.Table]] = {}
         seconds = 0
-        for images in patiently_begun(self._images, self.address):
+        for images in patiently_begun(self._images, what=title_of(self.address)):
             table = by_number[images.relation.number]
             seconds = int(images.seconds.max())
             slices = _in_columns(images, table)
@@ -95,7 +91,7 @@ class PostgresLogPiece:
             def rows(values: list[Any] = values) -> Iterator[Slices]:
                 return rows_now(self.address, table, lambda now: _has_keys(now, values))
 
-            for slices in patiently_begun(rows, self.address):
+            for slices in patiently_begun(rows, what=title_of(self.address)):
                 kinds = np.full(slices.rows, UPDATE_AFTER, np.int8)
                 yield from _changes(table, slices, kinds, np.full(slices.rows, seconds), self.end)
 
@@ -128,7 +124,7 @@ class PostgresChunkPiece:
             where = partial(range_of, low=self.low, high=self.high)
             return rows_now(self.address, self.definition, where)
 
-        for slices in patiently_begun(rows, self.address):
+        for slices in patiently_begun(rows, what=title_of(self.address)):
             kinds = np.full(slices.rows, INSERT, np.int8)
             yield from _changes(self.definition, slices, kinds, None, self.position)
 
@@ -188,17 +184,6 @@ def rows_now(
         condition, values = where(now)
         query = in_statement(f"SELECT {now.selected} FROM {now.spelled_rows} WHERE ") + condition
         yield from values_of(connection, query, len(table.columns), values)
-
-
-def patiently_begun(action: Callable[[], Iterator[T]], address: Address) -> Iterator[T]:
-    """What the action gives; until the first is there, what may pass is tried again."""
-
-    def begun() -> Iterator[T]:
-        items = action()
-        first = next(items, None)
-        return chain([] if first is None else [first], items)
-
-    yield from patiently(begun, what=title_of(address))
 
 
 def _in_columns(images: Images, table: PostgresTable) -> Slices:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tablestore.cdc.postgres.server import Connection, title_of
 from tablestore.cdc.postgres.tables import quoted
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.flow.log_kept import BYTES, LogRetention
+from tablestore.flow.source import BYTES, LogRetention
 
 PEEK = (
     "pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, NULL, 'proto_version', '1', 'publication_names', "

@@ -19,17 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.databases.address import Address
+from tablestore.cdc.databases.address import Address, patiently, patiently_begun
 from tablestore.cdc.databases.chunks import bounds_above, chunk_ranges
 from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.databases.row_keys import Kinds, keyed
 from tablestore.cdc.databases.slices import Slices
-from tablestore.cdc.databases.undo import UndoImages
-from tablestore.cdc.postgres.copied import values_of
-from tablestore.cdc.postgres.copy_rows import copied
+from tablestore.cdc.databases.undo import Kinds, UndoImages, keyed
+from tablestore.cdc.postgres.copy_rows import copied, values_of
 from tablestore.cdc.postgres.pgoutput import CHANGES, Images, PostgresLog
-from tablestore.cdc.postgres.pieces import key_after, patiently_begun, range_of
+from tablestore.cdc.postgres.pieces import key_after, range_of
 from tablestore.cdc.postgres.server import ALTERING, Connection, in_statement, title_of
 from tablestore.cdc.postgres.slot import PEEK, Slot, lsn_text, require_ready, server_of
 from tablestore.cdc.postgres.tables import FULL, PostgresTable, tables_now
@@ -234,7 +231,7 @@ class ChangesPiece:
         table = self.source.needed(self.table, columns)
         for rows, kinds, seconds in patiently_begun(
             lambda: logged(self.source, self.table, table, (self.start, self.end), (None, self.high)),
-            self.source.address,
+            what=title_of(self.source.address),
         ):
             yield self.source.shown(rows, columns, pa.array(seconds)), pa.array(kinds)
 
@@ -252,7 +249,7 @@ class RowsPiece:
     def read(self, columns: Sequence[str], where: Predicate | None = None) -> Changes:
         """The same rows whenever they are read; no condition is pushed down to the server."""
         table = self.source.needed(self.table, columns)
-        batches = patiently_begun(lambda: self._rows(table), self.source.address)
+        batches = patiently_begun(lambda: self._rows(table), what=title_of(self.source.address))
         for batch in batches:
             shown = self.source.shown(batch, columns)
             yield shown, pa.array(np.full(shown.num_rows, INSERT, np.int8))

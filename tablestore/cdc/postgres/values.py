@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.databases import text_digits
-from tablestore.cdc.databases.slices import Slices
+from tablestore.cdc.databases.slices import Slices, digit_column
 from tablestore.cdc.postgres.tables import PostgresColumn
 
 Mask = npt.NDArray[np.bool_]
@@ -38,7 +37,7 @@ def column(
         lengths = slices.lengths.copy()
         lengths[c] = np.where(lengths[c] < 0, lengths[c], np.maximum(lengths[c] - 3, 0))
         slices = replace(slices, lengths=lengths)
-    digits = text_digits.column(slices, c, type_)
+    digits = digit_column(slices, c, type_)
     if digits is not None:
         return digits, None
     text = slices.binary(c).cast(pa.string())

@@ -12,7 +12,7 @@ from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, on
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import TablestoreError
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
-from tablestore.flow.log_kept import BYTES, SECONDS, LogRetention
+from tablestore.flow.source import BYTES, SECONDS, LogRetention
 
 _STATES = (RUNNING, PAUSED, WAITING, ENDED, STOPPED, FAILED)
 _QUIET_SECONDS = 300.0

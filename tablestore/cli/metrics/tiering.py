@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tablestore.cli.metrics.family import HealthAnswer, Labels, MetricFamily, one, quiet, states
-from tablestore.flow.log_kept import SECONDS, LogRetention
+from tablestore.flow.source import SECONDS, LogRetention
 from tablestore.tiering.coordinator.coordinator import Coordinator
 from tablestore.tiering.report import STATES, RoundReport, TieringReport
 

@@ -22,7 +22,7 @@ from tablestore.cli.metrics.watched import watched
 from tablestore.cli.running import INTERRUPTED, asked_to_stop, require_port
 from tablestore.cli.tier.screen import MOST_TABLES, STYLES
 from tablestore.core.quantities import duration, many
-from tablestore.tiering.coordinator.server import HOST
+from tablestore.tiering.coordinator.coordinator import HOST
 from tablestore.tiering.coordinator.table_states import TableStatus
 
 NONE = "no table is tiered yet: it needs 'log.system' = 'embedded' and 'tablestore.tiering.enabled' = 'true'"

@@ -7,7 +7,7 @@ that JSON does not have ("NaN", "Infinity") are texts. `encodings.typed` reads a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from tablestore.format.types.data_type import DataField, DataType
 
 _SPECIAL = r'["\\\x00-\x1f\x7f]'
 _BARE = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL")
+Values = Callable[[pa.Array, DataType], pa.StringArray]
 _TIMES = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
@@ -42,19 +43,25 @@ def _require(t: DataType, name: str) -> None:
         raise Unsupported(f"column {name!r} of type {t} in messages")
 
 
-def json_objects(rows: pa.RecordBatch, columns: Sequence[DataField]) -> pa.StringArray:
-    """An object for each row, with these columns in their order."""
-    return _object([rows.column(f.name) for f in columns], columns, rows.num_rows)
+def json_objects(
+    rows: pa.RecordBatch, columns: Sequence[DataField], values: Values | None = None
+) -> pa.StringArray:
+    """An object for each row, with these columns in their order; their values as `values` writes them, None:
+    as `json_values`."""
+    arrays = [rows.column(f.name) for f in columns]
+    return _object(arrays, columns, rows.num_rows, values or json_values)
 
 
-def _object(arrays: Sequence[pa.Array], columns: Sequence[DataField], rows: int) -> pa.StringArray:
+def _object(
+    arrays: Sequence[pa.Array], columns: Sequence[DataField], rows: int, values: Values
+) -> pa.StringArray:
     if not columns:
         return pa.array(["{}"] * rows, pa.string())
     names = _quoted(pa.array([f.name for f in columns], pa.string())).to_pylist()
     pieces: list[pa.Array | pa.Scalar] = []
     for i, (array, name, f) in enumerate(zip(arrays, names, columns, strict=True)):
         pieces.append(pa.scalar(("{" if i == 0 else ",") + name + ":"))
-        pieces.append(json_values(array, f.type))
+        pieces.append(values(array, f.type))
     return pc.binary_join_element_wise(*pieces, "}", "")
 
 
@@ -82,7 +89,7 @@ def _values(values: pa.Array, t: DataType) -> pa.StringArray:
         return _between('"', _by_duckdb("SELECT to_base64(v) FROM kept", values.cast(pa.binary())), '"')
     if t.root == "ROW":
         children = [pc.struct_field(values, [i]) for i in range(len(t.children))]
-        objects = _object(children, t.children, len(values))
+        objects = _object(children, t.children, len(values), json_values)
         return pc.if_else(values.is_valid(), objects, pa.scalar(None, pa.string()))
     if t.root == "ARRAY":
         return _lists(values, t.element)

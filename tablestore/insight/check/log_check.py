@@ -27,8 +27,8 @@ from tablestore.log.embedded.continuity import REMEDY, LogMismatch
 from tablestore.log.embedded.files import LostEnd
 from tablestore.log.embedded.log import EmbeddedLog
 from tablestore.log.fluss_log import FlussLog
-from tablestore.log.kafka import missing_rows
 from tablestore.log.kafka.kafka_log import KafkaLog
+from tablestore.log.kafka.tail import missing_text
 from tablestore.log.log import Log, LogExpired
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.lsm.merge.groups import joined
@@ -155,7 +155,7 @@ class LogCheck:
         """Rows that the files do not have yet are still in the topic."""
         lost = log.lost(offsets_at(self._store, snapshots[-1]) if snapshots else {}, start)
         if lost:
-            what = f"{missing_rows.text(log.topic, lost)}, and no file of the table has them"
+            what = f"{missing_text(log.topic, lost)}, and no file of the table has them"
             self._found.violate(_INVARIANT, "log", f"{what}: table.log.repair() goes on without them")
             return
         try:

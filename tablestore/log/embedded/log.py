@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from tablestore.log.settings import LogSettings
 from tablestore.log.transaction_id import TransactionId
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 _STEPS = (0.001, 0.006)  # seconds between two looks of a reader that waits: at first, at last
 _REMOTE_STEPS = (0.05, 0.5)  # the same where a look is a request
 _NEVER = 1 << 62  # an offset behind all others
@@ -98,10 +100,7 @@ class EmbeddedLog:
         while True:
             self._require_there(at, stop)
             try:
-                asked = {
-                    b: at.get(b, 0) if at.get(b, 0) < stop.get(b, 0) else _NEVER for b in range(self._buckets)
-                }
-                for file in self._directory.files_from(asked):
+                for file in self._directory.files_from(self._asked(at, stop)):
                     if reaches(file.header.start, stop):
                         return
                     for chunk in file.header.chunks_between(at, stop):
@@ -113,11 +112,20 @@ class EmbeddedLog:
                     if reaches(file.header.end, stop):  # whatever lies behind it
                         return
                 return self._require_end(at, stop)
-            except FileNotFoundError as e:  # rolled up or expired meanwhile
-                gone += 1
-                if gone > _GONE:
-                    raise Corrupt(str(e.filename or e), "the log names it, but it is not there") from e
-                self._directory.forget()
+            except FileNotFoundError as e:
+                gone = self._vanished(e, gone)
+
+    def _asked(self, at: Offsets, stop: Offsets) -> dict[int, int]:
+        """From which offset of each bucket rows are wanted."""
+        return {b: at.get(b, 0) if at.get(b, 0) < stop.get(b, 0) else _NEVER for b in range(self._buckets)}
+
+    def _vanished(self, error: FileNotFoundError, gone: int) -> int:
+        """Look at the directory again, since a file was rolled up or expired; how often that was so. Raises
+        Corrupt after too many times."""
+        if gone >= _GONE:
+            raise Corrupt(str(error.filename or error), "the log names it, but it is not there") from error
+        self._directory.forget()
+        return gone + 1
 
     def sound_end(self, start: Offsets, stop: Offsets) -> tuple[Offsets, Corrupt | None]:
         """Up to where the rows between offsets are sound, whole files at a time, and what is wrong behind
@@ -127,11 +135,7 @@ class EmbeddedLog:
         sound = dict(start)
         checked = not is_object_location(self._directory.path)
         try:
-            asked = {
-                b: start.get(b, 0) if start.get(b, 0) < stop.get(b, 0) else _NEVER
-                for b in range(self._buckets)
-            }
-            for file in self._directory.files_from(asked):
+            for file in self._directory.files_from(self._asked(start, stop)):
                 header = file.header
                 if reaches(header.start, stop):
                     break
@@ -162,19 +166,22 @@ class EmbeddedLog:
                             number, gone = transaction.number, 0
                 return
             except FileNotFoundError as e:
-                gone += 1
-                if gone > _GONE:
-                    raise Corrupt(str(e.filename or e), "the log names it, but it is not there") from e
-                self._directory.forget()
+                gone = self._vanished(e, gone)
 
     def headers(self) -> list[LogHeader]:
         """What the files of the log say of themselves, oldest first."""
         self._directory.end()
         self._directory.look_at_start()
+        return self._tried(
+            lambda: [file.header for file in self._directory.files_of(self._directory.chain())]
+        )
+
+    def _tried(self, action: Callable[[], T]) -> T:
+        """What an action gives, again where a file was rolled up or expired meanwhile."""
         for _ in range(_GONE):
             try:
-                return [file.header for file in self._directory.files_of(self._directory.chain())]
-            except FileNotFoundError:  # rolled up or expired meanwhile
+                return action()
+            except FileNotFoundError:
                 self._directory.forget()
         raise Unavailable(f"the files of {self._directory.path} change faster than they are read")
 
@@ -240,12 +247,7 @@ class EmbeddedLog:
 
     def problems(self, *, rows: bool) -> list[tuple[str, str]]:
         """(path, what is wrong) of the files of the log; with `rows` the rows are read, too."""
-        for _ in range(_GONE):
-            try:
-                return list(continuity.problems(self._directory, rows=rows))
-            except FileNotFoundError:  # rolled up or expired meanwhile
-                self._directory.forget()
-        raise Unavailable(f"the files of {self._directory.path} change faster than they are read")
+        return self._tried(lambda: list(continuity.problems(self._directory, rows=rows)))
 
     def unneeded(self) -> list[str]:
         """Files that a roll-up has covered, or retention left, whose remover was killed."""

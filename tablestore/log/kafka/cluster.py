@@ -1,8 +1,12 @@
 """What a cluster says of its topics: partitions and offsets; and the clients' properties.
 
-Properties are librdkafka's by name. Those that hold a secret are `${env:NAME}` and are looked up when a
-client is made, so that neither a source nor its pieces, offsets or errors hold one. The client that asks
-lives as long as the process, one for each cluster; safe to share.
+Properties are librdkafka's by name (its CONFIGURATION.md). Those that hold a secret are `${env:NAME}` and are
+looked up when a client is made, so that neither a source nor its pieces, offsets or errors hold one. The
+client that asks lives as long as the process, one for each cluster; safe to share.
+
+A table stores the properties of its log, and anyone may have written a table: what loads a library or runs a
+command is refused wherever a client is made. What takes a variable of the environment, a file or the identity
+of this machine to servers that the table names is refused unless the user trusts them.
 """
 
 from __future__ import annotations
@@ -13,11 +17,46 @@ from functools import lru_cache
 from typing import Any
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import InvalidOption, NotFound, TablestoreError, Unavailable
+from tablestore.core.errors import InvalidOption, NotFound, TablestoreError, Unavailable, Unsupported
 from tablestore.core.extras import required
-from tablestore.core.options.environment import ENVIRONMENT, resolved
+from tablestore.core.options.environment import ENVIRONMENT, require_trusted, resolved
 from tablestore.core.options.secrets import without
-from tablestore.log.kafka.properties import require_no_code
+
+_FILES = ("location", "keytab", "file", "path", "paths", "cmd")  # the last words of properties that name one
+_CODE = {
+    "plugin.library.paths": "it loads libraries into the process",
+    "sasl.kerberos.kinit.cmd": "it runs a command; the client's own kinit is run without it",
+    "ssl.engine.location": "it loads a library into the process",
+    "ssl.providers": "they are libraries that are loaded into the process",
+}
+
+_SERVERS = ("bootstrap.servers", "metadata.broker.list")
+_IDENTITY = "sasl.oauthbearer."  # a token, which may be that of the machine
+
+
+def names_file(key: str) -> bool:
+    """Whether a property, with or without what stands before its name, has a path as its value."""
+    return key.lower().rpartition(".")[2] in _FILES
+
+
+def require_no_code(properties: Iterable[tuple[str, str]]) -> None:
+    """Raise Unsupported for a property that makes the client run something."""
+    for key, _ in properties:
+        if key in _CODE:
+            raise Unsupported(f"property {key!r} of Kafka", _CODE[key])
+
+
+def require_trusted_servers(properties: Iterable[tuple[str, str]]) -> None:
+    """Raise InvalidRequest where the properties that a table stores take something of this process to a
+    server that the user did not name."""
+    given = list(properties)
+    own = [
+        key for key, value in given if ENVIRONMENT in value or names_file(key) or key.startswith(_IDENTITY)
+    ]
+    if own:
+        servers = [value for key, value in given if key in _SERVERS or key.endswith("url")]
+        require_trusted(f"what 'kafka.{own[0]}' stands for", servers)
+
 
 Properties = tuple[tuple[str, str], ...]
 Partition = tuple[str, int]  # topic and number
@@ -25,6 +64,14 @@ COMMITTED_ONLY = "read_committed"
 _SECONDS = 30
 _TRIES_A_CLIENT = 10  # while a partition moves
 _USER = "topics of Kafka"
+PASSING = ("_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT")  # errors that a client mends itself
+_CONSUMER = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "fetch.queue.backoff.ms": 5,  # by default it sleeps up to a second when its queue is full
+    "queued.max.messages.kbytes": 32768,
+}
 _OF_CONSUMERS = ("group.id", "isolation.level", "auto.offset.reset")
 
 
@@ -205,6 +252,14 @@ def made(kind: Callable[[dict[str, Any]], Any], properties: Properties, more: Ma
     except required("confluent_kafka", by=_USER).KafkaException as e:
         text = hidden(e.args[0].str(), properties)
         raise InvalidOption(f"properties of Kafka: {text} (names are those of librdkafka)") from None
+
+
+def consumer(properties: Properties, more: Mapping[str, Any], *, by: str) -> Any:
+    """A client that reads messages of partitions that it is assigned, and hears of their ends."""
+    kind = required("confluent_kafka", by=by).Consumer
+    group = dict(properties).get("group.id", "tablestore")
+    own = {"group.id": group, "isolation.level": isolation(properties)}
+    return made(kind, properties, {**_CONSUMER, **own, **more})
 
 
 def hidden(text: str, properties: Properties) -> str:

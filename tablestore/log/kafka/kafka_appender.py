@@ -23,10 +23,9 @@ from tablestore.core.errors import CommitUnknown, Corrupt, InvalidRequest, Table
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
 from tablestore.log.kafka.cluster import BrokerCluster, Properties
-from tablestore.log.kafka.overlap import overlapped
-from tablestore.log.kafka.row_format import RowFormat
+from tablestore.log.kafka.row_format import RowFormat, overlapped
 from tablestore.log.kafka.sender import MessageOffsets, Sender
-from tablestore.log.kafka.transaction_mark import HEADER, TransactionMark
+from tablestore.log.kafka.transactions import HEADER, TransactionMark
 from tablestore.log.log import Appended, CommitMark, RowsInBetween
 from tablestore.log.offsets import Offsets
 from tablestore.log.settings import LogSettings

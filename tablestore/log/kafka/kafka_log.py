@@ -27,15 +27,19 @@ from tablestore.format.messages.messages import BadMessage, Changes, Messages, r
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.fileio import FileIO
-from tablestore.log.kafka import missing_rows, topics
-from tablestore.log.kafka.cluster import BrokerCluster, Partition, Properties
+from tablestore.log.kafka import topics
+from tablestore.log.kafka.cluster import BrokerCluster, Partition, Properties, require_trusted_servers
 from tablestore.log.kafka.kafka_appender import KafkaAppender
-from tablestore.log.kafka.overlap import overlapped
-from tablestore.log.kafka.properties import require_trusted_servers
-from tablestore.log.kafka.row_format import RowFormat
-from tablestore.log.kafka.row_values import AvroEventRows, JsonEventRows, JsonRows, ValueFormat
+from tablestore.log.kafka.row_format import (
+    AvroEventRows,
+    JsonEventRows,
+    JsonRows,
+    RowFormat,
+    ValueFormat,
+    overlapped,
+)
 from tablestore.log.kafka.sender import Sender
-from tablestore.log.kafka.tail import Tail
+from tablestore.log.kafka.tail import Tail, missing_rows, missing_text, require_written
 from tablestore.log.kafka.transactions import Transactions
 from tablestore.log.log import Appended, Appender, LogBatch, LogBounds, LogExpired
 from tablestore.log.offsets import Offsets
@@ -114,7 +118,7 @@ class KafkaLog:
     def require_end(self, at: Offsets, bounds: LogBounds) -> None:
         """Raise Corrupt where the topic ends before `at`, up to which files have its rows: it was made again,
         or a broker lost messages."""
-        missing_rows.require_end(self.topic, at, bounds.last)
+        require_written(self.topic, at, bounds.last)
 
     def whole_bounds(self, at: Offsets) -> LogBounds:
         """`bounds`. Raises what `require_end` does, and LogExpired where rows behind `at` are gone: that a
@@ -123,7 +127,7 @@ class KafkaLog:
         self.require_end(at, bounds)
         lost = self.lost(at, bounds.start)
         if lost:
-            text = f"{missing_rows.text(self.topic, lost)}, and no file of the table has them"
+            text = f"{missing_text(self.topic, lost)}, and no file of the table has them"
             raise LogExpired(f"{text}: table.log.repair() goes on without them")
         return bounds
 
@@ -151,7 +155,7 @@ class KafkaLog:
 
         That of a topic that was there before the table had begun anywhere before the table named it."""
         begin = at if self._settings.adopted else {**dict.fromkeys(start, 0), **at}
-        return missing_rows.between(begin, start)
+        return missing_rows(begin, start)
 
     def without_rows(self, at: Offsets, *, committed: bool = False) -> dict[int, int]:
         """The offsets up to which nothing follows `at` but ends of transactions and what was aborted.
@@ -333,8 +337,8 @@ class KafkaLog:
             tail.close()
             first = _by_bucket(BrokerCluster(self.properties).earliest(self._places))
             asked = {b: offset for b, offset in begin.items() if offset < stop.get(b, 0)}
-            if lost := missing_rows.between(asked, {b: min(first[b], stop[b]) for b in asked}):
-                text = missing_rows.text(self.topic, lost)
+            if lost := missing_rows(asked, {b: min(first[b], stop[b]) for b in asked}):
+                text = missing_text(self.topic, lost)
                 raise LogExpired(f"{text}; table.log.repair() passes those that no file has") from None
             raise
         except GeneratorExit:  # the caller has seen enough, which may be less than what was fetched

@@ -18,19 +18,11 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import NotFound, Unavailable
 from tablestore.core.extras import required
 from tablestore.format.messages.messages import Messages
-from tablestore.log.kafka.cluster import BrokerCluster, Properties, hidden, isolation, made
+from tablestore.log.kafka.cluster import PASSING, BrokerCluster, Properties, consumer, hidden
 
 _BATCH_BYTES, _BATCH_MESSAGES, _FIRST_MESSAGES = 16 << 20, 20_000, 64
 _WAIT_SECONDS, _SILENT_SECONDS = 0.05, 60.0
-_CLIENT = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    "fetch.queue.backoff.ms": 5,  # by default it sleeps up to a second when its queue is full
-    "queued.max.messages.kbytes": 32768,
-}
 _TIMES = ("NoTimestampType", "CreateTime", "LogAppendTime")
-_PASSING = ("_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +44,13 @@ class PartitionRange:
         if self.start >= self.end:
             return
         kafka = required("confluent_kafka", by="topics of Kafka")
-        more = {
-            **_CLIENT,
-            "group.id": dict(self.properties).get("group.id", "tablestore"),
-            "isolation.level": isolation(self.properties),
-            "auto.offset.reset": "error" if self.fail_on_data_loss else "earliest",
-        }
-        consumer = made(kafka.Consumer, self.properties, more)
+        reset = {"auto.offset.reset": "error" if self.fail_on_data_loss else "earliest"}
+        reading = consumer(self.properties, reset, by="topics of Kafka")
         try:
-            consumer.assign([kafka.TopicPartition(self.topic, self.partition, self.start)])
-            yield from self._batches(consumer, kafka.KafkaError)
+            reading.assign([kafka.TopicPartition(self.topic, self.partition, self.start)])
+            yield from self._batches(reading, kafka.KafkaError)
         finally:
-            consumer.close()
+            reading.close()
 
     def gone(self, first: int) -> NotFound:
         """The error of messages before offset `first` that the topic no longer has."""
@@ -103,7 +90,7 @@ class PartitionRange:
             elif error.code() == errors._AUTO_OFFSET_RESET:
                 place = self.topic, self.partition
                 raise self.gone(BrokerCluster(self.properties).earliest([place])[place])
-            elif not error.retriable() and error.name() not in _PASSING:
+            elif not error.retriable() and error.name() not in PASSING:
                 raise Unavailable(f"{self}: {hidden(error.str(), self.properties)}")
         return before, False
 

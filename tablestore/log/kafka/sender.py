@@ -1,7 +1,9 @@
-"""What sends messages to the topic of a log: in transactions of one writer slot, or at once.
+"""What sends messages to a topic: to that of a log, in transactions of one writer slot, or at once; and to
+any other in one transaction.
 
 The broker knows a slot by its transactional id: who opens it last has it, and the transaction of the one
-before is aborted. At once means idempotent and in order, without a transaction. Not thread-safe. Memory: what
+before is aborted. At once means idempotent and in order, without a transaction. A transaction that is open
+for more than 15 minutes is ended by the broker, and then the send fails. Not thread-safe. Memory: what
 waits in the client's queue, 128 MB and one chunk of 10,000 messages.
 """
 
@@ -16,11 +18,12 @@ import pyarrow.compute as pc
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import CommitConflict, CommitUnknown, TablestoreError, Unavailable
 from tablestore.core.extras import required
-from tablestore.log.kafka.cluster import Properties, hidden, made, without_consumers
+from tablestore.log.kafka.cluster import BrokerCluster, Properties, hidden, made, without_consumers
 
 _SECONDS, _TRIES = 60, 3
 Headers = list[tuple[str, bytes]] | None
 _TRANSACTION_MS = 900_000  # what brokers allow at most by default
+_ANYWHERE = -1  # a partition that the client chooses
 _CHUNK, _QUEUE_BYTES = 10_000, 128 << 20
 _FENCED = ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING")
 
@@ -72,6 +75,13 @@ class Sender:
             self._batch(partition, keys.slice(begin, count), values.slice(begin, count), sent)
         for i in range(last, len(values)):
             self._one(partition, keys[i].as_py(), values[i].as_py(), None, sent)
+        self._producer.poll(0)
+
+    def send_anywhere(self, values: pa.Array) -> None:
+        """Send messages without a key, each to the partition that the client chooses."""
+        sent = self._sent.setdefault(_ANYWHERE, MessageOffsets())
+        for value in values.to_pylist():
+            self._one(_ANYWHERE, None, value, None, sent)
         self._producer.poll(0)
 
     def arrived(self) -> dict[int, MessageOffsets]:
@@ -188,3 +198,25 @@ def _noting(sent: MessageOffsets) -> Any:
             sent.end = max(sent.end, offset + 1)
 
     return note
+
+
+class TopicWriter:
+    """Writes values to a topic in one transaction, to any of its partitions. Raises NotFound for a topic that
+    is not there, else as `Sender`."""
+
+    def __init__(self, properties: Properties, topic: str) -> None:
+        BrokerCluster(properties).topics([topic])
+        self._sender = Sender(properties, topic, f"tablestore-{SYSTEM.uuid()}", "none")
+        self._sender.begin()
+
+    def write(self, values: pa.Array) -> None:
+        """Take values (binary, none NULL) in their order."""
+        self._sender.send_anywhere(values)
+
+    def commit(self) -> None:
+        """Make the messages visible."""
+        self._sender.finish()
+
+    def abort(self) -> None:
+        """Leave no message that is visible."""
+        self._sender.abort()

@@ -1,10 +1,13 @@
 """A consumer of all partitions of one topic that stays connected, so that what was just written is read at
-once.
+once; and which rows a topic no longer has that are asked for.
 
 It reads from offsets to offsets. What comes behind the end waits for the next read, which finds the consumer
 where it stands if it begins there. Offsets have gaps (markers of transactions, aborted messages): a partition
 is read up to its end when a message at or behind the last wanted offset comes, or the broker says that the
 partition ends there. Not thread-safe. Memory: 32 MB in the client's queue and one batch of messages.
+
+Where messages were that are gone, nobody can say: of their offsets some may have been ends of transactions,
+or messages of aborted ones. So the rows are counted as at most so many.
 """
 
 from __future__ import annotations
@@ -14,22 +17,13 @@ from itertools import groupby
 from typing import Any
 
 from tablestore.core.env import SYSTEM
-from tablestore.core.errors import Unavailable
+from tablestore.core.errors import Corrupt, Unavailable
 from tablestore.core.extras import required
-from tablestore.log.kafka.cluster import Properties, hidden, isolation, made
+from tablestore.log.kafka.cluster import PASSING, Properties, consumer, hidden
 from tablestore.log.log import LogExpired
+from tablestore.log.offsets import Offsets
 
-_CLIENT = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",
-    "fetch.queue.backoff.ms": 5,  # by default it sleeps up to a second when its queue is full
-    "fetch.wait.max.ms": 100,
-    "queued.max.messages.kbytes": 32768,
-}
 _BATCH_MESSAGES, _WAIT_SECONDS, _SILENT_SECONDS = 20_000, 0.01, 60.0
-_PASSING = ("_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT")
 
 
 class Tail:
@@ -38,9 +32,8 @@ class Tail:
     def __init__(self, properties: Properties, topic: str) -> None:
         self._kafka = required("confluent_kafka", by="a log in Kafka")
         self._properties, self._topic = properties, topic
-        more = {**_CLIENT, "isolation.level": isolation(properties)}
-        more["group.id"] = dict(properties).get("group.id", "tablestore")
-        self._consumer = made(self._kafka.Consumer, properties, more)
+        more = {"auto.offset.reset": "error", "fetch.wait.max.ms": 100}
+        self._consumer = consumer(properties, more, by="a log in Kafka")
         self.positions: dict[int, int] = {}
         self._waiting: dict[int, list[Any]] = {}
         self._ends: dict[int, int] = {}
@@ -59,12 +52,7 @@ class Tail:
         self._wanted = frozenset(wanted)
         self._stand_at({**start, **{b: start.get(b, 0) for b in wanted}})
         last = SYSTEM.monotonic()
-        for bucket in list(wanted):
-            messages, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
-            if messages:
-                yield bucket, messages
-            if over or self._ends.get(bucket, -1) >= wanted[bucket]:
-                self.positions[bucket] = wanted.pop(bucket)
+        yield from self._came(list(wanted), wanted)
         while wanted:
             missing = sum(end - self.positions[bucket] for bucket, end in wanted.items())
             came = self._poll(min(missing, _BATCH_MESSAGES), _WAIT_SECONDS)
@@ -72,13 +60,16 @@ class Tail:
                 last = SYSTEM.monotonic()
             elif SYSTEM.monotonic() - last > _SILENT_SECONDS:
                 raise Unavailable(f"topic {self._topic!r}: nothing came for {_SILENT_SECONDS:.0f} seconds")
-            for bucket in list(came):
-                if bucket in wanted:
-                    messages, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
-                    if messages:
-                        yield bucket, messages
-                    if over or self._ends.get(bucket, -1) >= wanted[bucket]:
-                        self.positions[bucket] = wanted.pop(bucket)
+            yield from self._came([bucket for bucket in came if bucket in wanted], wanted)
+
+    def _came(self, buckets: list[int], wanted: dict[int, int]) -> Iterator[tuple[int, list[Any]]]:
+        """What is there of these partitions; those that are over are `wanted` no longer."""
+        for bucket in buckets:
+            messages, over = self._before(bucket, self._waiting.pop(bucket, []), wanted[bucket])
+            if messages:
+                yield bucket, messages
+            if over or self._ends.get(bucket, -1) >= wanted[bucket]:
+                self.positions[bucket] = wanted.pop(bucket)
 
     def wait(self, offsets: Mapping[int, int], seconds: float) -> dict[int, int] | None:
         """Wait until a message behind the offsets is there; then the offset behind all that have come of each
@@ -140,8 +131,34 @@ class Tail:
                     f"topic {self._topic!r}, partition {bucket}: rows behind the offset that was asked for "
                     "are gone; retention was faster than the reader"
                 )
-            elif not error.retriable() and error.name() not in _PASSING:
+            elif not error.retriable() and error.name() not in PASSING:
                 self.positions = {}
                 text = hidden(error.str(), self._properties)
                 raise Unavailable(f"topic {self._topic!r}: {text}")
         return came
+
+
+def missing_rows(at: Offsets, start: Offsets) -> dict[int, range]:
+    """The offsets from `at` up to the first that is there, of each bucket that has such."""
+    return {b: range(at[b], first) for b, first in start.items() if b in at and at[b] < first}
+
+
+def missing_text(topic: str, lost: Mapping[int, range]) -> str:
+    """What is gone: topic, partitions, offsets, how many rows at most."""
+    parts = [
+        f"partition {bucket}: offsets {gone.start} to {gone.stop - 1} (at most {len(gone):,} rows)"
+        for bucket, gone in sorted(lost.items())
+    ]
+    return f"topic {topic!r}, {', '.join(parts)}: gone, retention was faster than who needs them"
+
+
+def require_written(topic: str, at: Offsets, written: Offsets) -> None:
+    """Raise Corrupt where the topic ends before the offsets up to which files have its rows."""
+    for bucket, offset in sorted(at.items()):
+        if written.get(bucket, 0) < offset:
+            raise Corrupt(
+                f"topic {topic!r}, partition {bucket}",
+                f"it ends at offset {written.get(bucket, 0)}, and files of the table have its rows up to "
+                f"{offset}: the topic was made again, or its brokers lost messages; what is written there "
+                "would not be seen: table.log.repair() goes on behind",
+            )

@@ -14,15 +14,16 @@ import pyarrow.json
 import pyarrow.parquet
 
 from tablestore.core.errors import NotFound, SchemaMismatch, Unsupported
+from tablestore.format.messages import row_json
 from tablestore.format.types import cast_text
+from tablestore.format.types.arrow_types import STRING
 from tablestore.format.types.casts import nearest_floats
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.sql.connectors.connector import ConnectorOptions
 
 _BLOCK_BYTES = 16 << 20  # of CSV and JSON that are parsed at once: a row is no longer
 _AS_TEXT = frozenset("DATE TIME TIMESTAMP TIMESTAMP_LTZ".split())  # what JSON has as texts
-_CONTROLS = "[\x00-\x1f]"
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_FLOATS = ("FLOAT", "DOUBLE")
 
 
 class RowWriter(Protocol):
@@ -210,32 +211,18 @@ def require_json(columns: Sequence[DataField]) -> None:
 
 def json_objects(batch: pa.RecordBatch, columns: Sequence[DataField]) -> pa.Array:
     """Each row as the text of a JSON object, without a line end in it."""
-    parts: list[Any] = []
-    for i, (array, f) in enumerate(zip(batch.columns, columns, strict=True)):
-        name = _in_quotes(pa.array([f.name]))[0].as_py()
-        parts += [f"{',' if i else '{'}{name}:", _json_value(array, f)]
-    return pc.binary_join_element_wise(*parts, "}", "")
-
-
-def _json_value(array: pa.Array, f: DataField) -> pa.Array:
-    text = cast_text.of(array, f.type)
-    if f.type.root == "BOOLEAN":
-        text = pc.utf8_lower(text)
-    elif f.type.root in ("FLOAT", "DOUBLE"):
-        if not pc.all(pc.is_finite(array)).as_py() and array.null_count < len(array):
+    for array, f in zip(batch.columns, columns, strict=True):
+        if f.type.root in _FLOATS and pc.all(pc.is_finite(array)).as_py() is False:
             raise SchemaMismatch(f"column {f.name!r}: JSON has no NaN and no infinity")
-    elif f.type.is_string or f.type.root in _AS_TEXT:
-        text = _in_quotes(text)
-    return text.fill_null("null")
+    return row_json.json_objects(batch, columns, _json_values)
 
 
-def _in_quotes(text: pa.Array) -> pa.Array:
-    for character, written in _ESCAPES.items():
-        text = pc.replace_substring(text, character, written)
-    if pc.any(pc.match_substring_regex(text, _CONTROLS)).as_py():
-        for code in range(32):
-            text = pc.replace_substring(text, chr(code), f"\\u{code:04x}")
-    return pc.binary_join_element_wise('"', text, '"', "")
+def _json_values(array: pa.Array, t: DataType) -> pa.Array:
+    if t.root in _AS_TEXT:
+        return row_json.json_values(cast_text.of(array, t), STRING)
+    if t.root in _FLOATS:
+        return cast_text.of(array, t).fill_null("null")
+    return row_json.json_values(array, t)
 
 
 # both

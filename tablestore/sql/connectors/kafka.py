@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from tablestore.cdc.final_rows import FinalRows
 from tablestore.cdc.formats.registry import FORMATS, format_of, require_from_environment
-from tablestore.cdc.kafka.message_metadata import METADATA, MessageMetadata
-from tablestore.cdc.kafka.scan_point import (
+from tablestore.cdc.kafka.topic_ranges import (
     BOUNDED_MODES,
     EARLIEST,
     GROUP,
@@ -30,14 +29,13 @@ from tablestore.cdc.kafka.scan_point import (
     ScanPoint,
     specific_offsets,
 )
-from tablestore.cdc.kafka.topic_stream import TopicStream
+from tablestore.cdc.kafka.topic_stream import METADATA, MessageMetadata, TopicStream
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options.values import boolean, one_of
 from tablestore.flow.source import Offset
 from tablestore.format.messages.messages import Changes, MessageFormat
-from tablestore.log.kafka.cluster import Properties
-from tablestore.log.kafka.properties import names_file
-from tablestore.log.kafka.topic_writer import TopicWriter
+from tablestore.log.kafka.cluster import Properties, names_file
+from tablestore.log.kafka.sender import TopicWriter
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count, whole
 from tablestore.sql.connectors.file_formats import json_objects, require_json
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.cdc.capture.metadata import METADATA, METADATA_TYPES
+from tablestore.cdc.capture.computed import METADATA, METADATA_TYPES
 from tablestore.cdc.databases.declared import DeclaredColumns
 from tablestore.cdc.postgres.server import Connection
 from tablestore.cdc.postgres.slot import Slot

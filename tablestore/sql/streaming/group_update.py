@@ -25,6 +25,7 @@ from tablestore.sql.streaming.group_columns import (
     GroupColumns,
     decoded,
     listed,
+    sql_type,
 )
 from tablestore.sql.text import quoted
 from tablestore.table.table import Table
@@ -200,7 +201,7 @@ class GroupUpdate:
         source = f"c_{self._table_of(column)}" if column.distinct else "d"
         if column.measure == "rest":
             return _rest(column, source)
-        added = f"CAST(coalesce(o.{name}, 0) + coalesce({source}.{name}, 0) AS {_duck_type(column)})"
+        added = f"CAST(coalesce(o.{name}, 0) + coalesce({source}.{name}, 0) AS {sql_type(column.type)})"
         if column.measure == "total":
             return f"CASE WHEN {self._count(column, source)} = 0 THEN 0 ELSE {added} END"
         return added
@@ -295,13 +296,6 @@ def _rest(column: GroupColumn, source: str) -> str:
     lost = f"(({a} - ({s} - ({s} - {a}))) + ({b} - ({s} - {a})))"
     values = f"coalesce(o.{count}, 0) + coalesce({source}.{count}, 0)"
     return f"CASE WHEN {values} = 0 THEN 0 ELSE coalesce(o.{rest}, 0) + {lost} END"
-
-
-def _duck_type(column: GroupColumn) -> str:
-    t = column.type
-    return (
-        f"DECIMAL(38, {t.scale})" if pa.types.is_decimal(t) else "DOUBLE" if t == pa.float64() else "BIGINT"
-    )
 
 
 def _equal(a: str, b: str, names: Iterable[str]) -> str:

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
 from tablestore.flow.batch import Batch, Streams, Work
+from tablestore.flow.checkpoint import Origin, origin_of
 from tablestore.flow.journal import JournalFiles
-from tablestore.flow.origin import Origin, origin_of
 from tablestore.flow.sink import SinkBatch, StreamSink, TableSink
 from tablestore.flow.source import Changes, Offset
 from tablestore.format.predicates.predicate import Predicate
@@ -101,7 +101,10 @@ class PartBatches:
         self._part, self._directory, self._user, self._noted = part, directory, user, noted
         self._job_id = job_id
         self._views = tuple(SourceView.of(i) for i in part.plan.inputs)
-        self._groups = self._opened_groups() if part.plan.grouping is not None else None
+        self._state: GroupState | None = None
+        if part.plan.grouping is not None:
+            buckets = _STATE_BUCKETS if part.plan.grouping.keys else 1
+            self._state = GroupState.create(join(directory, "state"), part.plan, user=user, buckets=buckets)
         self._require_own_commits()
         self.origin = self._origin()
 
@@ -122,31 +125,32 @@ class PartBatches:
 
     def __call__(self, batch: Batch) -> None:
         part, identifier = self._part, self.origin.identifier + batch.number
-        if self._groups is not None:
-            rows, reached = self._groups.carry_out(batch, identifier)
-            if not isinstance(part.sink, TableSink):
-                JournalFiles.at(self._directory).put(_FOLLOWED, reached)
-        else:
+        position = json.dumps({**batch.end, "plan": part.fingerprint})
+        if self._state is None:
             at = batch.end.get("lookups", {})
             changes = StepChanges(part.plan.step, self._views, part.filling, at, part.schema)
-            position = json.dumps({**batch.end, "plan": part.fingerprint})
             rows = part.sink.write(SinkBatch(batch, changes, self._user, identifier, position, self._job_id))
+        else:
+            advance(self._state, batch, identifier=identifier, position=position)
+            rows = self._follow_groups(self._state, batch, identifier)
         self._noted(batch, rows)
 
-    def _opened_groups(self) -> GroupBatches:
-        part = self._part
+    def _follow_groups(self, state: GroupState, batch: Batch, identifier: int) -> int:
+        """Give the sink what changed in the groups since it was given something; how many changes it took."""
+        part, stream = self._part, state.changes()
         assert part.plan.grouping is not None, "a plan that groups"
-        buckets = _STATE_BUCKETS if part.plan.grouping.keys else 1
-        state = GroupState.create(join(self._directory, "state"), part.plan, user=self._user, buckets=buckets)
-        return GroupBatches(
-            state,
-            part.filling,
-            part.schema,
-            part.sink,
-            self._user,
-            part.fingerprint,
-            self._groups_reached,
-        )
+        start = self._groups_reached() or stream.initial()
+        end = stream.next(start)
+        pieces = stream.pieces(start, end) if start != end else []
+        works = [Work(0, i, piece) for i, piece in enumerate(pieces)]
+        view = SourceView(GROUPS, tuple(stream.schema.names))
+        changes = StepChanges(part.plan.grouping.after, (view,), part.filling, {}, part.schema)
+        position = json.dumps({"v": 1, "groups": end, "plan": part.fingerprint})
+        changed = ChangedGroups(batch, end, works)
+        rows = part.sink.write(SinkBatch(changed, changes, self._user, identifier, position))
+        if not isinstance(part.sink, TableSink):
+            JournalFiles.at(self._directory).put(_FOLLOWED, end)
+        return rows
 
     def _groups_reached(self) -> Offset | None:
         """The offset of the groups that the sink has reached."""
@@ -178,15 +182,15 @@ class PartBatches:
             raise InvalidRequest(
                 f"{part.target} has commits of a job {self._user!r} with another query; {remedy}"
             )
-        if self._groups is not None and self._groups.state.position() is None:
+        if self._state is not None and self._state.position() is None:
             raise InvalidRequest(
                 f"{part.target} has commits of job {self._user!r}, whose state is gone; {remedy}, and "
                 "TRUNCATE the table first"
             )
 
     def _origin(self) -> Origin:
-        if self._groups is not None:
-            return origin_of(self.checkpoint, self._groups.state.groups, self._user)
+        if self._state is not None:
+            return origin_of(self.checkpoint, self._state.groups, self._user)
         if isinstance(self._part.sink, TableSink):
             return origin_of(self.checkpoint, self._part.sink.opened(), self._user)
         return Origin(0, None)
@@ -352,33 +356,3 @@ class ChangedGroups:
 
     def counted(self) -> Mapping[int, int]:
         return self.batch.counted()
-
-
-@dataclass(frozen=True)
-class GroupBatches:
-    """How batches of a grouped INSERT are carried out. `followed` gives the offset of the groups that the
-    sink has reached, None before the first."""
-
-    state: GroupState
-    filling: Filling
-    schema: TableSchema | None
-    sink: StreamSink
-    user: str
-    fingerprint: str
-    followed: Callable[[], Offset | None]
-
-    def carry_out(self, batch: Batch, identifier: int) -> tuple[int, Offset]:
-        """How many changes the sink took, and the offset of the groups that it has reached."""
-        reached = json.dumps({**batch.end, "plan": self.fingerprint})
-        advance(self.state, batch, identifier=identifier, position=reached)
-        stream, grouping = self.state.changes(), self.state.plan.grouping
-        assert grouping is not None, "a plan that groups"
-        start = self.followed() or stream.initial()
-        end = stream.next(start)
-        pieces = stream.pieces(start, end) if start != end else []
-        works = [Work(0, i, piece) for i, piece in enumerate(pieces)]
-        view = SourceView(GROUPS, tuple(stream.schema.names))
-        changes = StepChanges(grouping.after, (view,), self.filling, {}, self.schema)
-        position = json.dumps({"v": 1, "groups": end, "plan": self.fingerprint})
-        changed = ChangedGroups(batch, end, works)
-        return self.sink.write(SinkBatch(changed, changes, self.user, identifier, position)), end

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from weakref import WeakSet
@@ -26,9 +26,8 @@ from tablestore.core.options.values import duration_ms
 from tablestore.flow.batch import Batch
 from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING, FlowJob
 from tablestore.flow.restarts import NO_RESTART, RestartStrategy
-from tablestore.flow.runner import LOCAL, Runner, Stream, runner_of, spark_session
+from tablestore.flow.runner import LOCAL, Runner, StreamsTogether, runner_of, spark_session
 from tablestore.flow.sink import TableSink
-from tablestore.flow.together import StreamsTogether
 from tablestore.format.result_tables import result_schema
 from tablestore.sql.concealment import conceal
 from tablestore.sql.scope import Scope
@@ -94,7 +93,15 @@ class Job(FlowJob):
         """Start all streams where their checkpoints are; the first time those that are `opened`."""
         batches = opened.pop() if opened else self._all_opened()
         return StreamsTogether.started(
-            partial(_stream, runner, part, of_part, interval_seconds)
+            partial(
+                runner.start,
+                part.streams,
+                of_part,
+                checkpoint=of_part.checkpoint,
+                start=of_part.start,
+                interval_seconds=interval_seconds,
+                variables=part.streams.variables,
+            )
             for part, of_part in zip(self.parts, batches, strict=True)
         )
 
@@ -144,18 +151,6 @@ class Job(FlowJob):
             status = self._status
         with contextlib.suppress(TablestoreError, OSError):  # where its directory is gone nobody asks
             self.places.note(self.name, status)
-
-
-def _stream(runner: Runner, part: JobPart, batches: PartBatches, interval_seconds: float) -> Stream:
-    """The stream of an INSERT."""
-    return runner.start(
-        part.streams,
-        batches,
-        checkpoint=batches.checkpoint,
-        start=batches.start,
-        interval_seconds=interval_seconds,
-        variables=part.streams.variables,
-    )
 
 
 _LOOK_SECONDS = 0.05  # between two looks at how far jobs are
@@ -323,27 +318,18 @@ def _restart_strategy(settings: Settings) -> RestartStrategy:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    """How far an INSERT came, in words."""
-
-    status: PartStatus
-
-    def text(self, job: Job | None, number: int) -> str:
-        if self.status.offset is None:
-            return ""
-        texts = []
-        sources = self.status.offset.get("sources", [])
-        inputs = job.parts[number].plan.inputs if job is not None and job.running else ()
-        for place, offset in enumerate(sources):
-            if "tables" not in offset:
-                texts.append(json.dumps({k: v for k, v in offset.items() if k != "v"}))
-                continue
-            (snapshot,) = offset["tables"].values()
-            newest = inputs[place].source.latest() if inputs else None
-            of = f" of {next(iter(newest['tables'].values()))}" if newest and "tables" in newest else ""
-            texts.append(f"snapshot {snapshot}{of}")
-        return ", ".join(texts)
+def _reached(status: PartStatus, part: JobPart | None) -> str:
+    """How far an INSERT came, in words; of one that runs, `part`, also of how much."""
+    texts = []
+    for place, offset in enumerate([] if status.offset is None else status.offset.get("sources", [])):
+        if "tables" not in offset:
+            texts.append(json.dumps({k: v for k, v in offset.items() if k != "v"}))
+            continue
+        (snapshot,) = offset["tables"].values()
+        newest = None if part is None else part.plan.inputs[place].source.latest()
+        of = f" of {next(iter(newest['tables'].values()))}" if newest and "tables" in newest else ""
+        texts.append(f"snapshot {snapshot}{of}")
+    return ", ".join(texts)
 
 
 def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[str, object]]:
@@ -358,7 +344,7 @@ def _rows(record: JobRecord, status: JobStatus, job: Job | None) -> list[dict[st
                 "start time": status.started_ms,
                 "batches": part.batches,
                 "rows": part.rows,
-                "position": _Reached(part).text(job, number),
+                "position": _reached(part, job.parts[number] if job is not None and job.running else None),
                 "error": status.error.partition("\n")[0],
             }
         )

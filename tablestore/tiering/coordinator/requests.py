@@ -19,16 +19,14 @@ from tablestore.fluss import apis
 from tablestore.fluss.apis import Api
 from tablestore.fluss.connection import CLIENT
 from tablestore.fluss.errors import ErrorCode, FlussError
+from tablestore.fluss.frames import decoded
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
 from tablestore.fluss.messages import pb
-from tablestore.fluss.messages.decoding import decoded
 from tablestore.fluss.tables import TablePath, schema_json
 from tablestore.log.log import LogExpired
-from tablestore.tiering.coordinator.dropped_table_files import DroppedTableFiles
-from tablestore.tiering.coordinator.epochs import FileEpochs
+from tablestore.tiering.coordinator.files import DroppedTableFiles, FileEpochs
 from tablestore.tiering.coordinator.lake_snapshots import LakeSnapshots
-from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables
-from tablestore.tiering.coordinator.served_writes import ServedWrites
+from tablestore.tiering.coordinator.served_tables import ServedTable, ServedTables, ServedWrites
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates, TableStatus
 
 log = logging.getLogger(__name__)
@@ -247,18 +245,19 @@ class CoordinatorRequests:
 
     def _database_info(self, request: Any) -> Any:
         """It has no comment and no properties; of its making nothing is known."""
-        if request.database_name not in self._tables.databases():
-            raise FlussError(ErrorCode.DATABASE_NOT_EXIST, f"no database {request.database_name!r}")
+        self._require_database(request)
         described = json.dumps({"version": 1, "custom_properties": {}}).encode()
         return pb.GetDatabaseInfoResponse(database_json=described, created_ms=0, modified_ms=0)
 
     def _list_tables(self, request: Any) -> Any:
-        if request.database_name not in self._tables.databases():
-            text = f"no database {request.database_name!r}"
-            raise FlussError(ErrorCode.DATABASE_NOT_EXIST, text)
+        self._require_database(request)
         paths = (TablePath.parse(path) for path in self._tables.all())
         names = sorted(path.table for path in paths if path.database == request.database_name)
         return pb.ListTablesResponse(table_names=names)
+
+    def _require_database(self, request: Any) -> None:
+        if request.database_name not in self._tables.databases():
+            raise FlussError(ErrorCode.DATABASE_NOT_EXIST, f"no database {request.database_name!r}")
 
     def _table_exists(self, request: Any) -> Any:
         try:
@@ -269,13 +268,7 @@ class CoordinatorRequests:
 
     def _table_info(self, request: Any) -> Any:
         served = self._of(request.table_path)
-        return pb.GetTableInfoResponse(
-            table_id=served.table_id,
-            schema_id=served.schema_id,
-            table_json=served.descriptor.to_json(),
-            created_ms=served.created_ms,
-            modified_ms=served.created_ms,
-        )
+        return pb.GetTableInfoResponse(**_facts(served))
 
     def _table_schema(self, request: Any) -> Any:
         served = self._of(request.table_path)
@@ -292,14 +285,7 @@ class CoordinatorRequests:
         answer = pb.MetadataResponse(coordinator=self._node, tablet_servers=[self._node])
         for path in request.table_paths:
             served = self._of(path)
-            table_answer = answer.tables.add(
-                table_path=path,
-                table_id=served.table_id,
-                schema_id=served.schema_id,
-                table_json=served.descriptor.to_json(),
-                created_ms=served.created_ms,
-                modified_ms=served.created_ms,
-            )
+            table_answer = answer.tables.add(table_path=path, **_facts(served))
             for bucket in range(served.buckets):
                 table_answer.buckets.add(bucket_id=bucket, leader_id=NODE, replica_ids=[NODE], leader_epoch=0)
         return answer
@@ -353,9 +339,7 @@ class CoordinatorRequests:
     def _written(self, request: Any, asked: Any) -> ServedTable:
         """The table of a bucket that rows are for."""
         served = self._tables.by_id(request.table_id)
-        if asked.HasField("partition_id") or not 0 <= asked.bucket_id < served.buckets:
-            text = f"no bucket {asked.bucket_id} of table {served.table_id}"
-            raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
+        _require_bucket(served, asked)
         return served
 
     # logs
@@ -444,11 +428,24 @@ def _keyed(served: ServedTable) -> ServedTable:
     return served
 
 
-def _records(served: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:
-    """The batches of one bucket, whose bounds `at` says."""
+def _require_bucket(served: ServedTable, asked: Any) -> None:
     if asked.HasField("partition_id") or not 0 <= asked.bucket_id < served.buckets:
         text = f"no bucket {asked.bucket_id} of table {served.table_id}"
         raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
+
+
+def _facts(served: ServedTable) -> dict[str, Any]:
+    """What answers say of a table; when it was altered is not known."""
+    return {
+        **{"table_id": served.table_id, "schema_id": served.schema_id},
+        "table_json": served.descriptor.to_json(),
+        **dict.fromkeys(("created_ms", "modified_ms"), served.created_ms),
+    }
+
+
+def _records(served: ServedTable, asked: Any, at: Any, columns: list[int] | None, room: int) -> bytes:
+    """The batches of one bucket, whose bounds `at` says."""
+    _require_bucket(served, asked)
     start = at.log_start_offset if asked.fetch_offset == _FROM_EARLIEST else asked.fetch_offset
     if not at.log_start_offset <= start <= at.high_watermark:
         text = f"offset {start} is not in [{at.log_start_offset}, {at.high_watermark}]"
@@ -478,9 +475,7 @@ def _refusals(part: Any, gone: ErrorCode = ErrorCode.TABLE_NOT_EXIST) -> Iterato
 def _ends(served: ServedTable, lake: Any) -> dict[int, int]:
     """Per bucket the offset up to which a snapshot has the rows, as a request says."""
     for bucket in lake.buckets:
-        if bucket.HasField("partition_id") or not 0 <= bucket.bucket_id < served.buckets:
-            text = f"no bucket {bucket.bucket_id} of table {served.table_id}"
-            raise FlussError(ErrorCode.UNKNOWN_TABLE_OR_BUCKET, text)
+        _require_bucket(served, bucket)
     return {b.bucket_id: b.log_end_offset for b in lake.buckets if b.HasField("log_end_offset")}
 
 

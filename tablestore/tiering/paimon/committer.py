@@ -27,7 +27,7 @@ from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import hides_level_0
 from tablestore.table import finishing, history
 from tablestore.table.table import Table
-from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
+from tablestore.tiering.cluster import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.lake_offsets import (
     offsets_text,
     parse_position,

@@ -23,12 +23,17 @@ from tablestore.table.lake import Lake
 from tablestore.table.logged import LogCommitter
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
-from tablestore.tiering.cluster import ClusterTable, RowBatch
+from tablestore.tiering.cluster import (
+    COMMIT_USER,
+    ClusterTable,
+    LakeCommit,
+    LakeCommitter,
+    LakeState,
+    RowBatch,
+)
 from tablestore.tiering.coordinator.served_tables import id_of
-from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeCommitter, LakeState
 from tablestore.tiering.paimon.committer import PaimonBasis, PaimonCommittable, PaimonLakeCommitter
-from tablestore.tiering.paimon.definition import lake_table
-from tablestore.tiering.paimon.writer import PaimonLakeWriter, PaimonWriteResult
+from tablestore.tiering.paimon.writer import PaimonLakeWriter, PaimonWriteResult, lake_table
 from tablestore.tiering.splits import Offsets, TieredBucket, TieringSplit
 from tablestore.write.commit.commit_or_discard import discard
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import CaptureJournal
-from tablestore.cdc.capture.report import BatchReport
+from tablestore.cdc.capture.report import BatchReport, CaptureJournal
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import CaptureSink, SinkSettings
 from tests.cdc.capture.fakes import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.cdc.capture.target_shape import common_type, widened
+from tablestore.cdc.capture.shapes import common_type, widened
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types.data_type import DataType
 from tablestore.format.types.type_text import parse_type

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablestore.cdc.capture.conversion import Conversion
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.source import ShapeColumn, TableRows, TableShape
@@ -56,6 +57,7 @@ RULES = CaptureRules.of(
     partition_by=["year"],
     bad_rows="dead-letter",
 )
+CONVERSION = Conversion.of(RULES, NAME, SHAPE, FIELDS, primary_key=["id", "year"])
 
 ROWS = st.fixed_dictionaries(
     {
@@ -89,7 +91,7 @@ def changes_of(changes: list[tuple[int, dict[str, Any]]]) -> TableRows:
 @given(CHANGES)
 @settings(max_examples=120, deadline=None)
 def test_columns_give_what_rows_give(changes: list[tuple[int, dict[str, Any]]]) -> None:
-    conversion = pickle.loads(pickle.dumps(RULES.conversion(NAME, SHAPE, FIELDS)))
+    conversion = pickle.loads(pickle.dumps(CONVERSION))
     converted = conversion.convert(changes_of(changes))
     rows, bad = naive.convert(changes, NAIVE)
     assert list(zip(converted.kinds.to_pylist(), converted.rows.to_pylist(), strict=True)) == rows
@@ -115,14 +117,14 @@ def one(**values: Any) -> dict[str, Any]:
 
 def test_a_row_that_moves_to_another_partition_leaves_the_old_one() -> None:
     changes = [(UPDATE_BEFORE, one()), (UPDATE_AFTER, one(at=datetime(2025, 1, 1)))]
-    converted = RULES.conversion(NAME, SHAPE, FIELDS).convert(changes_of(changes))
+    converted = CONVERSION.convert(changes_of(changes))
     assert converted.kinds.to_pylist() == [DELETE, INSERT]
     assert converted.rows.column("year").to_pylist() == [2024, 2025]
 
 
 def test_a_bad_row_says_where_it_is_what_it_is_and_why() -> None:
     bad = one(id=70_000, name="too long", big=Decimal(2**64), body=b"\xff")
-    (actual,) = RULES.conversion(NAME, SHAPE, FIELDS).convert(changes_of([(INSERT, bad)])).bad
+    (actual,) = CONVERSION.convert(changes_of([(INSERT, bad)])).bad
     assert actual.reason.split("; ") == [
         "70000 does not fit column 'id', which is SMALLINT NOT NULL",
         "'too long' does not fit column 'name', which is VARCHAR(4) NOT NULL",
@@ -143,7 +145,7 @@ def test_a_bad_row_says_where_it_is_what_it_is_and_why() -> None:
 def test_a_column_that_the_table_lost_and_a_computed_one_needs_is_named() -> None:
     shape = TableShape(tuple(c for c in SHAPE.columns if c.name != "at"), ("id",))
     with pytest.raises(NotFound, match="'year' = year\\(at\\): no column 'at'"):
-        RULES.conversion(NAME, shape, FIELDS, primary_key=["id", "year"])
+        Conversion.of(RULES, NAME, shape, FIELDS, primary_key=["id", "year"])
 
 
 @pytest.mark.parametrize("count", [0, 1, 100_000])
@@ -153,6 +155,6 @@ def test_a_column_of_the_same_type_is_not_copied(count: int) -> None:
         DataField(i, c.name, c.type) for i, c in enumerate(rules.target_shape(NAME, SHAPE).columns)
     )
     given = changes_of([(INSERT, one(id=i)) for i in range(count)])
-    converted = rules.conversion(NAME, SHAPE, fields).convert(given)
+    converted = Conversion.of(rules, NAME, SHAPE, fields, primary_key=["id"]).convert(given)
     for before, after in zip(given.rows.columns, converted.rows.columns, strict=True):
         assert [b and b.address for b in after.buffers()] == [b and b.address for b in before.buffers()]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.change_directory import position_of
+from tablestore.cdc.directory_stream import position_of
 from tablestore.cdc.source import ChangeDirectory
 from tablestore.core.errors import NotFound, SchemaMismatch
 from tablestore.io.fileio import LocalFileIO

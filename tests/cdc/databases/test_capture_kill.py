@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import CaptureJournal
+from tablestore.cdc.capture.report import CaptureJournal
 from tablestore.cdc.databases.address import PASSWORD_VARIABLE
 from tests.cdc.databases.sources import Source
 from tests.servers.mariadb import PASSWORD

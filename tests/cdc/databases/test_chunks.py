@@ -6,8 +6,7 @@ import random
 from collections.abc import Mapping
 
 from tablestore.cdc.capture.names import SourceName
-from tablestore.cdc.databases.chunks import chunk_plan, chunk_ranges
-from tablestore.cdc.databases.table_states import FOLLOWED, READING, SETTLING
+from tablestore.cdc.databases.chunks import FOLLOWED, READING, SETTLING, chunk_plan, chunk_ranges
 from tablestore.cdc.mysql.database_offset import TableProgress
 from tablestore.cdc.mysql.snapshot import Key
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.databases import slices, text_digits
-from tablestore.cdc.databases.slices import PADDING, Slices
+from tablestore.cdc.databases import slices
+from tablestore.cdc.databases.slices import PADDING, Slices, digit_column
 
 pytest.importorskip("numba")
 INT, MONEY, DATE = pa.int64(), pa.decimal128(18, 2), pa.date32()
@@ -39,7 +39,7 @@ def test_values_are_those_that_arrow_reads(type_: pa.DataType, seeds: tuple[int,
     for seed in seeds:
         r = random.Random(seed)
         values = [made(r) if r.random() < 0.9 else None for _ in range(50)]
-        column = text_digits.column(cut(values), 0, type_)
+        column = digit_column(cut(values), 0, type_)
         column.validate(full=True)
         assert column.equals(pa.array(values, pa.string()).cast(type_))
 
@@ -54,5 +54,5 @@ def test_values_are_those_that_arrow_reads(type_: pa.DataType, seeds: tuple[int,
     ],
 )
 def test_what_is_otherwise_is_left_to_others(type_: pa.DataType, text: str) -> None:
-    assert text_digits.column(cut([text]), 0, type_) is None
-    assert text_digits.column(cut(["2000-02-29"]), 0, DATE).to_pylist()[0].isoformat() == "2000-02-29"
+    assert digit_column(cut([text]), 0, type_) is None
+    assert digit_column(cut(["2000-02-29"]), 0, DATE).to_pylist()[0].isoformat() == "2000-02-29"

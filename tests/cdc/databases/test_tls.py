@@ -19,8 +19,7 @@ from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
 from tablestore.cdc.mysql import server as mysql
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.cdc.postgres import server as postgres
-from tablestore.cdc.postgres.copied import values_of
-from tablestore.cdc.postgres.copy_rows import copied
+from tablestore.cdc.postgres.copy_rows import copied, values_of
 from tablestore.core.errors import InvalidRequest
 from tests.servers import mariadb as mariadb_servers
 from tests.servers import postgres as postgres_servers

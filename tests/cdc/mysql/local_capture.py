@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import tablestore as ts
-from tablestore.cdc.capture.journal import CaptureJournal
 from tablestore.cdc.capture.names import Patterns
-from tablestore.cdc.capture.report import BatchReport
+from tablestore.cdc.capture.report import BatchReport, CaptureJournal
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.sink import POOL_BYTES, CapturePlan, CaptureSink, SinkSettings
 from tablestore.cdc.capture.source import TableEvent

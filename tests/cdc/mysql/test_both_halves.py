@@ -13,8 +13,7 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import charsets
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.dialect import dialect_of
-from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.snapshot import read_range
 from tablestore.core import extras
 from tablestore.core.errors import InvalidRequest, Unsupported

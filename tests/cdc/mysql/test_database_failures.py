@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.core.errors import NotFound
 from tests.cdc.databases.sources import MariaDbSource
 

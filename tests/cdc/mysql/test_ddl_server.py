@@ -17,8 +17,7 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import ddl
 from tablestore.cdc.mysql.binlog import LogStatement, RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.dialect import dialect_of
-from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.snapshot import read_range
 from tests.cdc.mysql.kinds import KINDS, columns, edges, statement
 from tests.servers.mariadb import MariaDb

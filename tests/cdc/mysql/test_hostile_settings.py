@@ -8,8 +8,7 @@ import pytest
 
 from tablestore.cdc.mysql import server
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.dialect import dialect_of
-from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.snapshot import read_range, read_view
 from tablestore.core.errors import Corrupt
 from tests.cdc.databases.sources import MariaDbSource

@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
-from tablestore.cdc.databases.patience import patiently
-from tablestore.cdc.mysql.dialect import dialect_of
-from tablestore.cdc.mysql.log_identity import require_in_log
+from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address, patiently
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection
-from tablestore.cdc.mysql.settings import require_ready, server_id
+from tablestore.cdc.mysql.server import Connection, dialect_of
+from tablestore.cdc.mysql.server_checks import require_in_log, require_ready, server_id
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable
 from tablestore.core.options.environment import resolved
 from tests.faults import SimEnv

@@ -12,9 +12,8 @@ import pytest
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.dialect import dialect_of
 from tablestore.cdc.mysql.position import LogPosition
-from tablestore.cdc.mysql.server import Connection
+from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.snapshot import KeyRange, chunk_key, ranges, read_range, read_view
 from tablestore.core.errors import NotFound, Unavailable
 from tests.servers.mariadb import MariaDb

@@ -11,7 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.flow import runner
-from tablestore.flow.workers import TaskWorkers
+from tablestore.flow.local import TaskWorkers
 from tablestore.sql import Session
 from tests.sql.streaming.following import (
     CHANGES,

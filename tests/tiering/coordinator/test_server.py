@@ -21,7 +21,7 @@ from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.heartbeat import HeartbeatRequest, TableEpoch, TableResponse
-from tablestore.fluss.kv_leases import acquire_lease, drop_lease, release_lease
+from tablestore.fluss.kv import acquire_lease, drop_lease, release_lease
 from tablestore.fluss.log_scan import LogScan
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import FlussTable, KvSnapshot, TableBucket, TablePath
@@ -30,9 +30,8 @@ from tablestore.format import rowkind
 from tablestore.table.lake import Lake
 from tablestore.table.log_of import table_log
 from tablestore.table.table import Table
-from tablestore.tiering.coordinator.coordinator import Coordinator
+from tablestore.tiering.coordinator.coordinator import HOST, Coordinator, Server
 from tablestore.tiering.coordinator.served_tables import served
-from tablestore.tiering.coordinator.server import HOST, Server
 from tests.fluss.stored_batches import decoded
 from tests.log.memory_log import MemoryLog
 from tests.tiering.coordinator.wire import answered, asked, code_of, connected, ends, signed_in

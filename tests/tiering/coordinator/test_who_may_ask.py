@@ -19,10 +19,9 @@ from tablestore.core.errors import InvalidRequest, Unavailable
 from tablestore.fluss import apis
 from tablestore.fluss.admin import Admin
 from tablestore.fluss.cluster import Cluster
-from tablestore.fluss.coordinator_token import LakeToken, lake_user, sign_in_at, token_path
 from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.messages import pb
-from tablestore.fluss.sign_in import PASSWORD_VARIABLE
+from tablestore.fluss.sign_in import PASSWORD_VARIABLE, LakeToken, lake_user, sign_in_at, token_path
 from tablestore.fluss.tables import TableBucket, TablePath
 from tablestore.table.lake import Lake
 from tablestore.tiering.coordinator.coordinator import Coordinator
@@ -278,7 +277,7 @@ def test_a_connection_that_waits_too_long_ends(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
     for name in ("_SIGN_IN_SECONDS", "_FRAME_SECONDS", "_IDLE_SECONDS"):
-        monkeypatch.setattr(f"tablestore.tiering.coordinator.server.{name}", 0.3)
+        monkeypatch.setattr(f"tablestore.tiering.coordinator.coordinator.{name}", 0.3)
     with connected(coordinator) as stranger:
         stranger.sendall(begun)
         assert ends(stranger)

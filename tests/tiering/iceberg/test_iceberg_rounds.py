@@ -15,9 +15,8 @@ from tablestore.core.errors import CommitConflict, SchemaMismatch, Unsupported
 from tablestore.format.types.arrow_types import BIGINT, DATE, INT, SMALLINT, STRING, TIMESTAMP
 from tablestore.format.types.data_type import DataField
 from tablestore.meta import positions
-from tablestore.tiering.cluster import ClusterTable, RowBatch
+from tablestore.tiering.cluster import ClusterTable, LakeCommit, RowBatch
 from tablestore.tiering.committer import RoundCommitted, SplitResult, commit_round, plan_round
-from tablestore.tiering.factory import LakeCommit
 from tablestore.tiering.iceberg.factory import IcebergTieringFactory
 from tablestore.tiering.splits import TieredBucket, TieringLogSplit
 from tests.tiering.memory import MemoryCluster, PartitionedCluster, remade

@@ -14,8 +14,8 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import CommitConflict, Corrupt, Unavailable
 from tablestore.meta import positions
+from tablestore.tiering.cluster import COMMIT_USER
 from tablestore.tiering.committer import RoundPlan, SplitResult, commit_round, plan_round
-from tablestore.tiering.factory import COMMIT_USER
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
 from tablestore.tiering.splits import TieredBucket
 from tests.tiering.memory import MemoryCluster, PreparingCluster, remade

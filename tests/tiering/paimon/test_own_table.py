@@ -15,8 +15,8 @@ import tablestore as ts
 from tablestore.core.errors import CommitConflict
 from tablestore.meta import positions
 from tablestore.table.lake import Lake
+from tablestore.tiering.cluster import LakeCommit
 from tablestore.tiering.coordinator.coordinator import Coordinator
-from tablestore.tiering.factory import LakeCommit
 from tablestore.tiering.paimon.factory import OwnTableCommitter
 from tablestore.tiering.service import TieringService
 from tablestore.tiering.splits import TieredBucket

@@ -17,9 +17,8 @@ from tablestore.format.types.arrow_types import BIGINT, INT, STRING, TIME, TIMES
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.meta import positions
 from tablestore.read.table_log import offsets_at
-from tablestore.tiering.cluster import ClusterTable, RowBatch
+from tablestore.tiering.cluster import COMMIT_USER, ClusterTable, LakeCommit, LakeState, RowBatch
 from tablestore.tiering.committer import RoundCommitted, SplitResult, commit_round, plan_round
-from tablestore.tiering.factory import COMMIT_USER, LakeCommit, LakeState
 from tablestore.tiering.paimon.factory import PaimonTieringFactory
 from tablestore.tiering.splits import TieredBucket, TieringLogSplit
 from tests.tiering.memory import MemoryCluster, remade

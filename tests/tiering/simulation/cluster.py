@@ -22,8 +22,14 @@ from tablestore.format.types.arrow_types import BIGINT
 from tablestore.format.types.data_type import DataField
 from tablestore.tiering.cluster import ClusterLakeSnapshot, ClusterTable, ReadStep, RowBatch
 from tablestore.tiering.coordinator.table_states import TableFreshness, TableStates
-from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
-from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import (
+    BucketBounds,
+    Offsets,
+    SplitSnapshot,
+    TieredBucket,
+    TieringSnapshotSplit,
+    TieringSplit,
+)
 from tests.tiering.memory import NothingLeased
 
 Row = tuple[int, int, int, int]

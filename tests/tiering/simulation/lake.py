@@ -13,8 +13,7 @@ from typing import Any
 
 from tablestore.core.errors import CommitConflict
 from tablestore.format import rowkind
-from tablestore.tiering.cluster import ClusterTable, RowBatch
-from tablestore.tiering.factory import LakeCommit, LakeState
+from tablestore.tiering.cluster import ClusterTable, LakeCommit, LakeState, RowBatch
 from tablestore.tiering.splits import TieredBucket, TieringSplit
 from tests.tiering.simulation.cluster import SimCluster, SimLog
 

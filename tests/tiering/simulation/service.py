@@ -20,8 +20,14 @@ from tablestore.tiering.committer import commit_round, plan_round, require_same_
 from tablestore.tiering.dropped import DroppedRows
 from tablestore.tiering.enumerator import AssignedTable, TieringEnumerator
 from tablestore.tiering.readers import BoundedSplitReader, tasks_of
-from tablestore.tiering.split_generator import BucketBounds, SplitSnapshot
-from tablestore.tiering.splits import Offsets, TieredBucket, TieringSnapshotSplit, TieringSplit
+from tablestore.tiering.splits import (
+    BucketBounds,
+    Offsets,
+    SplitSnapshot,
+    TieredBucket,
+    TieringSnapshotSplit,
+    TieringSplit,
+)
 from tests.tiering.memory import NothingLeased
 from tests.tiering.simulation.cluster import SimCluster
 from tests.tiering.simulation.lake import SimFactory, SimLake

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.flow.origin import Origin, origin_in_lake, origin_of
+from tablestore.flow.checkpoint import Origin, origin_in_lake, origin_of
 
 SECOND_BATCH = {"start": {"at": 1}, "end": {"at": 2}}
 

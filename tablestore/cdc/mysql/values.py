@@ -1,4 +1,7 @@
-"""Values of row images by columns: bytes as the storage engine packs each wire type → Arrow.
+"""Values of MySQL by columns → Arrow: as the text protocol writes them, and as row images pack them.
+
+Text is UTF-8. Numbers and ordinary dates are read by compiled loops, where numba is installed, else by
+Arrow's casts; a column in which one of them fails is read digit by digit. Row images have for each wire type
 
     integers, FLOAT, DOUBLE   little endian
     ENUM, SET                 number of the label; a bit for each label, little endian
@@ -13,7 +16,7 @@
     BINARY, INET, UUID        without the zeros at their end; CHAR without the blanks
 
 A value goes from its wire type to the column's present type by a safe cast: a table that was widened since
-reads well.
+reads well. Impossible dates become NULL.
 """
 
 from __future__ import annotations
@@ -25,12 +28,166 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cdc.databases.slices import Ints, Slices
-from tablestore.cdc.mysql import calendar, charsets, events
-from tablestore.cdc.mysql.columns import SourceColumn
+from tablestore.cdc.databases.slices import Ints, Slices, digit_column
+from tablestore.cdc.mysql import charsets, events
+from tablestore.cdc.mysql.columns import DATES, FAIL, SourceColumn
 from tablestore.cdc.mysql.events import WireColumn
-from tablestore.cdc.mysql.text_values import bits, text
-from tablestore.core.errors import Unsupported
+from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
+
+Flags = npt.NDArray[np.bool_]
+_LENGTHS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0])
+_DAY_MICROS = 86_400_000_000
+
+
+def days_of(year: Ints, month: Ints, day: Ints) -> tuple[Ints, Flags]:
+    """Days since 1970-01-01, and which are dates of the (proleptic Gregorian) calendar."""
+    year, month, day = (part.astype(np.int64) for part in (year, month, day))
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    longest = _LENGTHS[month & 15] + (leap & (month == 2))
+    valid = (month >= 1) & (month <= 12) & (day >= 1) & (day <= longest)
+    shifted = year - (month <= 2)  # years that begin in March
+    era, of_era = np.divmod(shifted, 400)
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468, valid
+
+
+def date_array(number: Ints, valid: Flags) -> pa.Array:
+    """DATE from days since 1970-01-01."""
+    return pa.array(number.astype(np.int32), pa.int32(), mask=~valid).cast(pa.date32())
+
+
+def timestamp_array(micros: Ints, valid: Flags, type_: pa.DataType) -> pa.Array:
+    """A timestamp of any unit and zone from microseconds since 1970-01-01 00:00:00 (UTC)."""
+    times = pa.array(micros, pa.int64(), mask=~valid).cast(pa.timestamp("us", tz=type_.tz))
+    return times.cast(type_, safe=False)
+
+
+def micros_of(day: Ints, hour: Ints, minute: Ints, second: Ints, fraction: Ints) -> Ints:
+    """Microseconds since 1970-01-01 00:00:00."""
+    seconds = (hour.astype(np.int64) * 60 + minute) * 60 + second
+    return day * _DAY_MICROS + seconds * 1_000_000 + fraction
+
+
+def duration_texts(
+    negative: Flags, hour: Ints, minute: Ints, second: Ints, fraction: Ints, digits: int
+) -> list[str]:
+    """Text of TIME values as the server writes them: -838:59:59.000000."""
+    columns = negative, hour, minute, second, fraction
+    parts = zip(*(column.tolist() for column in columns), strict=True)
+    cut = 10 ** (6 - digits)
+    texts = []
+    for minus, h, m, s, f in parts:
+        text = f"{'-' if minus else ''}{h:02d}:{m:02d}:{s:02d}"
+        texts.append(f"{text}.{f // cut:0{digits}d}" if digits else text)
+    return texts
+
+
+_NUMBERS = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "double", "year"}
+_BYTE_KINDS = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+
+
+def text_column(slices: Slices, c: int, source: SourceColumn, type_: pa.DataType) -> pa.Array:
+    """Column c as `type_`, the Arrow type of `source`; raises InvalidRequest for text that is none."""
+    kind = source.kind
+    if kind == "bit":
+        return bits(slices, c, type_)
+    digits = digit_column(slices, c, type_) if kind == "date" or kind in _NUMBERS else None
+    if digits is not None:
+        return digits
+    if kind in ("date", "datetime", "timestamp"):
+        return _dates(slices, c, source, type_)
+    values = slices.binary(c)
+    if kind in _BYTE_KINDS:
+        return values
+    if kind == "float":
+        return values.view(pa.string()).cast(pa.float64()).cast(pa.float32())
+    if kind in _NUMBERS and not pa.types.is_string(type_):
+        return values.view(pa.string()).cast(type_)
+    return text(values, source)
+
+
+def text(values: pa.Array, source: SourceColumn) -> pa.Array:
+    """Bytes as text; raises InvalidRequest where they are not UTF-8."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid as e:
+        raise InvalidRequest(f"column {source.name!r} has a value that is not UTF-8: {e}") from None
+
+
+def bits(slices: Slices, c: int, type_: pa.DataType) -> pa.Array:
+    """BIT columns, which both halves send as big-endian bytes."""
+    if pa.types.is_boolean(type_):
+        return pa.array(slices.numbers(c, "u1") != 0, mask=slices.nulls(c))
+    return slices.binary(c)
+
+
+def _dates(slices: Slices, c: int, source: SourceColumn, type_: pa.DataType) -> pa.Array:
+    try:
+        plain = slices.binary(c).view(pa.string())
+        if source.kind == "date":
+            return plain.cast(type_)
+        micros = plain.cast(pa.timestamp("us"))
+        return micros.cast(pa.int64()).cast(pa.timestamp("us", tz=type_.tz)).cast(type_, safe=False)
+    except pa.ArrowInvalid:
+        return _possible_dates(slices, c, source, type_)
+
+
+def _possible_dates(slices: Slices, c: int, source: SourceColumn, type_: pa.DataType) -> pa.Array:
+    def number(start: int, digits: int) -> Ints:
+        value = np.zeros(slices.rows, np.int64)
+        for i in range(start, start + digits):
+            value = value * 10 + slices.numbers(c, "u1", i) - ord("0")
+        return value
+
+    nulls = slices.nulls(c)
+    day, valid = days_of(number(0, 4), number(5, 2), number(8, 2))
+    valid &= ~nulls
+    if source.kind == "date":
+        return date_array(day, valid)
+    fraction = (
+        number(20, source.size) * 10 ** (6 - source.size) if source.size else np.zeros(len(day), np.int64)
+    )
+    micros = micros_of(day, number(11, 2), number(14, 2), number(17, 2), fraction)
+    return timestamp_array(micros, valid, type_)
+
+
+def text_batch(
+    slices: Slices, columns: tuple[SourceColumn, ...], schema: pa.Schema, *, any_key: bool = False
+) -> pa.RecordBatch:
+    """All columns of the rows; `any_key` as in `checked`."""
+    arrays = [
+        text_column(slices, c, each, field.type)
+        for c, (each, field) in enumerate(zip(columns, schema, strict=True))
+    ]
+    for c, each in enumerate(columns):
+        require_dates(slices, c, arrays[c], each)
+    return checked(arrays, columns, schema, any_key=any_key)
+
+
+def require_dates(slices: Slices, c: int, dates: pa.Array, source: SourceColumn) -> None:
+    """Raise SchemaMismatch where column c has a zero or impossible date and its column refuses them."""
+    if source.kind in DATES and source.zero_dates == FAIL and not source.in_key:
+        count = dates.null_count - int(np.count_nonzero(slices.nulls(c)))
+        if count:
+            raise SchemaMismatch(
+                f"column {source.name!r} of type {source.spelled} has {count} zero or impossible dates in a "
+                "batch of rows: mend them, or take zero_dates='null' (--zero-dates null), where they are NULL"
+            )
+
+
+def checked(
+    arrays: list[pa.Array], columns: tuple[SourceColumn, ...], schema: pa.Schema, *, any_key: bool = False
+) -> pa.RecordBatch:
+    """The columns as a batch; raises InvalidRequest for an impossible date in a key, unless rows with
+    `any_key` are wanted: it is NULL there."""
+    for array, source in zip(arrays, columns, strict=True):
+        if source.in_key and array.null_count and not any_key:
+            row = pc.index(array.is_null(), True).as_py()
+            raise InvalidRequest(
+                f"key column {source.name!r} holds no possible date, in row {row} of a batch"
+            )
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
 
 _SIGNED = {events.TINY: "<i1", events.SHORT: "<i2", events.LONG: "<i4", events.LONGLONG: "<i8"}
 _POWERS = tuple(10**k for k in range(10))
@@ -48,7 +205,7 @@ _REFUSED = {
 }
 
 
-def require_known(wire: WireColumn, charset: str) -> None:
+def require_readable(wire: WireColumn, charset: str) -> None:
     """Raise Unsupported for a column whose values cannot be read."""
     if wire.code in _REFUSED:
         feature, remedy = _REFUSED[wire.code]
@@ -56,16 +213,16 @@ def require_known(wire: WireColumn, charset: str) -> None:
     charsets.require_known(charset, wire.name)
 
 
-def column(
+def image_column(
     slices: Slices, c: int, wire: WireColumn, source: SourceColumn, charset: str, type_: pa.DataType
 ) -> pa.Array:
     """Column c as `type_`, the Arrow type of `source`; raises pa.ArrowInvalid where a value does not fit
     it."""
-    values = _values(slices, c, wire, source, charset, type_)
+    values = _image_values(slices, c, wire, source, charset, type_)
     return values if values.type == type_ else values.cast(type_)
 
 
-def _values(
+def _image_values(
     slices: Slices, c: int, wire: WireColumn, source: SourceColumn, charset: str, type_: pa.DataType
 ) -> pa.Array:
     code = wire.code
@@ -77,8 +234,8 @@ def _values(
         return _decimals(slices, c, wire)
     if code == events.DATE:
         packed = slices.numbers(c, "<u4") & 0xFFFFFF
-        day, valid = calendar.days(packed >> 9, packed >> 5 & 15, packed & 31)
-        return calendar.dates(day, valid & ~slices.nulls(c))
+        day, valid = days_of(packed >> 9, packed >> 5 & 15, packed & 31)
+        return date_array(day, valid & ~slices.nulls(c))
     if code in (events.DATETIME2, events.TIMESTAMP2):
         return _timestamps(slices, c, wire, type_)
     if code == events.TIME2:
@@ -120,13 +277,13 @@ def _timestamps(slices: Slices, c: int, wire: WireColumn, type_: pa.DataType) ->
         seconds = _big_endian(slices, c, 4).astype(np.int64)
         micros = seconds * 1_000_000 + _fraction(slices, c, wire.size, 4)
         valid &= micros != 0  # the zero date; the first instant of 1970 cannot be stored
-        return calendar.timestamps(micros, valid, type_)
+        return timestamp_array(micros, valid, type_)
     packed = _big_endian(slices, c, 5).astype(np.int64) - (1 << 39)
     months, time = packed >> 22, packed & 0x1FFFF
-    day, possible = calendar.days(months // 13, months % 13, packed >> 17 & 31)
+    day, possible = days_of(months // 13, months % 13, packed >> 17 & 31)
     fraction = _fraction(slices, c, wire.size, 5)
-    micros = calendar.micros(day, time >> 12, time >> 6 & 63, time & 63, fraction)
-    return calendar.timestamps(micros, valid & possible, type_)
+    micros = micros_of(day, time >> 12, time >> 6 & 63, time & 63, fraction)
+    return timestamp_array(micros, valid & possible, type_)
 
 
 def _times(slices: Slices, c: int, wire: WireColumn) -> pa.Array:
@@ -135,7 +292,7 @@ def _times(slices: Slices, c: int, wire: WireColumn) -> pa.Array:
     size = np.abs(packed)
     whole, fraction = size >> 8 * more, (size & ((1 << 8 * more) - 1)) * 10 ** (6 - 2 * more)
     parts = packed < 0, whole >> 12 & 1023, whole >> 6 & 63, whole & 63, fraction
-    texts = calendar.durations(*parts, wire.size)
+    texts = duration_texts(*parts, wire.size)
     return pa.array(texts, pa.string(), mask=slices.nulls(c))
 
 
