@@ -24,12 +24,10 @@ import tablestore as ts
 from tablestore.cdc.capture.report import BatchReport, TableReport
 from tablestore.cli.metrics import capture, export
 from tablestore.cli.metrics.capture import CaptureMetrics
-from tablestore.cli.metrics.export import MetricsOutput
+from tablestore.cli.metrics.export import MetricsOutput, serving, watched
 from tablestore.cli.metrics.family import HealthAnswer, MetricFamily
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
-from tablestore.cli.metrics.server import serving
 from tablestore.cli.metrics.tiering import TieringMetrics
-from tablestore.cli.metrics.watched import watched
 from tablestore.core.options import environment
 from tablestore.flow.log_kept import BYTES, SECONDS, LogRetention
 from tablestore.tiering.report import Heartbeat, RoundReport, SplitReport, TableState, TieringReport

@@ -14,12 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 import tablestore as ts
-from tablestore.cli.engines import running
 from tablestore.cli.event_log import emit, is_json
+from tablestore.cli.metrics.export import watched
 from tablestore.cli.metrics.maintenance import MaintenanceMetrics
-from tablestore.cli.metrics.watched import watched
-from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run
-from tablestore.cli.showing import show_until_end
+from tablestore.cli.running import FAILED, INTERRUPTED, asked_to_stop, run, running, show_until_end
 from tablestore.core.quantities import many, size
 from tablestore.io.paths import location
 from tablestore.io.routed import file_io_for

@@ -17,7 +17,7 @@ from typing import Any
 import tablestore as ts
 from tablestore import doors
 from tablestore.cli.open.server import show_live
-from tablestore.cli.opening import NotOpened, location_of, one_line
+from tablestore.cli.places import NotOpened, location_of, one_line
 
 OPTIONS = "TABLESTORE_OPEN_OPTIONS"
 """The environment variable in which the options go to the kernel."""
