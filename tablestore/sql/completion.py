@@ -20,10 +20,10 @@ from tablestore.insight.inspect.system import NAMES as SYSTEM_TABLES
 from tablestore.sql.dialect.tokenizer import begun
 from tablestore.sql.form import Form
 from tablestore.sql.forms import FORMS
-from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.session import Session
 from tablestore.sql.settings import SETTINGS
+from tablestore.sql.statements.call import PROCEDURES
 from tablestore.sql.statements.describe import described
 from tablestore.sql.text import Name, name_text
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.quantities import many
-from tablestore.sql.concealment import conceal, concealed
+from tablestore.sql.problems import conceal, concealed
 from tablestore.sql.rendering import html_line, html_pages, seconds, text_table
 from tablestore.table.lazy_read import LazyRead
 

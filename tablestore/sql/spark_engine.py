@@ -22,7 +22,7 @@ from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
 from tablestore.flow.job_errors import first_line, innermost_line, raised_within
 from tablestore.sql.problems import placed, placing, start_of
-from tablestore.sql.query.duck_casts import require_castable
+from tablestore.sql.query.duck_types import require_castable
 from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.numeric_types import FLOATS, WHOLE
 from tablestore.sql.query.planning import TableOccurrence, prepared

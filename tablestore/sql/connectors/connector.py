@@ -22,8 +22,7 @@ from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.io.roots import Roots
-from tablestore.sql.confinement import written_inside
-from tablestore.sql.temporary import TemporaryTable
+from tablestore.sql.scope import TemporaryTable, written_inside
 from tablestore.table.schema_scan import bind
 
 _COLUMN = "#"  # in a key: the name of a column

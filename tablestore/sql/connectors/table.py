@@ -19,7 +19,7 @@ from tablestore.sql.connectors.connector import (
     Sink,
     matching,
 )
-from tablestore.sql.temporary import TemporaryTable
+from tablestore.sql.scope import TemporaryTable
 from tablestore.table.lazy_read import limited
 from tablestore.table.schema_scan import SchemaScan
 

@@ -21,8 +21,14 @@ from tablestore.sql.dialect.tokenizer import pieces, placeholders
 from tablestore.sql.forms import statement_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.statements.catalogs import DescribeCatalog, ShowCatalogs, ShowCurrentCatalog
-from tablestore.sql.statements.databases import DescribeDatabase, ShowCurrentDatabase, ShowDatabases
+from tablestore.sql.statements.databases import (
+    DescribeCatalog,
+    DescribeDatabase,
+    ShowCatalogs,
+    ShowCurrentCatalog,
+    ShowCurrentDatabase,
+    ShowDatabases,
+)
 from tablestore.sql.statements.describe import Describe, DescribeDetail, ShowCreateTable
 from tablestore.sql.statements.explain import Explain
 from tablestore.sql.statements.queries import Select

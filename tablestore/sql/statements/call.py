@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +12,16 @@ import pyarrow as pa
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.procedures.all import PROCEDURES
+from tablestore.sql.procedures import keeping, refs
+from tablestore.sql.procedures.procedure import Procedure
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.text import Name
+
+PROCEDURES: Mapping[str, Procedure] = MappingProxyType(
+    {procedure.name: procedure for procedure in (*keeping.PROCEDURES, *refs.PROCEDURES)}
+)
+"""Every procedure by name."""
 
 
 @dataclass(frozen=True, slots=True)

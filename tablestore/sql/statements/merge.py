@@ -17,16 +17,23 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, bind, col
-from tablestore.sql.defaults import null_for_default, with_default
-from tablestore.sql.filling import assigned
+from tablestore.sql.filling import assigned, null_for_default, with_default
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.embedded import run_query
-from tablestore.sql.query.row_query import POSITION, RowQuery, view
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.statements.changing import Target, assignments, require_column, short_names, with_columns
+from tablestore.sql.statements.changing import (
+    POSITION,
+    RowQuery,
+    Target,
+    assignments,
+    require_column,
+    short_names,
+    view,
+    with_columns,
+)
 from tablestore.sql.statements.insert import changed
 from tablestore.sql.text import name_of
 from tablestore.table.row_changes import RowChanges

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore.core.options.names import of_new_tables
-from tablestore.sql.confinement import require_inside
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
+from tablestore.sql.scope import require_inside
 from tablestore.sql.session import Session
 from tablestore.sql.settings import CHECKPOINTS, TABLE_STORAGE
 

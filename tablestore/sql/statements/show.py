@@ -12,11 +12,10 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.scope import shape_of, stored_table
 from tablestore.sql.session import Session
-from tablestore.sql.shape import shape_of, stored_table
-from tablestore.sql.statements.databases import known_database, lake_of
+from tablestore.sql.statements.databases import NamePattern, known_database, lake_of, listed
 from tablestore.sql.statements.describe import described
-from tablestore.sql.statements.like import NamePattern, listed
 from tablestore.sql.statements.partitions import partition_names
 from tablestore.sql.text import Name
 from tablestore.table.identifier import SYSTEM_DATABASE, SYSTEM_TABLES

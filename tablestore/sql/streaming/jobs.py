@@ -30,7 +30,7 @@ from tablestore.flow.runner import LOCAL, Runner, Stream, runner_of, spark_sessi
 from tablestore.flow.sink import TableSink
 from tablestore.flow.together import StreamsTogether
 from tablestore.format.result_tables import result_schema
-from tablestore.sql.concealment import conceal
+from tablestore.sql.problems import conceal
 from tablestore.sql.scope import Scope
 from tablestore.sql.settings import CHECKPOINTS, TARGET, Settings
 from tablestore.sql.spark_engine import session_of
