@@ -13,7 +13,7 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format import schema_change
 from tablestore.lsm.compaction.compaction_report import Compaction
-from tablestore.sql.confinement import require_inside
+from tablestore.sql.scope import require_inside
 from tablestore.sql.procedures.procedure import (
     TABLE,
     Argument,
