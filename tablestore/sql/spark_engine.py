@@ -61,7 +61,8 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
     names = {source.view: f"{prefix}_{number}" for number, source in enumerate(query.sources)}
     sql = spark_text(query.tree, text, names)
     spark = session_of(scope)
-    schema = result_schema(scope, query) if query.direct is None else query.direct.rows().schema
+    direct = query.without_engine()
+    schema = result_schema(scope, query) if direct is None else direct.schema
     settings = {_ZONE: scope.settings[LOCAL_TIME_ZONE], _TIME: "true"}
     with _views(spark, query.sources, names), _set(spark, settings), _errors():
         with _interrupted(spark):

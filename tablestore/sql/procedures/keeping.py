@@ -13,7 +13,6 @@ from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format import schema_change
 from tablestore.lsm.compaction.compaction_report import Compaction
-from tablestore.sql.scope import require_inside
 from tablestore.sql.procedures.procedure import (
     TABLE,
     Argument,
@@ -26,6 +25,7 @@ from tablestore.sql.procedures.procedure import (
     time_of,
 )
 from tablestore.sql.result import Result
+from tablestore.sql.scope import require_inside
 from tablestore.sql.session import Session
 from tablestore.table.table import Table
 

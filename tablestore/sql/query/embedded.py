@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.types.data_type import DataType, to_arrow
-from tablestore.sql.query.connection import DuckConnection, errors
+from tablestore.sql.query.connection import BATCH_ROWS, DuckConnection, errors
 from tablestore.sql.query.numeric_types import FLOATS, WHOLE
 from tablestore.sql.query.planning import BoundQuery, prepared
 from tablestore.sql.query.sources import Feed, ScanRows, feeds
@@ -23,7 +23,6 @@ from tablestore.sql.scope import Scope
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 
 _HUGE = "HUGEINT"
-_BATCH_ROWS = 65_536
 
 
 def sound_schema(schema: pa.Schema, types: Sequence[str], columns: Columns = ()) -> pa.Schema:
@@ -95,8 +94,9 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
     Raises what the tree may not have, before anything is read, and what scans and DuckDB raise.
     """
     query = prepared(scope, tree, text)
-    if query.direct is not None:
-        return query.direct.rows()
+    direct = query.without_engine()
+    if direct is not None:
+        return direct
     fed = feeds(query.sources)
     files = tuple(f for feed in fed for f in feed.native)
     connection = connection_of(scope, files)
@@ -107,7 +107,7 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
             for feed in fed:
                 feed.register(connection, joined=len(query.sources) > 1)
             relation = connection.relation(sql)
-            return [str(kind) for kind in relation.types], relation.to_arrow_reader(_BATCH_ROWS)
+            return [str(kind) for kind in relation.types], relation.to_arrow_reader(BATCH_ROWS)
 
         types, rows = connection.run(begin, scope.on_progress)
     except BaseException:
@@ -123,16 +123,9 @@ def _batches(
     schema: pa.Schema,
     progress: Callable[[float], None] | None,
 ) -> Iterator[pa.RecordBatch]:
-    def following() -> pa.RecordBatch | None:
-        try:
-            return rows.read_next_batch()
-        except StopIteration:
-            return None
-
     with connection:
-        while (batch := connection.run(following, progress)) is not None:
-            if batch.num_rows:
-                yield sound(batch, schema)
+        for batch in connection.batches(rows, progress):
+            yield sound(batch, schema)
 
 
 def duck_plan(scope: Scope, query: BoundQuery, fed: Sequence[Feed]) -> str:

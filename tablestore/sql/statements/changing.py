@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from tablestore.sql.filling import assigned, null_for_default, with_default
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.conditions import predicate_of, value_of
+from tablestore.sql.query.connection import BATCH_ROWS
 from tablestore.sql.query.embedded import connection_of, run_query
 from tablestore.sql.query.tables import occurrences, require_distinct
 from tablestore.sql.query.translation import duck_sql, require_allowed
@@ -34,7 +36,6 @@ from tablestore.table.table import Table
 from tablestore.write.column_fit import fitted, require_present
 
 POSITION = "_KEY_position"  # which no column of a table may be called
-_BATCH_ROWS = 65_536
 
 
 class RowQuery:
@@ -43,6 +44,7 @@ class RowQuery:
     def __init__(self, scope: Scope, text: str, alias: str, columns: Iterable[str]) -> None:
         self._scope, self._text = scope, text
         self._columns, self._copies = list(columns), 0
+        self.few: dict[str, pa.Table] = {}  # copies of few rows, by name
         require_distinct([*self._columns, POSITION], alias)
         self._connection = connection_of(scope)
         self._duck = self._connection.duck
@@ -55,15 +57,27 @@ class RowQuery:
         self._connection.close()
 
     def copy(self, rows: pa.RecordBatchReader, name: str | None = None) -> str:
-        """Keep rows as a table of the connection; gives its name."""
+        """Keep rows as a table of the connection, few of them as they are; gives its name."""
         if name is None:
             self._copies += 1
             name = f"__copy_{self._copies}"
         require_distinct([*rows.schema.names, "__row"], "the source")
+        first, count = list[pa.RecordBatch](), 0
+        for batch in rows:
+            first.append(batch)
+            count += batch.num_rows
+            if count > BATCH_ROWS:
+                self._spilling(pa.RecordBatchReader.from_batches(rows.schema, chain(first, rows)), name)
+                return name
+        numbers = pa.array(np.arange(1, count + 1, dtype=np.int64))
+        self.few[name] = pa.Table.from_batches(first, rows.schema).append_column("__row", numbers)
+        self.show(self.few[name], name)
+        return name
+
+    def _spilling(self, rows: pa.RecordBatchReader, name: str) -> None:
         self._duck.register("__coming", rows)
         self.execute(f"CREATE TEMP TABLE {name} AS SELECT *, row_number() OVER () AS __row FROM __coming")
         self._duck.unregister("__coming")
-        return name
 
     def prepared(self, select: exp.Select) -> str:
         """The SQL of a SELECT over `target` and copies, its subqueries and other tables copied. Raises what a
@@ -105,9 +119,8 @@ class RowQuery:
 
     def rows(self, sql: str) -> pa.RecordBatchReader:
         """The rows of a SELECT over copies."""
-        reader = self._connection.run(lambda: self._connection.relation(sql).to_arrow_reader(_BATCH_ROWS))
-        batches = iter(lambda: self._connection.run(lambda: next(reader, None)), None)
-        return pa.RecordBatchReader.from_batches(reader.schema, batches)
+        reader = self._connection.run(lambda: self._connection.relation(sql).to_arrow_reader(BATCH_ROWS))
+        return pa.RecordBatchReader.from_batches(reader.schema, self._connection.batches(reader))
 
     def execute(self, sql: str) -> None:
         """Run a statement of our own."""
