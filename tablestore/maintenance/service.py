@@ -25,7 +25,6 @@ from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
 from tablestore.flow.restarts import Restarts, RestartStrategy
 from tablestore.flow.runner import TaskPool
 from tablestore.insight.health import Health
-from tablestore.maintenance.advice import OptionAdvice, advise_options
 from tablestore.maintenance.leases import LeaseBook
 from tablestore.maintenance.policy import (
     DAY_MINUTES,
@@ -49,7 +48,9 @@ from tablestore.maintenance.work import (
     STALLED,
     CarriedOut,
     MaintenanceWork,
+    OptionAdvice,
     WorkOutcome,
+    advise_options,
     due_work,
     predicted,
 )

@@ -28,7 +28,6 @@ from tablestore.sql.statements import (
     create_table,
     databases,
     describe,
-    explain,
     insert,
     merge,
     queries,
@@ -73,7 +72,6 @@ _REFUSED = of_family(
 )
 FORMS: tuple[Form, ...] = (
     *queries.FORMS,
-    *explain.FORMS,
     *insert.FORMS,
     *changing.FORMS,
     *merge.FORMS,

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tablestore as ts
-from tablestore.cli.metrics.maintenance import MaintenanceMetrics
+from tablestore.cli.maintain.command import MaintenanceMetrics
 from tablestore.core.errors import Unavailable
 from tablestore.flow.job import RUNNING, WAITING
 from tablestore.io.fileio import LocalFileIO

@@ -30,8 +30,7 @@ from tablestore.sql.statements.databases import (
     ShowDatabases,
 )
 from tablestore.sql.statements.describe import Describe, DescribeDetail, ShowCreateTable
-from tablestore.sql.statements.explain import Explain
-from tablestore.sql.statements.queries import Select
+from tablestore.sql.statements.queries import Explain, Select
 from tablestore.sql.statements.show import (
     ShowColumns,
     ShowPartitions,

@@ -18,7 +18,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format.predicates.predicate import Compare, conjuncts
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType, to_arrow
-from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.filling import cells_of
 from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.conditions import value_of

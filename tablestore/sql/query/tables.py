@@ -16,7 +16,7 @@ from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format.text import cast_text
 from tablestore.format.types.data_type import DataType
-from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.dialect.parser import options_of, read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.problems import placed, placing

@@ -23,7 +23,7 @@ from tablestore.format.computed_columns import (
 )
 from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
-from tablestore.sql.connectors.table import connector_of
+from tablestore.sql.connectors.connector import connector_of
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result

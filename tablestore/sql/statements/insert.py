@@ -19,7 +19,7 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import update_kinds
-from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.dialect.parser import Parser, Ready, options_of
 from tablestore.sql.filling import Filling, with_defaults, with_nulls
 from tablestore.sql.form import Form, of_family

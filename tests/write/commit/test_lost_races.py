@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cli.metrics.export import commit_families
+from tablestore.cli.metrics import commit_families
 from tablestore.format.lost_races import LostRaces
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.snapshots import SnapshotStore

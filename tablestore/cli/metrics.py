@@ -8,6 +8,9 @@ as its package registers it: `console` comes with opentelemetry-sdk, `otlp_proto
 opentelemetry-exporter-otlp-proto-http. Its own variables of the environment say where to and how; the
 interval is OTEL_METRIC_EXPORT_INTERVAL in milliseconds, the service's name OTEL_SERVICE_NAME. Names are those
 that Prometheus sees, so that either way gives the same series; units are those of UCUM.
+
+Names begin with `tablestore_`; units are seconds and bytes; what only grows ends in `_total` and counts from
+the start of the process. Source: prometheus.io, "Metric and label naming".
 """
 
 from __future__ import annotations
@@ -17,22 +20,23 @@ import logging
 import os
 import threading
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from socketserver import ThreadingMixIn
-from typing import Any
+from typing import Any, Literal, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from tablestore.cli.metrics.family import HealthAnswer, MetricFamily, MetricsSource
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.core.extras import DISTRIBUTION, required
 from tablestore.core.options.environment import without_environment
 from tablestore.core.options.secrets import is_secret, scrubbed, without
+from tablestore.core.quantities import duration
 from tablestore.write.commit.commit_counts import COUNTER, CommitCounts
 
+Labels = tuple[str, ...]
 log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 _HEALTHZ = "/healthz"
@@ -42,6 +46,54 @@ _UNITS = {"seconds": "s", "bytes": "By"}
 _NANOS = 1_000_000  # in a millisecond
 _LAST_SECONDS = 30.0  # for the last export, when the command ends
 _GIVEN = ("option", "property", "format_option")  # KEY=VALUE of the command line
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFamily:
+    """Samples of one name: {label values: number}, in the order of `labels`."""
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    text: str
+    labels: Labels = ()
+    samples: Mapping[Labels, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """Whether what a command does can be relied on now, and why not."""
+
+    healthy: bool
+    text: str
+
+
+class MetricsSource(Protocol):
+    """A command that is looked at from outside."""
+
+    def families(self) -> Iterable[MetricFamily]:
+        """What there is to measure now."""
+
+    def health(self) -> HealthAnswer:
+        """How it is now."""
+
+
+def one(name: str, text: str, value: float) -> MetricFamily:
+    """A gauge without labels."""
+    return MetricFamily(name, "gauge", text, samples={(): value})
+
+
+def quiet(work: str, seconds: float, most_seconds: float) -> list[str]:
+    """What is ill about work of which nothing has come for so long; empty where that is no longer than it
+    may be."""
+    if seconds <= most_seconds:
+        return []
+    return [f"nothing has come of {work} for {duration(round(1000 * seconds))}"]
+
+
+def states(name: str, text: str, state: str, every: Iterable[str]) -> MetricFamily:
+    """A gauge for each state, 1 for the one that it is in."""
+    samples: dict[Labels, float] = {(each,): float(each == state) for each in dict.fromkeys((*every, state))}
+    return MetricFamily(name, "gauge", text, ("state",), samples)
 
 
 @contextmanager
