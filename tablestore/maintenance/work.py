@@ -232,11 +232,7 @@ def predicted(table: Table, work: MaintenanceWork) -> tuple[int, int]:
     if work.kind != "compact":
         return 0, 0
     report = table.with_options(work.options).compact(dry_run=True, **_chosen(table, work)).to_arrow()
-    return tuple(_sum(report, name) for name in ("bytes_read", "bytes_written"))  # type: ignore[return-value]  # two
-
-
-def _sum(report: pa.Table, name: str) -> int:
-    return int(report[name].to_numpy().sum())
+    return tuple(int(report[name].to_numpy().sum()) for name in ("bytes_read", "bytes_written"))  # type: ignore[return-value]  # two
 
 
 def _chosen(table: Table, work: MaintenanceWork) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -75,6 +75,12 @@ class Result(LazyRead):
         self.rows_affected, self.snapshots, self.message = rows_affected, snapshots, message
         self._statement, self.seconds = "", 0.0
         self.link = ""  # where a notebook goes on from here
+
+    @staticmethod
+    def of_texts(columns: Mapping[str, Iterable[str | None]], **more: Any) -> Result:
+        """Rows of texts, by column, and what else a result takes."""
+        arrays = {name: pa.array(list(texts), pa.string()) for name, texts in columns.items()}
+        return Result(pa.table(arrays), **more)
 
     @property
     def statement(self) -> str:

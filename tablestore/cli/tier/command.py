@@ -172,7 +172,7 @@ def coordinator_picture(tables: Sequence[TableStatus], address: str, *, epoch: i
     """Tables with state, epoch, when they are due and how their rounds ended; the late ones first. `now` is
     of the coordinator's clock."""
     head = Text.assemble(
-        ("tier", "bold"), f"  coordinator at fluss://{address}, epoch {epoch}  ", _count(tables)
+        ("tier", "bold"), f"  coordinator at fluss://{address}, epoch {epoch}  ", many(len(tables), "table")
     )
     if not tables:
         return Group(head, Text(NONE, style="dim"))
@@ -194,10 +194,6 @@ def coordinator_picture(tables: Sequence[TableStatus], address: str, *, epoch: i
     if len(tables) > MOST_TABLES:
         table.add_row(f"… {many(len(tables) - MOST_TABLES, 'more table')}")
     return Group(head, table)
-
-
-def _count(tables: Sequence[TableStatus]) -> str:
-    return many(len(tables), "table")
 
 
 def _due(status: TableStatus, now: float) -> str:

@@ -31,18 +31,12 @@ from tablestore.sql.statements.databases import (
 )
 from tablestore.sql.statements.describe import Describe, DescribeDetail, ShowCreateTable
 from tablestore.sql.statements.queries import Explain, Select
-from tablestore.sql.statements.show import (
-    ShowColumns,
-    ShowPartitions,
-    ShowTables,
-    ShowTblProperties,
-    ShowViews,
-)
+from tablestore.sql.statements.show import ShowColumns, ShowPartitions, ShowTables, ShowTblProperties
 from tablestore.sql.statements.views import ShowCreateView
 
 READING = (
     *(Select, Explain, Describe, DescribeDetail, DescribeDatabase, DescribeCatalog),
-    *(ShowCatalogs, ShowCurrentCatalog, ShowDatabases, ShowCurrentDatabase, ShowTables, ShowViews),
+    *(ShowCatalogs, ShowCurrentCatalog, ShowDatabases, ShowCurrentDatabase, ShowTables),
     *(ShowColumns, ShowPartitions, ShowTblProperties, ShowCreateTable, ShowCreateView),
 )
 """Statements that change nothing, neither in the lake nor in their session."""

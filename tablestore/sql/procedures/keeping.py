@@ -137,8 +137,8 @@ def _expire_partitions(session: Session, values: Values) -> Result:
     how = ("expiration_time", "timestamp_formatter", "timestamp_pattern", "expire_strategy")
     done = table.expire_partitions(**{n: values[n] for n in how}, max_expires=values["max_expires"])
     names = list(done.partitions) or ["No expired partitions."]
-    rows = pa.table({"expired_partitions": pa.array(names, pa.string())})
-    return Result(rows, snapshots=done.snapshots, message=f"{len(done.partitions)} partitions expired")
+    message = f"{len(done.partitions)} partitions expired"
+    return Result.of_texts({"expired_partitions": names}, snapshots=done.snapshots, message=message)
 
 
 def _drop_partition(session: Session, values: Values) -> Result:
@@ -198,8 +198,8 @@ def _repair(session: Session, values: Values) -> Result:
 def _check(session: Session, values: Values) -> Result:
     table = table_of(session, values)
     checked = table.check()
-    rows = pa.table({"violation": pa.array([str(v) for v in checked], pa.string())})
-    return Result(rows, message=f"{table.name}: {len(checked)} violations")
+    message = f"{table.name}: {len(checked)} violations"
+    return Result.of_texts({"violation": map(str, checked)}, message=message)
 
 
 def _doctor(session: Session, values: Values) -> Result:

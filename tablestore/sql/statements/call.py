@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import pyarrow as pa
-
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
@@ -74,9 +72,10 @@ class ShowProcedures:
         procedures = [PROCEDURES[name] for name in sorted(PROCEDURES)]
         columns = {
             "procedure name": [f"sys.{procedure.name}" for procedure in procedures],
-            "syntax": [p.syntax for p in procedures],
+            "syntax": [procedure.syntax for procedure in procedures],
+            "comment": [procedure.text for procedure in procedures],
         }
-        return Result(pa.table({**columns, "comment": [procedure.text for procedure in procedures]}))
+        return Result.of_texts(columns)
 
 
 FORMS = of_family(

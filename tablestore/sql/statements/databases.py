@@ -53,11 +53,6 @@ class NamePattern:
         return list(map(str, texts.filter(pc.invert(matched) if self.negated else matched)))
 
 
-def listed(column: str, names: Iterable[str]) -> Result:
-    """Names as rows of one column."""
-    return Result(pa.table({column: pa.array(list(names), pa.string())}))
-
-
 @dataclass(frozen=True, slots=True)
 class CreateCatalog:
     """CREATE CATALOG; `options` may hold secrets."""
@@ -131,7 +126,7 @@ class ShowCatalogs:
     like: NamePattern = NamePattern()
 
     def run(self, session: Session) -> Result:
-        return listed("catalog name", self.like.chosen(sorted(session.catalogs)))
+        return Result.of_texts({"catalog name": self.like.chosen(sorted(session.catalogs))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +134,7 @@ class ShowCurrentCatalog:
     """SHOW CURRENT CATALOG."""
 
     def run(self, session: Session) -> Result:
-        return listed("current catalog name", [] if session.catalog is None else [session.catalog])
+        return Result.of_texts({"current catalog name": [] if session.catalog is None else [session.catalog]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +146,7 @@ class ShowCreateCatalog:
     def run(self, session: Session) -> Result:
         options = {"type": _TYPES[0], **session.lake(self.name).options}
         text = f"CREATE CATALOG {name_text(self.name)}\nWITH {options_text(options)}\n"
-        return listed("result", [text])
+        return Result.of_texts({"result": [text]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +161,7 @@ class DescribeCatalog:
         rows: dict[str, str | None] = {"name": self.name, "type": _TYPES[0], "comment": None}
         if self.extended:
             rows |= {f"option:{key}": value for key, value in sorted(options.items())}
-        return Result(pa.table({"info name": list(rows), "info value": pa.array(rows.values(), pa.string())}))
+        return Result.of_texts({"info name": rows, "info value": rows.values()})
 
 
 def lake_of(session: Session, database: Name) -> tuple[Lake, str]:
@@ -271,7 +266,7 @@ class DescribeDatabase:
         rows["location"] = properties.pop("location", None)
         if self.extended:
             rows |= {f"property:{key}": value for key, value in sorted(properties.items())}
-        return Result(pa.table({"info name": list(rows), "info value": pa.array(rows.values(), pa.string())}))
+        return Result.of_texts({"info name": rows, "info value": rows.values()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +311,7 @@ class ShowDatabases:
     def run(self, session: Session) -> Result:
         lake = session.lake(self.catalog)
         lake.require_there()
-        return listed("database name", self.like.chosen(lake.databases()))
+        return Result.of_texts({"database name": self.like.chosen(lake.databases())})
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +319,7 @@ class ShowCurrentDatabase:
     """SHOW CURRENT DATABASE."""
 
     def run(self, session: Session) -> Result:
-        return listed("current database name", [session.database])
+        return Result.of_texts({"current database name": [session.database]})
 
 
 FORMS = (

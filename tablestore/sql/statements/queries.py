@@ -105,7 +105,7 @@ class Explain:
                 if streaming
                 else explained(session, self.query, self.text)
             )
-        return Result(pa.table({"plan": pa.array(lines, pa.string())}))
+        return Result.of_texts({"plan": lines})
 
 
 def _begins(p: Parser, form: OwnForm) -> bool:

@@ -26,7 +26,6 @@ from tablestore.sql.result import Result
 from tablestore.sql.scope import FullName, NamedQuery
 from tablestore.sql.session import Session
 from tablestore.sql.statements.alter_table import RenameTable
-from tablestore.sql.statements.databases import listed
 from tablestore.sql.text import Name, full_name_text, literal_text, name_of, name_text, of_name
 
 _NOT_KEPT = (
@@ -264,7 +263,7 @@ class ShowCreateView:
             text += " (\n  " + ",\n  ".join(_column_text(*column) for column in named) + "\n)"
         if view.comment is not None:
             text += f"\nCOMMENT {literal_text(view.comment)}"
-        return listed("result", [f"{text}\nAS {view.query}"])
+        return Result.of_texts({"result": [f"{text}\nAS {view.query}"]})
 
 
 def _column_text(name: str, comment: str | None) -> str:
