@@ -82,12 +82,12 @@ if TYPE_CHECKING:
     from tablestore.insight.simulator.opening import simulator as simulator
     from tablestore.lsm.compaction.options import CompactionSettings as CompactionSettings
     from tablestore.lsm.compaction.options import compaction_settings as compaction_settings
-    from tablestore.maintenance.history import maintenance_report as maintenance_report
     from tablestore.maintenance.policy import MaintenancePolicy as MaintenancePolicy
     from tablestore.maintenance.report import MaintenanceReport as MaintenanceReport
     from tablestore.maintenance.report import TableHealth as TableHealth
     from tablestore.maintenance.report import WorkDone as WorkDone
     from tablestore.maintenance.report import WorkWaiting as WorkWaiting
+    from tablestore.maintenance.report import maintenance_report as maintenance_report
     from tablestore.sql import sql_session as sql_session
     from tablestore.table.engine import compact_bucket as compact_bucket
     from tablestore.table.lake import Lake as Lake
@@ -136,8 +136,9 @@ _NAMES = {
     "insight.simulator.opening": "simulator",
     "lsm.compaction.options": "CompactionSettings compaction_settings",
     "maintenance.history": "maintenance_report",
+    "lsm.compaction.settings": "CompactionSettings compaction_settings",
     "maintenance.policy": "MaintenancePolicy",
-    "maintenance.report": "MaintenanceReport TableHealth WorkDone WorkWaiting",
+    "maintenance.report": "MaintenanceReport maintenance_report TableHealth WorkDone WorkWaiting",
     "sql": "sql_session",
     "table.engine": "compact_bucket",
     "table.lake": "Lake connect mend open",

@@ -192,7 +192,7 @@ def global_table(name: str, tables: Callable[[], Iterable[tuple[str, str, Store]
 def repair(store: Store, name: str, *, dry_run: bool) -> Repair:
     """What `ts.mend` does to a damaged table."""
     with _needs("tablestore.mend"):
-        from tablestore.verbs.recovery import repair as carry_out
+        from tablestore.verbs.mend import repair as carry_out
     return carry_out(store, name, dry_run=dry_run)
 
 
@@ -277,7 +277,7 @@ def dry_run(
 ) -> Compaction:
     """What `Table.compact` would do, and why."""
     with _needs("Table.compact(dry_run=True)"):
-        from tablestore.verbs.dry_run import dry_run as preview
+        from tablestore.verbs.what_if import dry_run as preview
     return preview(store, full=full, partition=partition, bucket=bucket, where=where, at=at)
 
 

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from notebooks.cli.places import CHECKOUT, ROOT
-from tablestore.cli.parsing import command_parser
+from tablestore.cli.door import command_parser
 from tablestore.cli.places import cache_folder, human, size_bytes
 
 CACHES = (

@@ -18,7 +18,7 @@ from rich.text import Text
 import tablestore as ts
 from notebooks.cli.places import CHECKOUT, ROOT
 from notebooks.demo.spark_cluster import SparkCluster
-from tablestore.cli.parsing import command_parser
+from tablestore.cli.door import command_parser
 
 REFUSED = 2
 _LOOK_SECONDS = 1.0

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from notebooks.cli.places import CHECKOUT  # no Spark, no engine: `--help` is there at once
-from tablestore.cli.parsing import command_parser
+from tablestore.cli.door import command_parser
 
 CHUNKS = 8
 """Chunks of the full load in one commit."""

@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 
 from notebooks.cli.places import CHECKOUT, NOTEBOOKS  # no Jupyter: `--help` is there at once
-from tablestore.cli.parsing import command_parser
+from tablestore.cli.door import command_parser
 
 
 def parser() -> argparse.ArgumentParser:

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from notebooks.cli.places import CHECKOUT, EXTENSION, NOTEBOOKS, ROOT
+from tablestore.cli.door import command_parser
 from tablestore.cli.open.kernel import KERNEL, QUIET, environment, install_kernel
-from tablestore.cli.parsing import command_parser
 
 FIRST = ("00_start_here.ipynb", "01_tpch_cdc_ingest.ipynb")
 

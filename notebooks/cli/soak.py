@@ -17,7 +17,7 @@ from notebooks.cli.soak_options import parser
 from notebooks.soak.page import as_page, as_text
 from notebooks.soak.run import Soak, SoakPlan
 from notebooks.soak.verdicts import GROWS
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 
 _LEAST_SECONDS = 30.0
 

@@ -18,7 +18,7 @@ import argparse
 from pathlib import Path
 
 from notebooks.cli.places import CHECKOUT
-from tablestore.cli.parsing import command_parser
+from tablestore.cli.door import command_parser
 
 CLUSTERS = ("auto", "fluss", "own")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 
 from notebooks.cli.places import CHECKOUT
-from tablestore.cli.parsing import command_parser
+from tablestore.cli.door import command_parser
 
 
 def parser() -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from notebooks.demo.journal import Places
-from tablestore.cli.engines import cluster_settings
+from tablestore.cli.running import cluster_settings
 from tablestore.spark.sessions import session
 
 

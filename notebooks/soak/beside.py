@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 import tablestore as ts
 from notebooks.soak.database import ACCOUNTS, CENTS
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 
 EVENTS = "logs.events"
 KEYS = 2_000

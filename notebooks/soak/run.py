@@ -27,7 +27,7 @@ from notebooks.soak.services import Services
 from tablestore.cdc.capture.report import CaptureJournal
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.postgres.server import parse_address
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 
 TIER, MAINTAIN, READER, WRITER = "tier", "maintain", "reader", "log writer"
 _CLI = "tablestore.cli"

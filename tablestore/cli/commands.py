@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 
-from tablestore.cli.door import Door
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import Door, ExitCode
 from tablestore.core.errors import MissingPackage
 from tablestore.core.extras import remedy
 

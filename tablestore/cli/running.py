@@ -1,21 +1,28 @@
-"""What commands that run for long share: exit codes, the end by an error or by Ctrl-C."""
+"""What commands that run for long share: what runs their tasks, what is shown, the end by an error or by
+Ctrl-C."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event
+from typing import Any, Protocol
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.live import Live
 
+from tablestore.cli.door import ExitCode
 from tablestore.cli.event_log import say_error, screen_for
-from tablestore.cli.exit_codes import ExitCode
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.flow.restarts import is_transient
+from tablestore.flow.runner import LOCAL, spark_session
 
 REFUSED, FAILED, INTERRUPTED = ExitCode.REFUSED, ExitCode.FAILED, ExitCode.INTERRUPTED
 
@@ -73,3 +80,80 @@ def asked_to_stop(screen: Console, words: str) -> Iterator[Event]:
     finally:
         for number, handler in zip(signals, before, strict=True):
             signal.signal(number, handler)
+
+
+_LOOK_SECONDS = 0.25
+
+
+class ViewedJob(Protocol):
+    """What runs by itself until it has ended or is stopped."""
+
+    @property
+    def running(self) -> bool: ...
+
+    def stop(self) -> object:
+        """End it, and wait until it has ended."""
+
+
+def show_until_end(
+    job: ViewedJob,
+    screen: Console,
+    asked: Event,
+    *,
+    picture: Callable[[], RenderableType],
+    print_news: Callable[[], None],
+) -> None:
+    """Look at a job now and then until it has ended, and once after it; it is stopped once that is `asked`.
+
+    A terminal shows its `picture`; elsewhere `print_news` prints what is new since it was called last."""
+    if not screen.is_terminal:
+        for _ in _until_end(job, asked):
+            print_news()
+        return
+    with Live(console=screen, auto_refresh=False) as live:
+        for _ in _until_end(job, asked):
+            live.update(picture(), refresh=True)
+
+
+def _until_end(job: ViewedJob, asked: Event) -> Iterator[None]:
+    while job.running:
+        yield
+        if asked.wait(_LOOK_SECONDS):
+            job.stop()
+    yield
+
+
+def cluster_settings(master: str, cores: int | None) -> dict[str, Any]:
+    """The settings of a session on the cluster at `master`, of which it takes `cores` (None: all). Raises
+    InvalidRequest for what is no address of a cluster."""
+    if not master.startswith("spark://"):
+        raise InvalidRequest(f"--master {master} is no address of a cluster: write spark://host:port")
+    settings: dict[str, Any] = {"spark.master": master, "spark.task.maxFailures": 8}
+    return settings if cores is None else settings | {"spark.cores.max": cores}
+
+
+@contextmanager
+def running(
+    command: str, engine: str, cores: int | None, master: str | None = None
+) -> Iterator[tuple[dict[str, Any], Path | None]]:
+    """The arguments of a verb of the lake that say what runs it, and the file of Spark's own words. A session
+    of Spark ends with the block; with `master` it is one of that cluster. Raises InvalidRequest for a
+    `master` that is no cluster, or that the engine does not have."""
+    if master is not None and engine == LOCAL:
+        raise InvalidRequest(f"--master {master} is of --engine spark")
+    conf: dict[str, Any] = {} if master is None else cluster_settings(master, cores)
+    if engine == LOCAL:
+        yield {"engine": LOCAL, "processes": cores}, None
+        return
+    with tempfile.NamedTemporaryFile(
+        prefix=f"tablestore-{command}-", suffix=".log", delete=False
+    ) as log_file:
+        log = Path(log_file.name)
+    conf["jobs_only"] = True
+    remedy = f"choose --engine {LOCAL}"
+    spark = spark_session(f"tablestore {command}", cores=cores, log_file=str(log), remedy=remedy, conf=conf)
+    try:
+        yield {"spark": spark}, log
+    finally:
+        with contextlib.suppress(Exception):  # its Java was killed
+            spark.stop()

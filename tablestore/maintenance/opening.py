@@ -11,9 +11,9 @@ from tablestore.core.options.values import duration_ms
 from tablestore.flow.runner import LOCAL, require_engine, runner_of
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import join
-from tablestore.maintenance.history import FOLDER, History
 from tablestore.maintenance.leases import LeaseBook
 from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
+from tablestore.maintenance.report import FOLDER, History
 from tablestore.maintenance.service import MaintenanceService
 from tablestore.table.lake import Lake
 

@@ -25,18 +25,32 @@ from tablestore.flow.job import ENDED, FAILED, PAUSED, RUNNING, STOPPED, WAITING
 from tablestore.flow.restarts import Restarts, RestartStrategy
 from tablestore.flow.runner import TaskPool
 from tablestore.insight.health import Health
-from tablestore.maintenance.advice import OptionAdvice, advise_options
-from tablestore.maintenance.budget import HOUR_MS, ByteBudget
-from tablestore.maintenance.history import MOST, History, WorkSums
 from tablestore.maintenance.leases import LeaseBook
-from tablestore.maintenance.policy import DAY_MINUTES, MaintenanceLimits, MaintenancePolicy, PolicyBook
-from tablestore.maintenance.report import MaintenanceReport, TableHealth, WorkDone, WorkWaiting
+from tablestore.maintenance.policy import (
+    DAY_MINUTES,
+    HOUR_MS,
+    ByteBudget,
+    MaintenanceLimits,
+    MaintenancePolicy,
+    PolicyBook,
+)
+from tablestore.maintenance.report import (
+    MOST,
+    History,
+    MaintenanceReport,
+    TableHealth,
+    WorkDone,
+    WorkSums,
+    WorkWaiting,
+)
 from tablestore.maintenance.work import (
     LATER,
     STALLED,
     CarriedOut,
     MaintenanceWork,
+    OptionAdvice,
     WorkOutcome,
+    advise_options,
     due_work,
     predicted,
 )

@@ -21,10 +21,10 @@ from tablestore.io.fileio import FileIO
 from tablestore.io.routed import reach_of
 from tablestore.read.scan.file_read import TOLERANT
 from tablestore.spark import exchange
+from tablestore.spark.datasource import written
 from tablestore.spark.exchange import column, spark_condition, spark_schema
 from tablestore.spark.query_planning import plan_queries
 from tablestore.spark.table_frames import is_newest, pin_of, text_of
-from tablestore.spark.task_writing import written
 from tablestore.table.lake import open_table
 from tablestore.table.table import Table
 from tablestore.write.commit.committer import Committed

@@ -30,9 +30,8 @@ from tablestore import __path__ as _package_path
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options import environment
 from tablestore.core.options.secrets import HIDDEN
-from tablestore.spark.datasource import TablestoreSource
+from tablestore.spark.datasource import TablestoreSource, WorkSource
 from tablestore.spark.query_planning import plan_queries
-from tablestore.spark.work_source import WorkSource
 
 _PACKAGE = os.path.abspath(next(iter(_package_path)))
 _ROOT = os.path.dirname(_PACKAGE)

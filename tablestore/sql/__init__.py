@@ -8,7 +8,7 @@ from tablestore.core.extras import required
 required("sqlglot", by="tablestore.sql")
 required("duckdb", by="tablestore.sql")
 
-from tablestore.sql.opening import sql_session
+from tablestore.sql.forms import sql_session
 from tablestore.sql.problems import SqlProblem
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session

@@ -1,7 +1,7 @@
 """Completion: what may stand at the cursor of a text that is being typed.
 
 Words of statements come from the forms, options and settings from their tables, names of tables and columns
-from what the caller knows (`Names`). Pure. Used by the shell and by the notebook's `%%sql`.
+from what a session has (`KnownNames`). Used by the shell and by the notebook's `%%sql`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -20,10 +20,10 @@ from tablestore.insight.inspect.system import NAMES as SYSTEM_TABLES
 from tablestore.sql.dialect.tokenizer import begun
 from tablestore.sql.form import Form
 from tablestore.sql.forms import FORMS
-from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.session import Session
 from tablestore.sql.settings import SETTINGS
+from tablestore.sql.statements.call import PROCEDURES
 from tablestore.sql.statements.describe import described
 from tablestore.sql.text import Name, name_text
 
@@ -62,23 +62,7 @@ class Completion:
     candidates: tuple[CompletionCandidate, ...] = ()
 
 
-class Names(Protocol):
-    """What there is: names as they are stored; nothing where a place is not known."""
-
-    def catalogs(self) -> Sequence[str]:
-        """Names of catalogs."""
-
-    def databases(self, catalog: str | None = None) -> Sequence[str]:
-        """Databases of a catalog, of the current one if None."""
-
-    def tables(self, database: str | None = None, catalog: str | None = None) -> Sequence[str]:
-        """Tables and views of a database, of the current one if None."""
-
-    def columns(self, table: tuple[str, ...]) -> Sequence[tuple[str, str]]:
-        """Columns of a table and their types."""
-
-
-def complete(text: str, at: int, names: Names) -> Completion:
+def complete(text: str, at: int, names: KnownNames) -> Completion:
     """What may stand at the cursor, which is behind `at` characters."""
     tokens, opened, start = begun(text[:at])
     if opened in ("/*", "--"):
@@ -198,7 +182,7 @@ def _fields() -> tuple:  # type: ignore[type-arg]  # of dataclasses.Field
 class _CursorPlace:
     """A place in a statement: the tokens before and behind it."""
 
-    def __init__(self, before: list[Token], behind: list[Token], names: Names) -> None:
+    def __init__(self, before: list[Token], behind: list[Token], names: KnownNames) -> None:
         self._names, self._all = names, [*before, *behind]
         self._qualifier: list[str] = []
         before = list(before)
@@ -391,7 +375,7 @@ def _alias_at(tokens: list[Token], at: int) -> str:
 
 
 class KnownNames:
-    """`Names` of a session. What cannot be found out is nothing: completion never raises."""
+    """Stored names of a session. What cannot be found out is nothing: completion never raises."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,51 +1,88 @@
-"""All kinds of statements, the grammar that the parser, help, completion and the reference share; and how a
-text becomes a statement by it.
+"""All kinds of statements, the grammar that the parser, help, completion and the reference share; how a text
+becomes a statement by it, and the session that knows them all.
+
+Those of Flink and Spark that are out are refused by name, with the reason.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tablestore.sql.dialect.parser import read
+from tablestore.core.arguments import require_session
+from tablestore.core.errors import InvalidRequest
+from tablestore.io.confined import Roots
+from tablestore.sql.dialect.parser import Parser, read
 from tablestore.sql.dialect.tokenizer import StatementText
-from tablestore.sql.form import Form, Statement
+from tablestore.sql.form import Form, Statement, of_family
 from tablestore.sql.problems import SqlProblem, near, placing, start_of
+from tablestore.sql.session import Session
 from tablestore.sql.statements import (
     alter_table,
     call,
-    catalogs,
     changing,
     create_table,
     databases,
     describe,
-    explain,
     insert,
-    jobs,
     merge,
     queries,
-    refused,
     settings,
     show,
     views,
 )
+from tablestore.table.lake import Lake
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FUNCTIONS = "the functions are those of the dialect"
+_OUT = {
+    "CREATE OR REPLACE TABLE": "a table that exists is altered, or dropped first",
+    "CREATE EXTERNAL TABLE": "a catalog says where its tables lie",
+    "CREATE MATERIALIZED TABLE": "INSERT INTO … SELECT keeps a table",
+    "ALTER MATERIALIZED TABLE": "INSERT INTO … SELECT keeps a table",
+    "DROP MATERIALIZED TABLE": "INSERT INTO … SELECT keeps a table",
+    "CREATE FUNCTION": _FUNCTIONS,
+    "CREATE TEMPORARY FUNCTION": _FUNCTIONS,
+    "ALTER FUNCTION": _FUNCTIONS,
+    "DROP FUNCTION": _FUNCTIONS,
+    "DROP TEMPORARY FUNCTION": _FUNCTIONS,
+    "ALTER CATALOG": "the session forgets it by DROP CATALOG; then CREATE CATALOG",
+    "CREATE INDEX": "option file-index.bloom-filter.columns asks for indexes of files",
+}
+
+
+def _refusing(words: str, why: str) -> Callable[[Parser], NoReturn]:
+    def parse(p: Parser) -> NoReturn:
+        p.refuse(words, why, p.piece.start)
+
+    return parse
+
+
+_REFUSED = of_family(
+    "refused",
+    *tuple(
+        Form(f"{words} …", f"Not supported: {why}.", _refusing(words, why)) for words, why in _OUT.items()
+    ),
+)
 FORMS: tuple[Form, ...] = (
     *queries.FORMS,
-    *explain.FORMS,
     *insert.FORMS,
-    *jobs.FORMS,
     *changing.FORMS,
     *merge.FORMS,
     *call.FORMS,
-    *catalogs.FORMS,
     *databases.FORMS,
     *create_table.FORMS,
     *alter_table.FORMS,
     *describe.FORMS,
     *show.FORMS,
     *views.FORMS,
-    *refused.FORMS,
+    *_REFUSED,
     *settings.FORMS,
 )
 _BUILT = {form.node: form for form in FORMS if form.node is not None}
@@ -102,3 +139,31 @@ def built(tree: exp.Expression, piece: StatementText) -> Statement:
         raise SqlProblem("this is no statement", piece.text, piece.start)
     with placing(piece.text, start_of(tree, piece.start)):
         return form.build(tree, piece.text)
+
+
+def sql_session(
+    lake: Lake | None = None,
+    *,
+    spark: SparkSession | None = None,
+    roots: Sequence[str | os.PathLike[str]] | None = None,
+) -> Session:
+    """A session for SQL statements over a `lake`, or over catalogs that statements make. With a `spark`
+    session, Spark computes its queries (`SET 'execution.engine' = 'embedded'` goes back to DuckDB).
+
+    Statements can name any file that this process reaches, as its user can. `roots` confine them, for texts
+    of others: beside the tables of the lake they then reach only what lies in these directories (and places
+    in stores, `s3://bucket/path`), with links resolved. That holds for files of tables and connectors,
+    warehouses of checkpoints, certificates; variables of the environment, a Hive metastore and a
+    database server as a catalog are then out of reach. What is beyond raises OutsideRoots. Without `roots`
+    those of `connect(…, sql_roots=[…])` hold. Brokers and databases that statements name are reached all the
+    same: networks are confined by other means.
+
+    >>> ts.sql_session(lake).sql("SHOW DATABASES").to_arrow().to_pylist()
+    [{'database name': 'shop'}]
+    """
+    if lake is not None and not isinstance(lake, Lake):
+        raise InvalidRequest(f"{lake!r} is not a lake: ts.connect(path) gives one")
+    if spark is not None:
+        require_session(spark)
+    confined = lake.sql_roots if roots is None and lake is not None else None
+    return Session(lake, read=statement_of, spark=spark, roots=confined if roots is None else Roots.of(roots))

@@ -22,11 +22,10 @@ from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.sql.completion import KnownNames, complete
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import parameter_names, pieces
-from tablestore.sql.forms import FORMS
-from tablestore.sql.opening import sql_session
+from tablestore.sql.forms import FORMS, sql_session
 from tablestore.sql.result import Result
+from tablestore.sql.scope import exists
 from tablestore.sql.session import Session
-from tablestore.sql.shape import exists
 from tablestore.sql.text import Name, name_of
 from tablestore.table.lake import Lake, connect
 from tablestore.table.table import Table

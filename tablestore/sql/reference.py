@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tablestore.sql.connectors.registry import CONNECTORS
 from tablestore.sql.forms import FORMS
-from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.settings import SETTINGS
+from tablestore.sql.statements.call import PROCEDURES
 
 PAGE = Path(__file__).with_name("REFERENCE.md")
 _KINDS = {"scalar": "Of one row", "aggregate": "Aggregates", "window": "Over windows"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
 from tablestore.core.quantities import many
-from tablestore.sql.concealment import conceal, concealed
+from tablestore.sql.problems import conceal, concealed
 from tablestore.sql.rendering import html_line, html_pages, seconds, text_table
 from tablestore.table.lazy_read import LazyRead
 
@@ -75,6 +75,12 @@ class Result(LazyRead):
         self.rows_affected, self.snapshots, self.message = rows_affected, snapshots, message
         self._statement, self.seconds = "", 0.0
         self.link = ""  # where a notebook goes on from here
+
+    @staticmethod
+    def of_texts(columns: Mapping[str, Iterable[str | None]], **more: Any) -> Result:
+        """Rows of texts, by column, and what else a result takes."""
+        arrays = {name: pa.array(list(texts), pa.string()) for name, texts in columns.items()}
+        return Result(pa.table(arrays), **more)
 
     @property
     def statement(self) -> str:

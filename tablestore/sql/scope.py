@@ -1,18 +1,42 @@
-"""Scope: what the words of a statement mean: its catalogs, settings, temporary tables and views, and who
-computes its queries. A query is handed this much of a session."""
+"""Scope: what the words of a statement mean: its catalogs, settings, tables and views, and who computes its
+queries. A query is handed this much of a session.
+
+Temporary tables and views live as long as the session; a `TableDefinition` is what a table is, whoever keeps
+it, as DESCRIBE and SHOW CREATE show it.
+
+A session without roots may name what its process reaches. In one with roots a path is inside of them, with
+links resolved, `${env:NAME}` is refused, for a statement could send what it holds elsewhere, and so are
+catalogs whose server says where tables lie.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
+from tablestore.catalog.catalog import CatalogView
+from tablestore.catalog.sql import Sqlite, server_of
 from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest, NotFound
+from tablestore.core.options.environment import ENVIRONMENT
+from tablestore.core.options.names import ALIAS_FAMILIES, PASSED_ON, TABLE_DEFAULTS, of_new_tables
+from tablestore.core.options.secrets import HIDDEN, hidden
+from tablestore.format.computed_columns import (
+    ComputedColumn,
+    Watermark,
+    computed_columns,
+    in_order,
+    other_options,
+    watermark,
+)
+from tablestore.format.schema import TableSchema
+from tablestore.format.types.data_type import DataField
 from tablestore.io.confined import Roots
-from tablestore.sql.confinement import require_inside
+from tablestore.log.kafka.cluster import names_file
 from tablestore.sql.settings import Settings
-from tablestore.sql.temporary import NamedQuery, TemporaryTable
 from tablestore.sql.text import Name, of_name
 from tablestore.table.identifier import DEFAULT_DATABASE
 from tablestore.table.lake import Lake
@@ -21,8 +45,110 @@ from tablestore.table.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_PASSED_ON = (*PASSED_ON, *ALIAS_FAMILIES)  # what options of tables for other clients begin with
 _OWN_CATALOG = "lake"
 FullName = tuple[str, str, str]  # catalog (empty where there is none yet), database, table
+
+
+def written_inside(roots: Roots | None, key: str, written: str, *, place: bool) -> str:
+    """The value of an option as a session with roots takes it: a path (`place`) is resolved. Raises
+    OutsideRoots."""
+    if roots is None:
+        return written
+    if ENVIRONMENT in written:
+        raise roots.refusal(f"option {key!r} names an environment variable")
+    return roots.inside(written, f"option {key!r}") if place else written
+
+
+def require_inside(roots: Roots | None, options: Mapping[str, str | None]) -> None:
+    """Raise OutsideRoots for an option of a table that reaches further; paths of data files have roots of
+    their own, which the lake was opened with."""
+    for key, value in options.items():
+        if value is not None:
+            passed_on = key.startswith(_PASSED_ON) and names_file(key)
+            written_inside(roots, key, value, place=passed_on or key == "path")
+
+
+def catalog_inside(roots: Roots, options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a catalog, its places resolved. Raises OutsideRoots."""
+    inside = dict(options)
+    if "warehouse" in inside:
+        inside["warehouse"] = roots.inside(inside["warehouse"], "option 'warehouse'")
+    if inside.get("metastore") == "hive":
+        raise roots.refusal("a Hive metastore says where its tables lie")
+    if "uri" in inside:
+        server = server_of(inside["uri"])
+        if not isinstance(server, Sqlite):
+            raise roots.refusal("option 'uri' names a database server")
+        inside["uri"] = "sqlite:" + quote(roots.inside(server.path, "option 'uri'"))
+    defaults = dict(of_new_tables(k, v) for k, v in inside.items() if k.startswith(TABLE_DEFAULTS))
+    require_inside(roots, defaults)
+    return inside
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMetadata:
+    """A column with what its connector knows of a record beside the row, by the connector's `key`. A
+    `virtual` one is only read."""
+
+    name: str
+    key: str
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryTable:
+    """A table of CREATE TEMPORARY TABLE. `columns` are those that the connector gives, some as `metadata`;
+    `computed` are made of them. `options` are as they were typed, `connector` among them, and may hold
+    secrets."""
+
+    columns: tuple[DataField, ...]
+    primary_key: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    watermark: Watermark | None = None
+    computed: tuple[ComputedColumn, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    comment: str | None = None
+    metadata: tuple[RecordMetadata, ...] = ()
+
+    @property
+    def connector(self) -> str:
+        """Which connector reads and writes it."""
+        return self.options["connector"]
+
+    @property
+    def names(self) -> list[str]:
+        """All columns in order, computed ones too."""
+        return in_order([f.name for f in self.columns], self.computed)
+
+    @property
+    def shown_options(self) -> dict[str, str]:
+        """The options with secrets, and what comes from the environment, as `***`."""
+        shown = hidden(self.options)
+        return {k: HIDDEN if ENVIRONMENT in self.options[k] else v for k, v in shown.items()}
+
+    def with_options(self, options: Mapping[str, str]) -> TemporaryTable:
+        """The same table with these options, too."""
+        return replace(self, options={**self.options, **options}) if options else self
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """A named query: its text, and the names of its columns where the statement gives them. `temporary`: it
+    lives in the session, not in a catalog."""
+
+    query: str
+    columns: tuple[str, ...] = ()
+    comment: str | None = None
+    column_comments: tuple[str | None, ...] = ()
+    temporary: bool = True
+
+    @staticmethod
+    def of_catalog(view: CatalogView) -> NamedQuery:
+        """A view that a catalog keeps."""
+        names = tuple(f.name for f in view.columns)
+        comments = tuple(f.description for f in view.columns)
+        return NamedQuery(view.query, names, view.comment, comments, temporary=False)
 
 
 @checked
@@ -111,3 +237,74 @@ def quoted(part: str) -> str:
     if "`" in part or not part:
         raise InvalidRequest(f"{part!r} is no name of a table or database")
     return f"`{part}`"
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table's definition. `options` show no secrets and hold none of computed columns."""
+
+    columns: tuple[DataField, ...]
+    computed: tuple[ComputedColumn, ...] = ()
+    watermark: Watermark | None = None
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    temporary: bool = False
+    metadata: tuple[RecordMetadata, ...] = ()
+
+    @staticmethod
+    def of_schema(schema: TableSchema) -> TableDefinition:
+        """Of a table of a catalog, as its users see it."""
+        schema = schema.shown
+        return TableDefinition(
+            schema.fields,
+            computed_columns(schema.options, schema.names),
+            watermark(schema.options),
+            schema.primary_keys,
+            schema.partition_keys,
+            hidden(other_options(schema.options, schema.names)),
+            schema.comment,
+        )
+
+    @staticmethod
+    def of_temporary(table: TemporaryTable) -> TableDefinition:
+        return TableDefinition(
+            table.columns,
+            table.computed,
+            table.watermark,
+            table.primary_key,
+            table.partition_by,
+            table.shown_options,
+            table.comment,
+            temporary=True,
+            metadata=table.metadata,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """All columns in order, computed ones at their positions."""
+        return in_order([f.name for f in self.columns], self.computed)
+
+
+def shape_of(scope: Scope, name: Name) -> TableDefinition:
+    """The definition of a table, temporary or of a catalog. Raises NotFound, InvalidRequest for system
+    tables, which have none."""
+    temporary = scope.temporary_table(name)
+    if temporary is not None:
+        return TableDefinition.of_temporary(temporary)
+    return TableDefinition.of_schema(stored_table(scope, name).store.schema)
+
+
+def stored_table(scope: Scope, name: Name) -> Table:
+    """A table of a catalog; raises InvalidRequest for a system table."""
+    table = scope.table(name)
+    if not isinstance(table, Table):
+        raise InvalidRequest(f"{name} is a system table: it can be read only")
+    return table
+
+
+def exists(scope: Scope, name: Name) -> bool:
+    """Whether a catalog has a table of this name."""
+    lake, full = scope.resolved(name)
+    return full in lake

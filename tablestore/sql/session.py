@@ -11,9 +11,8 @@ from tablestore.core.arguments import checked_but
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.io.confined import Roots
-from tablestore.sql.concealment import conceal
 from tablestore.sql.dialect.tokenizer import Parameters, StatementText, pieces
-from tablestore.sql.problems import in_sql, placed
+from tablestore.sql.problems import conceal, in_sql, placed
 from tablestore.sql.result import Result
 from tablestore.sql.scope import Scope
 from tablestore.sql.streaming.jobs import Jobs

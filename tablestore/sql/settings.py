@@ -14,7 +14,7 @@ from tablestore.core.options.rules import require_taken
 from tablestore.core.options.table_options import TableOptions
 from tablestore.core.options.values import duration_ms, integer
 from tablestore.flow.runner import ENGINES
-from tablestore.sql.query.zones import known_zone
+from tablestore.sql.query.time_functions import known_zone
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tablestore.core.errors import InvalidRequest, Unavailable, Unsupported
 from tablestore.core.extras import required
 from tablestore.flow.restarts import first_line, innermost_line, raised_within
 from tablestore.sql.problems import placed, placing, start_of
-from tablestore.sql.query.duck_casts import require_castable
+from tablestore.sql.query.duck_types import require_castable
 from tablestore.sql.query.embedded import result_schema
 from tablestore.sql.query.numeric_types import FLOATS, WHOLE
 from tablestore.sql.query.planning import TableOccurrence, prepared
@@ -61,7 +61,8 @@ def run_query(scope: Scope, tree: exp.Expression, text: str) -> pa.RecordBatchRe
     names = {source.view: f"{prefix}_{number}" for number, source in enumerate(query.sources)}
     sql = spark_text(query.tree, text, names)
     spark = session_of(scope)
-    schema = result_schema(scope, query) if query.direct is None else query.direct.rows().schema
+    direct = query.without_engine()
+    schema = result_schema(scope, query) if direct is None else direct.schema
     settings = {_ZONE: scope.settings[LOCAL_TIME_ZONE], _TIME: "true"}
     with _views(spark, query.sources, names), _set(spark, settings), _errors():
         with _interrupted(spark):

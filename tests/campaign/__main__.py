@@ -22,7 +22,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 from tests.campaign.kinds import KINDS, named
 from tests.campaign.outcome import AttackKind, Outcome
 from tests.campaign.report import Turn, page

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from notebooks.cli.places import ROOT
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 from tests.campaign.__main__ import attack, budget, turn
 from tests.campaign.kinds import KINDS, named
 from tests.campaign.lives import LIVES, LOGGED

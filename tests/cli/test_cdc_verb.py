@@ -32,9 +32,9 @@ from tablestore.cdc.databases.address import PASSWORD_VARIABLE, TLS_MODES
 from tablestore.cdc.mysql.columns import ZERO_DATES
 from tablestore.cli.cdc import command as cdc
 from tablestore.cli.cdc import options
-from tablestore.cli.cdc.plan import plan_lines
+from tablestore.cli.cdc.command import plan_lines
 from tablestore.cli.cdc.screen import picture, plain_lines, summary
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 from tablestore.cli.running import REFUSED
 from tablestore.flow.runner import ENGINES
 from tests.cdc.capture.fakes import FakeSource, FakeStep, captured, event, shape

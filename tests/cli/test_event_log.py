@@ -16,8 +16,7 @@ from tablestore.cdc.capture.report import BatchReport, EventReport, TableReport
 from tablestore.cli import event_log
 from tablestore.cli.cdc import command as cdc
 from tablestore.cli.cdc import options as cdc_options
-from tablestore.cli.door import Door
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import Door, ExitCode
 from tablestore.cli.maintain import command as maintain
 from tablestore.cli.maintain import options as maintain_options
 from tablestore.cli.tier import command as tier

@@ -17,7 +17,7 @@ import pytest
 
 import tablestore as ts
 from notebooks.cli.places import ROOT
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 
 pytestmark = pytest.mark.large
 _DROP_FROM_BOUNDING_SET, _DAC_OVERRIDE = 24, 1

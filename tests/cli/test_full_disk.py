@@ -14,7 +14,7 @@ import pytest
 import tablestore as ts
 from notebooks.demo.postgres import Postgres
 from notebooks.soak.services import Services
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 from tests.servers import mariadb as servers
 from tests.servers.mariadb import MariaDb
 from tests.suite import counterparts

@@ -22,14 +22,18 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.capture.report import BatchReport, TableReport
-from tablestore.cli.metrics import capture, export
-from tablestore.cli.metrics.capture import CaptureMetrics
-from tablestore.cli.metrics.export import MetricsOutput
-from tablestore.cli.metrics.family import HealthAnswer, MetricFamily
-from tablestore.cli.metrics.maintenance import MaintenanceMetrics
-from tablestore.cli.metrics.server import serving
-from tablestore.cli.metrics.tiering import TieringMetrics
-from tablestore.cli.metrics.watched import watched
+from tablestore.cli import metrics
+from tablestore.cli.cdc import command
+from tablestore.cli.cdc.command import CaptureMetrics
+from tablestore.cli.maintain.command import MaintenanceMetrics
+from tablestore.cli.metrics import (
+    HealthAnswer,
+    MetricFamily,
+    MetricsOutput,
+    serving,
+    watched,
+)
+from tablestore.cli.tier.command import TieringMetrics
 from tablestore.core.options import environment
 from tablestore.flow.source import BYTES, SECONDS, LogRetention
 from tablestore.tiering.report import Heartbeat, RoundReport, SplitReport, TableState, TieringReport
@@ -169,13 +173,13 @@ def test_an_exporter_has_the_figures_at_intervals_and_at_the_end(monkeypatch: py
     for fails in (False, True):
         recording = Recording(sdk, fails=fails)
         entry = SimpleNamespace(name="mine", load=lambda recording=recording: lambda: recording)
-        monkeypatch.setattr(export, "entry_points", lambda group, entry=entry: [entry])
-        with export.exporting("mine", Fixed(family)):
+        monkeypatch.setattr(metrics, "entry_points", lambda group, entry=entry: [entry])
+        with metrics.exporting("mine", Fixed(family)):
             assert not recording.shut
         assert recording.shut
         assert [exported(data) for data in recording.given] == [{("tablestore_table_files", "d.t"): 3.0}]
         monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1")
-        with export.exporting("mine", Fixed(family)):
+        with metrics.exporting("mine", Fixed(family)):
             (exporting,) = (t for t in threading.enumerate() if t.name == "opentelemetry")
             while len(recording.given) < 4 and exporting.is_alive():
                 threading.Event().wait(0.001)
@@ -189,13 +193,13 @@ def test_what_opentelemetry_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch
             patched.delitem(sys.modules, name)
         patched.setitem(sys.modules, "opentelemetry.sdk", None)
         with pytest.raises(ts.Unsupported, match=r"tablestore-workbench\[opentelemetry\]"):
-            export.exporting("console", Fixed()).__enter__()
+            metrics.exporting("console", Fixed()).__enter__()
     pytest.importorskip("opentelemetry.sdk.metrics.export")
     with pytest.raises(ts.InvalidRequest, match=r"nothing: no installed .*console.*For OTLP"):
-        export.exporting("nothing", Fixed()).__enter__()
+        metrics.exporting("nothing", Fixed()).__enter__()
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1 min")
     with pytest.raises(ts.InvalidRequest, match="must be milliseconds"):
-        export.exporting("console", Fixed()).__enter__()
+        metrics.exporting("console", Fixed()).__enter__()
 
 
 def test_batches_of_a_capture_add_up():
@@ -245,7 +249,7 @@ def test_a_capture_is_ill_where_it_waits_or_hangs(state: str, quiet: float, word
 
 
 def test_a_source_is_asked_beside_how_much_of_its_log_is_left(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(capture, "_ASK_SECONDS", 0.0)
+    monkeypatch.setattr(command, "_ASK_SECONDS", 0.0)
     kept = [LogRetention("slot s", BYTES, 100.0, 400.0), LogRetention("topic t", SECONDS, 5.0)]
 
     def log_kept() -> list[LogRetention]:

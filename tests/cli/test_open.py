@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cli import opening
+from tablestore.cli import places
 from tablestore.cli.door import Door
 from tablestore.cli.open import command
 from tablestore.cli.open.options import parsed
@@ -75,7 +75,7 @@ def test_what_cannot_be_opened_is_one_line(warehouse: Path, tmp_path: Path, monk
         code, out, err = opened(capsys, path, "--text")
         assert (code, out, err.count("\n")) == (1, "", 1)
         assert words in err
-    monkeypatch.setattr(opening, "may_read", lambda folder: False)
+    monkeypatch.setattr(places, "may_read", lambda folder: False)
     code, _, err = opened(capsys, warehouse / "shop.db" / "orders", "--text")
     assert code == 1
     assert "no permission to read" in err

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from notebooks.soak.services import Services
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 from tests.servers import mariadb as servers
 from tests.suite import ending
 

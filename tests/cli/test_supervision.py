@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tablestore.cli.door import Door
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import Door, ExitCode
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "notebooks" / "guide" / "supervision.md").read_text(encoding="utf-8")

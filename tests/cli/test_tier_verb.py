@@ -17,7 +17,7 @@ import tablestore as ts
 from tablestore.cli.door import Door
 from tablestore.cli.running import FAILED, REFUSED
 from tablestore.cli.tier import command as tier
-from tablestore.cli.tier import options, serve
+from tablestore.cli.tier import options
 from tablestore.cli.tier.screen import fresh_rounds, picture, round_line, summary
 from tablestore.flow.runner import ENGINES
 from tablestore.tiering.coordinator.coordinator import HOST
@@ -134,7 +134,7 @@ def status(number: int, state: TieringState, *, due_ms: int | None = None, failu
 def test_a_coordinator_shows_which_table_is_due() -> None:
     screen = Console(width=120, record=True, file=io.StringIO())
     tables = [status(1, TieringState.SCHEDULED, due_ms=14_000), status(2, TieringState.PENDING)]
-    screen.print(serve.picture(tables, "127.0.0.1:9123", epoch=4, now=12.0))
+    screen.print(tier.coordinator_picture(tables, "127.0.0.1:9123", epoch=4, now=12.0))
     text = screen.export_text()
     assert "coordinator at fluss://127.0.0.1:9123, epoch 4  2 tables" in text
     assert text.index("shop.t2") < text.index("shop.t1")
@@ -148,12 +148,12 @@ def test_changes_of_states_are_lines() -> None:
         for table_status in (status(1, TieringState.PENDING), status(2, TieringState.TIERING))
     }
     now = [status(1, TieringState.TIERING, failures=1), status(3, TieringState.SCHEDULED)]
-    assert list(serve.changes(before, now)) == [
+    assert list(tier.changes(before, now)) == [
         "shop.t1 Pending → Tiering, epoch 3, 2 rounds, 1 failure",
         "shop.t3 Scheduled, epoch 3",
         "shop.t2 is gone",
     ]
-    assert list(serve.changes(before, list(before.values()))) == []
+    assert list(tier.changes(before, list(before.values()))) == []
 
 
 @pytest.mark.parametrize(

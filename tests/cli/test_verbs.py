@@ -48,7 +48,7 @@ def test_help_of_a_verb_loads_neither_spark_nor_jupyter(verb: str):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
     assert done.stdout.startswith(f"usage: ./workbench {verb} ")
-    assert "tablestore.cli.parsing" in loaded
+    assert "tablestore.cli.door" in loaded
     assert len(loaded) < 300, sorted(loaded)  # 2,000 with what the verb itself needs
     heavy = {
         "pyspark",

@@ -23,7 +23,7 @@ from notebooks.soak.database import ACCOUNTS, CENTS
 from notebooks.soak.figures import MEMORY, Figures
 from notebooks.soak.run import shop_differences
 from notebooks.soak.verdicts import FLAT, GROWS, LEAST_SAMPLES, SHORT, longest_life, verdict
-from tablestore.cli.exit_codes import ExitCode
+from tablestore.cli.door import ExitCode
 from tests.suite import counterparts
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import pytest
 
 import tablestore as ts
 from tablestore import doors
-from tablestore.cli.engines import running
+from tablestore.cli.running import running
 from tablestore.core.errors import MissingPackage, Unavailable
 from tablestore.flow.runner import LocalRunner, SparkRunner, StreamsTogether, runner_of
 

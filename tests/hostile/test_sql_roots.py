@@ -23,8 +23,8 @@ from tablestore.sql import Session
 from tablestore.sql.connectors.connector import ConnectorOptions
 from tablestore.sql.connectors.registry import CONNECTORS
 from tablestore.sql.forms import FORMS
-from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.settings import SETTINGS
+from tablestore.sql.statements.call import PROCEDURES
 from tests.sql.query.test_locked_down import STATEMENTS
 
 _CONTENT = "8\n"

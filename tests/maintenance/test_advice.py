@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.maintenance.advice import CANDIDATES, advise_options
+from tablestore.maintenance.work import CANDIDATES, advise_options
 from tests.cli.test_maintain_verb import maintain
 from tests.maintenance.test_service import rows
 from tests.tables import APPEND, KEYED

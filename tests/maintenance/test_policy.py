@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.maintenance.budget import HOUR_MS, ByteBudget
-from tablestore.maintenance.policy import DAY_MINUTES, DayWindow, MaintenanceLimits, PolicyBook
+from tablestore.maintenance.policy import (
+    DAY_MINUTES,
+    HOUR_MS,
+    ByteBudget,
+    DayWindow,
+    MaintenanceLimits,
+    PolicyBook,
+)
 
 
 @pytest.mark.parametrize(

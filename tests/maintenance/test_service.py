@@ -16,14 +16,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tablestore as ts
-from tablestore.cli.metrics.maintenance import MaintenanceMetrics
+from tablestore.cli.maintain.command import MaintenanceMetrics
 from tablestore.core.errors import Unavailable
 from tablestore.flow.job import RUNNING, WAITING
 from tablestore.io.fileio import LocalFileIO
 from tablestore.maintenance import service as service_module
-from tablestore.maintenance.history import History, maintenance_report
 from tablestore.maintenance.opening import service_of
-from tablestore.maintenance.report import MaintenanceReport
+from tablestore.maintenance.report import History, MaintenanceReport, maintenance_report
 from tablestore.maintenance.service import MaintenanceService
 from tablestore.maintenance.work import TRIES, MaintenanceWork, WorkOutcome
 from tablestore.table import compaction

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 import tablestore as ts
 from tablestore.meta import partition_sweep
 from tablestore.spark import query_planning, table_frames, to_spark
-from tablestore.spark.query_conditions import predicate_of
+from tablestore.spark.query_planning import predicate_of
 
 pytestmark = pytest.mark.spark
 DAYS = [None, date(1582, 10, 10), date(1999, 12, 31), date(2024, 2, 29)]

@@ -10,8 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.options.environment import value_of
 from tablestore.sql import Session
-from tablestore.sql.concealment import concealed, secret_parts
-from tablestore.sql.problems import pointed
+from tablestore.sql.problems import concealed, pointed, secret_parts
 from tablestore.sql.streaming.job_directory import JobDirectories
 from tablestore.sql.streaming.jobs import Job
 

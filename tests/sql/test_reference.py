@@ -5,9 +5,9 @@ from __future__ import annotations
 from tablestore.sql import reference
 from tablestore.sql.connectors.registry import CONNECTORS
 from tablestore.sql.forms import FORMS
-from tablestore.sql.procedures.all import PROCEDURES
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.settings import SETTINGS
+from tablestore.sql.statements.call import PROCEDURES
 
 
 def test_the_page_is_current() -> None:

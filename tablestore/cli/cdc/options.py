@@ -14,8 +14,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from tablestore.cli.door import Door
-from tablestore.cli.parsing import (
+from tablestore.cli.door import (
+    Door,
     add_log,
     add_many,
     add_master,

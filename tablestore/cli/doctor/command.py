@@ -12,7 +12,7 @@ from typing import Any
 
 import tablestore as ts
 from tablestore.cli.doctor import machine
-from tablestore.cli.opening import NotOpened, location_of, one_line
+from tablestore.cli.places import NotOpened, location_of, one_line
 
 
 @dataclass(frozen=True, slots=True)

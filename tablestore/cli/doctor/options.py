@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_store_options, command_parser
+from tablestore.cli.door import Door, add_store_options, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:

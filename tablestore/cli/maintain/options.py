@@ -24,8 +24,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_log, add_many, add_master, add_metrics, add_warehouse, command_parser
+from tablestore.cli.door import (
+    Door,
+    add_log,
+    add_many,
+    add_master,
+    add_metrics,
+    add_warehouse,
+    command_parser,
+)
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:

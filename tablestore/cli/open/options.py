@@ -10,8 +10,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_many, add_store_options, command_parser
+from tablestore.cli.door import Door, add_many, add_store_options, command_parser
 
 
 def parsed(arguments: Sequence[str], door: Door) -> argparse.Namespace:

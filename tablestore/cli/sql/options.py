@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tablestore.cli.door import Door
-from tablestore.cli.parsing import add_store_options, command_parser
+from tablestore.cli.door import Door, add_store_options, command_parser
 
 ENGINES = ("embedded", "spark")
 """The words of the engine (a test compares them), so that the help does not wait for it."""

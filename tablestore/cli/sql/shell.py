@@ -29,9 +29,9 @@ from tablestore.cli.sql.output import show
 from tablestore.core.options.secrets import is_secret
 from tablestore.sql import Session
 from tablestore.sql.completion import KnownNames, complete
-from tablestore.sql.concealment import concealed
 from tablestore.sql.dialect.tokenizer import is_finished, pieces
 from tablestore.sql.forms import FORMS
+from tablestore.sql.problems import concealed
 
 _ROWS = 100  # of a result that are shown
 _QUIET_SECONDS = 1.0  # before there is a progress bar

@@ -18,8 +18,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tablestore.cli.door import Door
-from tablestore.cli.parsing import (
+from tablestore.cli.door import (
+    Door,
     add_log,
     add_many,
     add_master,

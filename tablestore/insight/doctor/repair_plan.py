@@ -9,7 +9,7 @@ a loss of power can leave one in full length that holds zeros.
 What is beside the rows costs no snapshot. Indexes of files and hash indexes are made again from the rows.
 Checksums are put aside: nobody knows any more what was written. Statistics are left out of the snapshots that
 name them. Changes cannot be made again: streams must not pass over them, so the snapshots up to there go, and
-tags keep their rows. Plans only; `table.rebuilding` and `verbs.recovery` carry them out.
+tags keep their rows. Plans only; `table.rebuilding` and `verbs.mend` carry them out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The decision and the plan of its unit are the engine's own, so what is read and what only changes its level is
 known; how many rows come out is estimated from metadata (`insight.explain.merge_size`), each number labelled.
 Pure but for `of_decision` and `of_append_files`, which read the deletion vectors of the bucket. Used by
-`verbs.dry_run`. What then becomes of write, read and space amplification is counted from the live files
+`verbs.what_if`. What then becomes of write, read and space amplification is counted from the live files
 (`inspect.levels()`) and the amplification of now: runs exactly, bytes as exactly as the forecast.
 """
 

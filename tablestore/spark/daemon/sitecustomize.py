@@ -30,7 +30,7 @@ import sys
 
 DAEMON = "pyspark.daemon"
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
-SOURCES = ("tablestore.spark.datasource", "tablestore.spark.work_source")
+SOURCES = ("tablestore.spark.datasource", "tablestore.spark.datasource")
 WITHOUT_THREADS = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "OMP_NUM_THREADS": "1",

@@ -26,7 +26,7 @@ from tablestore.cdc.mysql.stream import (
     MysqlTable,
     StartPoint,
 )
-from tablestore.core.errors import InvalidOption, InvalidRequest
+from tablestore.core.errors import InvalidOption
 from tablestore.core.options.values import one_of
 from tablestore.flow.source import Offset
 from tablestore.format.types.data_type import DataField
@@ -39,29 +39,25 @@ from tablestore.sql.connectors.connector import (
 )
 from tablestore.sql.connectors.source_databases import (
     CHUNK_OPTIONS,
-    CHUNKS_WITHOUT_EFFECT,
+    REFUSED,
     TIMEOUT,
+    WITHOUT_EFFECT,
     address_of,
     chunks_of,
     require_keys,
+    require_rows,
     where_options,
     without_effect,
-    zone,
+    zone_option,
 )
 
-_NO_DEBEZIUM = "changes are read from the binlog itself"
 _OFFSET = "scan.startup.specific-offset"
 
 
 _OPTIONS = (
     *where_options(3306, "SELECT, REPLICATION SLAVE and REPLICATION CLIENT"),
     Option("table-name", "the table; no pattern", required=True),
-    Option(
-        "server-time-zone",
-        "the zone in which a TIMESTAMP of the source is that is declared without one",
-        zone,
-        default="UTC",
-    ),
+    zone_option("TIMESTAMP"),
     Option(
         "scan.startup.mode",
         "initial: the rows, then changes; snapshot: the rows alone; earliest-offset: what the binlog still "
@@ -79,21 +75,13 @@ _OPTIONS = (
         {
             "server-id": "each reader takes a number that no server has",
             "heartbeat.interval": "each batch goes to the end of the binlog, whatever table it is of",
-            "connect.max-retries": "a server that is away is tried again for 15 minutes",
-            "connection.pool.size": "a task has a connection of its own",
-            **CHUNKS_WITHOUT_EFFECT,
-            "scan.incremental.close-idle-reader.enabled": "nothing is open between batches",
-            "scan.incremental.snapshot.backfill.skip": "changes come once either way",
-            "scan.newly-added-table.enabled": "a stream is one table",
+            **WITHOUT_EFFECT,
             "use.legacy.json.format": "JSON comes as the server writes it",
         }
     ),
     Option(f"{_OFFSET}.skip-events", refused="a position is between two transactions"),
     Option(f"{_OFFSET}.skip-rows", refused="a position is between two transactions"),
-    Option("scan.read-changelog-as-append-only.enabled", refused="updates and deletes stay what they are"),
-    Option("scan.parse.online.schema.changes.enabled", refused="lake.ingest follows schema changes"),
-    Option("jdbc.properties.*", refused="there is no JDBC"),
-    Option("debezium.*", refused=_NO_DEBEZIUM),
+    *REFUSED,
 )
 
 
@@ -143,9 +131,7 @@ class _MysqlRows:
 
     def __init__(self, options: ConnectorOptions) -> None:
         mode = _start(options.values).mode
-        if mode not in (INITIAL, SNAPSHOT):
-            remedy = f"{SNAPSHOT!r} gives the rows, SET 'execution.runtime-mode' = 'streaming' the changes"
-            raise InvalidRequest(f"option 'scan.startup.mode' is {mode!r} in batch mode: {remedy}")
+        require_rows(mode, INITIAL, SNAPSHOT)
         self._table = _stream(options)
 
     @cached_property

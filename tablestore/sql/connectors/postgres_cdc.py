@@ -35,14 +35,16 @@ from tablestore.format.types.data_type import DataField
 from tablestore.sql.connectors.connector import Connector, ConnectorOptions, Option, count
 from tablestore.sql.connectors.source_databases import (
     CHUNK_OPTIONS,
-    CHUNKS_WITHOUT_EFFECT,
+    REFUSED,
     TIMEOUT,
+    WITHOUT_EFFECT,
     address_of,
     chunks_of,
     require_keys,
+    require_rows,
     where_options,
     without_effect,
-    zone,
+    zone_option,
 )
 
 _METADATA = {"schema_name": "database_name", "table_name": "table_name", "op_ts": "op_ts"}
@@ -62,12 +64,7 @@ _OPTIONS = (
         "the publication that has the table; CREATE PUBLICATION makes it",
         default="tablestore",
     ),
-    Option(
-        "server-time-zone",
-        "the zone in which a timestamptz of the source is that is declared without one",
-        zone,
-        default="UTC",
-    ),
+    zone_option("timestamptz"),
     Option(
         "scan.startup.mode",
         "initial: the rows, then changes; latest-offset: changes from now on; committed-offset: from where "
@@ -82,21 +79,13 @@ _OPTIONS = (
     *without_effect(
         {
             "heartbeat.interval.ms": "a position moves on with the log, whatever table it is of",
-            "connect.max-retries": "a server that is away is tried again for 15 minutes",
-            "connection.pool.size": "a task has a connection of its own",
-            **CHUNKS_WITHOUT_EFFECT,
-            "scan.incremental.close-idle-reader.enabled": "nothing is open between batches",
-            "scan.incremental.snapshot.backfill.skip": "changes come once either way",
-            "scan.newly-added-table.enabled": "a stream is one table",
+            **WITHOUT_EFFECT,
             "scan.lsn-commit.checkpoints-num-delay": "the slot moves when the batch behind it is planned",
             "table-id.include-database": "a stream is one table",
         }
     ),
     Option("scan.startup.timestamp-millis", refused="the log is read from a place, not from a time"),
-    Option("scan.read-changelog-as-append-only.enabled", refused="updates and deletes stay what they are"),
-    Option("scan.parse.online.schema.changes.enabled", refused="lake.ingest follows schema changes"),
-    Option("jdbc.properties.*", refused="there is no JDBC"),
-    Option("debezium.*", refused="changes are read from the slot itself"),
+    *REFUSED,
 )
 
 
@@ -140,9 +129,7 @@ class _PostgresRows:
 
     def __init__(self, options: ConnectorOptions) -> None:
         values, mode = options.values, options.values["scan.startup.mode"]
-        if mode not in (INITIAL, SNAPSHOT):
-            remedy = f"{SNAPSHOT!r} gives the rows, SET 'execution.runtime-mode' = 'streaming' the changes"
-            raise InvalidRequest(f"option 'scan.startup.mode' is {mode!r} in batch mode: {remedy}")
+        require_rows(mode, INITIAL, SNAPSHOT)
         self._address, self._columns = address_of(values), _declared(options)
         with Connection.open(self._address) as connection:
             self._table = table_now(connection, values["schema-name"], values["table-name"])

@@ -43,6 +43,19 @@ def zone(text: str) -> str:
         raise ValueError("a time zone such as 'Europe/Berlin' or '+02:00'") from None
 
 
+def zone_option(kind: str) -> Option:
+    """The zone of times of a type of the source."""
+    text = f"the zone in which a {kind} of the source is that is declared without one"
+    return Option("server-time-zone", text, zone, default="UTC")
+
+
+def require_rows(mode: str, initial: str, snapshot: str) -> None:
+    """Raise InvalidRequest for a mode of start that gives no rows, in batch mode."""
+    if mode not in (initial, snapshot):
+        remedy = f"{snapshot!r} gives the rows, SET 'execution.runtime-mode' = 'streaming' the changes"
+        raise InvalidRequest(f"option 'scan.startup.mode' is {mode!r} in batch mode: {remedy}")
+
+
 def yes(text: str) -> bool:
     """True, the only value that there is."""
     if not boolean(text):
@@ -91,13 +104,24 @@ CHUNK_OPTIONS = (
 )
 """How the rows that are there are read."""
 _AS_MANY = "chunks have as many rows as they are to have"
-CHUNKS_WITHOUT_EFFECT = {
+WITHOUT_EFFECT = {
     "scan.snapshot.fetch.size": "rows are read as they come",
     "chunk-meta.group.size": "no list of chunks is kept",
     "chunk-key.even-distribution.factor.upper-bound": _AS_MANY,
     "chunk-key.even-distribution.factor.lower-bound": _AS_MANY,
     "scan.incremental.snapshot.unbounded-chunk-first.enabled": "the last chunk ends at its position",
+    "connect.max-retries": "a server that is away is tried again for 15 minutes",
+    "connection.pool.size": "a task has a connection of its own",
+    "scan.incremental.close-idle-reader.enabled": "nothing is open between batches",
+    "scan.incremental.snapshot.backfill.skip": "changes come once either way",
+    "scan.newly-added-table.enabled": "a stream is one table",
 }
+REFUSED = (
+    Option("scan.read-changelog-as-append-only.enabled", refused="updates and deletes stay what they are"),
+    Option("scan.parse.online.schema.changes.enabled", refused="lake.ingest follows schema changes"),
+    Option("jdbc.properties.*", refused="there is no JDBC"),
+    Option("debezium.*", refused="changes are read from the log itself"),
+)
 TIMEOUT = Option(
     "connect.timeout",
     "how long a connection may take: `30 s`; the default is in seconds",

@@ -27,7 +27,7 @@ from tablestore.core.quantities import many
 from tablestore.sql.flight import listings
 from tablestore.sql.flight.listings import new, packed, unpacked
 from tablestore.sql.flight.statements import Statements
-from tablestore.sql.opening import sql_session
+from tablestore.sql.forms import sql_session
 from tablestore.table.lake import Lake
 
 log = logging.getLogger(__name__)

@@ -21,23 +21,22 @@ from tablestore.sql.dialect.tokenizer import pieces, placeholders
 from tablestore.sql.forms import statement_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.statements.catalogs import DescribeCatalog, ShowCatalogs, ShowCurrentCatalog
-from tablestore.sql.statements.databases import DescribeDatabase, ShowCurrentDatabase, ShowDatabases
-from tablestore.sql.statements.describe import Describe, DescribeDetail, ShowCreateTable
-from tablestore.sql.statements.explain import Explain
-from tablestore.sql.statements.queries import Select
-from tablestore.sql.statements.show import (
-    ShowColumns,
-    ShowPartitions,
-    ShowTables,
-    ShowTblProperties,
-    ShowViews,
+from tablestore.sql.statements.databases import (
+    DescribeCatalog,
+    DescribeDatabase,
+    ShowCatalogs,
+    ShowCurrentCatalog,
+    ShowCurrentDatabase,
+    ShowDatabases,
 )
+from tablestore.sql.statements.describe import Describe, DescribeDetail, ShowCreateTable
+from tablestore.sql.statements.queries import Explain, Select
+from tablestore.sql.statements.show import ShowColumns, ShowPartitions, ShowTables, ShowTblProperties
 from tablestore.sql.statements.views import ShowCreateView
 
 READING = (
     *(Select, Explain, Describe, DescribeDetail, DescribeDatabase, DescribeCatalog),
-    *(ShowCatalogs, ShowCurrentCatalog, ShowDatabases, ShowCurrentDatabase, ShowTables, ShowViews),
+    *(ShowCatalogs, ShowCurrentCatalog, ShowDatabases, ShowCurrentDatabase, ShowTables),
     *(ShowColumns, ShowPartitions, ShowTblProperties, ShowCreateTable, ShowCreateView),
 )
 """Statements that change nothing, neither in the lake nor in their session."""

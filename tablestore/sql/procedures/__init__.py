@@ -1,1 +1,1 @@
-"""Procedures: what CALL sys.name(…) does, a family a module; `all.py` has them by name."""
+"""Procedures: what CALL sys.name(…) does, a family a module; `statements/call.py` has them by name."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -126,4 +124,4 @@ def time_of(text: str) -> dt.datetime:
 
 def success(message: str, result: str = "Success", **more: Any) -> Result:
     """One row `result`, as the original gives it."""
-    return Result(pa.table({"result": [result]}), message=message, **more)
+    return Result.of_texts({"result": [result]}, message=message, **more)

@@ -72,9 +72,7 @@ def _rename_tag(session: Session, values: Values) -> Result:
 
 def _expire_tags(session: Session, values: Values) -> Result:
     gone = table_of(session, values).tags.expire()
-    return Result(
-        pa.table({"expired_tags": pa.array(gone, pa.string())}), message=f"{len(gone)} tags expired"
-    )
+    return Result.of_texts({"expired_tags": gone}, message=f"{len(gone)} tags expired")
 
 
 def _rollback_to(session: Session, values: Values) -> Result:

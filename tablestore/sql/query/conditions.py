@@ -132,12 +132,8 @@ def _predicate(tree: exp.Expression, schema: TableSchema) -> Predicate:
         return Always(bool(tree.this))
     predicate = _test(tree, schema)
     bind(predicate, schema)  # raises for what does not fit its column
-    return predicate.negated() if _negated(tree) else predicate
-
-
-def _negated(tree: exp.Expression) -> bool:
-    """Whether NOT stands within the test: `a NOT IN (…)`."""
-    return bool((tree.this if isinstance(tree, exp.Escape) else tree).args.get("negate"))
+    test = tree.this if isinstance(tree, exp.Escape) else tree
+    return predicate.negated() if test.args.get("negate") else predicate  # `a NOT IN (…)`
 
 
 def _test(tree: exp.Expression, schema: TableSchema) -> Predicate:

@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 import duckdb
+import pyarrow as pa
 
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest
@@ -32,6 +33,8 @@ from tablestore.sql.query.own_functions import register
 from tablestore.sql.text import literal_text
 
 _MOST_WAITING = 4
+BATCH_ROWS = 65_536
+"""Rows of a batch of results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +224,24 @@ class DuckConnection:
             self._instance.kept = False
             raise self.translated(outcome.error) from None
         return outcome.value  # type: ignore[return-value]  # there is one, as there is no error
+
+    def batches(
+        self, rows: pa.RecordBatchReader, progress: Progress | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a reader of this connection that have rows, each time as many as `BATCH_ROWS` need
+        or there are."""
+
+        def following() -> tuple[list[pa.RecordBatch], int]:
+            batches, count = list[pa.RecordBatch](), 0
+            while count < BATCH_ROWS and (batch := next(rows, None)) is not None:
+                batches.append(batch)
+                count += batch.num_rows
+            return batches, count
+
+        count = BATCH_ROWS
+        while count >= BATCH_ROWS:
+            batches, count = self.run(following, progress)
+            yield from (batch for batch in batches if batch.num_rows)
 
     def relation(self, sql: str) -> duckdb.DuckDBPyRelation:
         """The query as a relation, whose functions become known."""

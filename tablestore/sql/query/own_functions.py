@@ -20,10 +20,9 @@ import duckdb
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.sql.query import json_functions, time_patterns
-from tablestore.sql.query.function import AT_ONCE, require_length
-from tablestore.sql.query.user_functions import add_functions, create
-from tablestore.sql.query.zones import converted
+from tablestore.sql.query import json_functions, time_functions
+from tablestore.sql.query.function import AT_ONCE, add_functions, create, require_length
+from tablestore.sql.query.time_functions import converted
 
 _PLACE = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -344,9 +343,9 @@ OWN: Mapping[str, OwnFunction] = MappingProxyType(
         "own_json_quote": OwnFunction((_TEXT,), _TEXT, json_functions.quoted),
         "own_json_unquote": OwnFunction((_TEXT,), _TEXT, json_functions.unquoted),
         "own_date_format": OwnFunction(
-            ("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_patterns.formatted, columns=True
+            ("TIMESTAMP", _TEXT, _TEXT), _TEXT, time_functions.formatted, columns=True
         ),
-        "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_patterns.parsed),
+        "own_parse_time": OwnFunction((_TEXT, _TEXT, "BOOLEAN"), "TIMESTAMP", time_functions.parsed),
         "own_convert_tz": OwnFunction((_TEXT, _TEXT, _TEXT), _TEXT, converted),
     }
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,9 +17,11 @@ from sqlglot import exp
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.predicates.predicate import Compare, conjuncts
 from tablestore.format.schema import TableSchema
-from tablestore.format.types.data_type import DataType
-from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.format.types.data_type import DataType, to_arrow
+from tablestore.sql.connectors.connector import ConnectorTable
+from tablestore.sql.filling import cells_of
 from tablestore.sql.problems import placed, placing, start_of
+from tablestore.sql.query.conditions import value_of
 from tablestore.sql.query.numeric_types import NUMBERS
 from tablestore.sql.query.pushdown import TableRead, alone, reads, require_columns
 from tablestore.sql.query.tables import Occurrence, occurrences, require_distinct
@@ -83,13 +86,21 @@ class ScanResult:
 
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
-    """A tree whose tables are `sources`; `direct` where no engine is needed. `columns` are those of its rows,
-    with their types where these are known."""
+    """A tree whose tables are `sources`; `direct` where a scan answers it, `literals` where its rows are
+    written out: no engine is needed then. `columns` are those of its rows, with their types where these are
+    known."""
 
     tree: exp.Expression
     sources: tuple[TableOccurrence, ...]
     direct: ScanResult | None = None
     columns: Columns = ()
+    literals: pa.Table | None = None
+
+    def without_engine(self) -> pa.RecordBatchReader | None:
+        """The rows, where no engine is needed."""
+        if self.literals is not None:
+            return self.literals.to_reader()
+        return None if self.direct is None else self.direct.rows()
 
 
 def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = False) -> BoundQuery:
@@ -112,6 +123,7 @@ def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = Fa
     fields = [columns_of(schema.shown.fields) for schema in schemas]
     columns = note_types(tree, dict(zip(views, fields, strict=True)))
     require_types(tree, text)
+    literals = _literal_rows(tree, columns) if isinstance(tree, exp.Values) else None
     tree = with_names(tree)
     asked = reads(tree, views, schemas) if places else []
     parts = zip(views, places, scans, asked, lookups, strict=True)
@@ -124,7 +136,40 @@ def prepared(scope: Scope, tree: exp.Expression, text: str, *, stream: bool = Fa
         _require_distinct(tree, sources, text)
     if direct is not None and not hinted and _names_a_key(direct.scan):
         direct = replace(direct, table=places[0].table)
-    return BoundQuery(tree, sources, direct, columns)
+    return BoundQuery(tree, sources, direct, columns, literals)
+
+
+def _literal_rows(values: exp.Values, columns: Columns) -> pa.Table | None:
+    """The rows of VALUES as they are written; None where they are more than literals of one kind a column."""
+    cells = list(zip(*cells_of(values), strict=False))
+    ragged = any(len(row) != len(cells) for row in cells_of(values))
+    if (
+        ragged
+        or len(cells) != len(columns)
+        or any(values.args.get(part) for part in ("order", "limit", "offset"))
+    ):
+        return None
+    arrays = [_literal_column(column, t) for column, (_, t) in zip(cells, columns, strict=True)]
+    whole = all(array is not None for array in arrays)
+    return pa.table(arrays, names=[name for name, _ in columns]) if whole else None
+
+
+def _literal_column(cells: Sequence[exp.Expression], t: DataType | None) -> pa.Array | None:
+    try:
+        values = [value_of(cell) for cell in cells]
+    except InvalidRequest:
+        return None
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pa.nulls(len(values))
+    if t is None or any(isinstance(cell, exp.Cast) for cell in cells):
+        return None
+    if kinds == {str} and t.is_string:
+        return pa.array(values, pa.string())
+    exact = t.root == "DECIMAL" and Decimal in kinds and kinds <= {int, Decimal}
+    if exact or (kinds == {int} and t.root in ("INT", "BIGINT")):
+        return pa.array(values, to_arrow(t))
+    return pa.array(values) if kinds == {bool} else None
 
 
 def _require_distinct(tree: exp.Expression, sources: Sequence[TableOccurrence], text: str) -> None:

@@ -18,11 +18,11 @@ from sqlglot import exp
 
 from tablestore.format.time_text import DAYS, MONTHS
 from tablestore.format.types.data_type import MAX_LENGTH, DataType
-from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.function import LONGEST, Sql, too_long
 from tablestore.sql.query.numeric_types import BITS, FLOATS, MOST_DIGITS, NUMBERS, WHOLE, digits
-from tablestore.sql.query.time_patterns import strftime_pattern
+from tablestore.sql.query.time_functions import strftime_pattern
 from tablestore.sql.query.type_inference import type_of
+from tablestore.sql.query.typed_sql import Arithmetic, Operand
 
 _ALWAYS = frozenset(
     "UPPER UCASE LOWER LCASE CHAR_LENGTH CHARACTER_LENGTH OCTET_LENGTH BTRIM REVERSE "

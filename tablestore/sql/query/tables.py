@@ -16,14 +16,12 @@ from tablestore import doors
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.format.text import cast_text
 from tablestore.format.types.data_type import DataType
-from tablestore.sql.confinement import require_inside
-from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.dialect.parser import options_of, read_expression, reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.problems import placed, placing
 from tablestore.sql.query.conditions import value_of
-from tablestore.sql.scope import Scope
-from tablestore.sql.shape import TableDefinition
+from tablestore.sql.scope import Scope, TableDefinition, require_inside
 from tablestore.sql.text import Name, name_of
 from tablestore.table.table import Table
 

@@ -1,18 +1,37 @@
-"""The functions of dates and times; intervals, parts and roundings as DuckDB has them. A week that is rounded
-begins on Sunday."""
+"""Dates and times: zones by their names, Java's patterns, and the functions as DuckDB has them: intervals,
+parts and roundings.
+
+Patterns such as `yyyy-MM-dd HH:mm:ss` are said in DuckDB's letters where it has them; texts are read that its
+strptime does not read. A week that is rounded begins on Sunday.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+from collections.abc import Mapping
+from functools import lru_cache
+from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
-from tablestore.core.errors import InvalidRequest, Unsupported
-from tablestore.format.time_text import pieces_of, read_by
+from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
+from tablestore.format.time_text import pattern_parts, pieces_of, read_by, time_of, written
 from tablestore.sql.query.function import FunctionRows, text_of
-from tablestore.sql.query.time_patterns import strftime_pattern, strptime_pattern
 from tablestore.sql.text import literal_text
 
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+_WRITTEN = {
+    **{"yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "uu": "%y", "MM": "%m", "M": "%-m", "LL": "%m", "L": "%-m"},
+    **{"MMM": "%b", "LLL": "%b", "MMMM": "%B", "LLLL": "%B", "dd": "%d", "d": "%-d", "DDD": "%j", "D": "%-j"},
+    **{"E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A", "a": "%p"},
+    **{"HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M", "ss": "%S", "s": "%-S"},
+    **{"SSS": "%g", "SSSSSS": "%f"},
+}
+_READ = {**_WRITTEN, "y": "%Y", "u": "%Y", "SSSSSSSSS": "%n"}
+_PLAIN = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?")
 EXTRACTED = frozenset(
     "YEAR ISOYEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND NANOSECOND DOW DAYOFWEEK "
     "ISODOW DOY DAYOFYEAR EPOCH DECADE CENTURY MILLENNIUM".split()
@@ -24,6 +43,110 @@ _OF_TIME = ("HOUR", "MINUTE", "SECOND", "MILLISECOND")
 
 _MOMENT = r"^\s*\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}"  # what is behind does not count
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
+
+
+@lru_cache(maxsize=64)
+def zone(name: str) -> dt.tzinfo:
+    """The zone of a name, `Europe/Berlin`, `UTC`, `+08:00`, `GMT+8`. Raises InvalidRequest."""
+    offset = _OFFSET.fullmatch(name)
+    if offset:
+        minutes = int(offset[2]) * 60 + int(offset[3] or 0)
+        if minutes <= 18 * 60:
+            return dt.timezone(dt.timedelta(minutes=minutes if offset[1] == "+" else -minutes))
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise InvalidRequest(f"{name!r} is no zone of time") from None
+
+
+def converted(text: str, start: str, end: str) -> str | None:
+    """The text of a time of zone `start` as one of zone `end`; None for a text that is no time."""
+    try:
+        local = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S")
+        return local.replace(tzinfo=zone(start)).astimezone(zone(end)).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return None
+
+
+def instants(local: pa.Array, name: str) -> pa.Array:
+    """Timestamps without a zone as instants of the zone of that name, in their unit. Where a clock is set
+    back it is the earlier of two; a time that is skipped is as much later as the clock is set forward, as in
+    Java and by CAST."""
+    near = pc.assume_timezone(local, name, ambiguous="earliest", nonexistent="earliest")
+    skipped = pc.subtract(local, pc.local_timestamp(near))  # since the last moment before the clock is set
+    return pc.add(near, skipped)
+
+
+def known_zone(name: str) -> str:
+    """The name of a zone as Arrow and DuckDB read it. Raises InvalidOption for what is no zone."""
+    offset = _OFFSET.fullmatch(name)
+    try:
+        zone(name)
+    except InvalidRequest:
+        offset, name = None, ""
+    if not name or (offset and offset[3] not in (None, "00")):
+        raise InvalidOption(
+            "a zone of time is a name such as 'Europe/Berlin', 'UTC' or whole hours: 'GMT+08:00'"
+        )
+    return f"Etc/GMT{'-' if offset[1] == '+' else '+'}{int(offset[2])}" if offset else name
+
+
+def strftime_pattern(java: str) -> str | None:
+    """The pattern for a time as text; None if DuckDB cannot say it."""
+    return _spelled(java, _WRITTEN)
+
+
+def strptime_pattern(java: str) -> str | None:
+    """The pattern for a text as time; None if DuckDB cannot say it."""
+    return _spelled(java, _READ)
+
+
+def _spelled(java: str, letters: Mapping[str, str]) -> str | None:
+    spelled = ""
+    for part in pattern_parts(java):
+        if part.sign or (part.letter and part.text not in letters):
+            return None
+        spelled += letters[part.text] if part.letter else part.text.replace("%", "%%")
+    return spelled
+
+
+def formatted(at: pa.Array, patterns: pa.Array, fractions: pa.Array) -> pa.Array:
+    """Times by patterns; `fractions` are nine digits of their seconds. Raises InvalidRequest for what is no
+    pattern."""
+    nanos, texts = fractions.cast(pa.int64()), pa.nulls(len(at), pa.string())
+    for pattern in pc.unique(patterns.drop_null()):
+        texts = pc.if_else(pc.equal(patterns, pattern), written(at, pattern.as_py(), nanos), texts)
+    return texts
+
+
+def parsed(text: str, pattern: str, prefix: bool) -> dt.datetime | None:
+    """The time of a text, None if it is none; an empty pattern is `yyyy-MM-dd[ HH:mm:ss[.S]]`.
+
+    What a text leaves out is the beginning of 1970. `prefix`: what stands behind does not count; else a text
+    that does not follow its pattern may be of the usual form. Raises Unsupported for a letter of a pattern
+    that says nothing of a time.
+    """
+    if pattern:
+        expression, letters = read_by(pattern)
+        match = expression.match(text) if prefix else expression.fullmatch(text)
+        if match is not None:
+            at = time_of({k: v for k, v in zip(letters, match.groups(), strict=True) if v is not None})
+            if at is not None or prefix:
+                return at
+    return None if prefix else _usual(text)
+
+
+def _usual(text: str) -> dt.datetime | None:
+    match = _PLAIN.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    fraction = int((match[7] or "").ljust(6, "0")[:6])
+    try:
+        at = dt.datetime(year, month, day) + dt.timedelta(hours=hour, minutes=minute, seconds=second)
+        return at + dt.timedelta(microseconds=fraction) if hour < 25 else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _unit(arguments: list[str]) -> str:

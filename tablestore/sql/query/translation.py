@@ -15,14 +15,13 @@ from sqlglot.dialects.duckdb import DuckDB
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.format.predicates import like
 from tablestore.sql.problems import placed, start_of
-from tablestore.sql.query.duck_arithmetic import DuckArithmetic
-from tablestore.sql.query.duck_casts import cast_sql
+from tablestore.sql.query.duck_types import DuckArithmetic, cast_sql
+from tablestore.sql.query.function import Calls, DuckSql
 from tablestore.sql.query.functions import FUNCTIONS
 from tablestore.sql.query.numeric_types import WHOLE
 from tablestore.sql.query.time_functions import EXTRACTED, extract, interval, micros, overlaps, rounded
 from tablestore.sql.query.type_inference import cast_type, type_of
 from tablestore.sql.query.typed_sql import JOINED, TypedSql, typed_transforms
-from tablestore.sql.query.user_functions import Calls, DuckSql
 from tablestore.sql.text import literal_text, unicode_text
 
 _PLAIN = (

@@ -9,18 +9,18 @@ from typing import Any, Protocol
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.format import schema_change
 from tablestore.format.schema_change import Change
-from tablestore.sql.confinement import require_inside
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.problems import placing
-from tablestore.sql.query.types import expression_columns, expression_type
 from tablestore.sql.result import Result
+from tablestore.sql.scope import TableDefinition, exists, require_inside, stored_table
 from tablestore.sql.session import Session
-from tablestore.sql.shape import TableDefinition, exists, stored_table
 from tablestore.sql.statements.columns import (
     ColumnText,
     WatermarkText,
     column_name,
     column_text,
+    expression_columns,
+    expression_type,
     watermark_of,
     watermark_text,
 )

@@ -10,8 +10,8 @@ from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
+from tablestore.sql.scope import exists, stored_table
 from tablestore.sql.session import Session
-from tablestore.sql.shape import exists, stored_table
 from tablestore.sql.statements.alter_columns import AlterTable, alterations, of_options
 from tablestore.sql.statements.partitions import partition_files, require_partition, typed_partition
 from tablestore.sql.text import Name, of_name

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
-
-import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.procedures.all import PROCEDURES
+from tablestore.sql.procedures import keeping, refs
+from tablestore.sql.procedures.procedure import Procedure
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
 from tablestore.sql.text import Name
+
+PROCEDURES: Mapping[str, Procedure] = MappingProxyType(
+    {procedure.name: procedure for procedure in (*keeping.PROCEDURES, *refs.PROCEDURES)}
+)
+"""Every procedure by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +72,10 @@ class ShowProcedures:
         procedures = [PROCEDURES[name] for name in sorted(PROCEDURES)]
         columns = {
             "procedure name": [f"sys.{procedure.name}" for procedure in procedures],
-            "syntax": [p.syntax for p in procedures],
+            "syntax": [procedure.syntax for procedure in procedures],
+            "comment": [procedure.text for procedure in procedures],
         }
-        return Result(pa.table({**columns, "comment": [procedure.text for procedure in procedures]}))
+        return Result.of_texts(columns)
 
 
 FORMS = of_family(

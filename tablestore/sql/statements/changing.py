@@ -1,9 +1,15 @@
-"""UPDATE, DELETE and TRUNCATE TABLE: rows changed or removed in one commit."""
+"""UPDATE, DELETE, TRUNCATE: changed rows, and the expressions of these and of MERGE over batches of a table.
+
+The batch is the view `__target` with the place of each row in `POSITION`; other tables and subqueries are
+copied beside it once, in DuckDB's memory or spilled to its directory. Memory: one batch and these copies.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +17,16 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.format.predicates.predicate import Always, Predicate, all_of
-from tablestore.sql.defaults import null_for_default, with_default
-from tablestore.sql.filling import assigned
+from tablestore.sql.filling import assigned, null_for_default, with_default
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.conditions import predicate_of, value_of
-from tablestore.sql.query.row_query import POSITION, RowQuery
+from tablestore.sql.query.connection import BATCH_ROWS
+from tablestore.sql.query.embedded import connection_of, run_query
+from tablestore.sql.query.tables import occurrences, require_distinct
+from tablestore.sql.query.translation import duck_sql, require_allowed
 from tablestore.sql.result import Result
+from tablestore.sql.scope import Scope
 from tablestore.sql.session import Session
 from tablestore.sql.statements.insert import changed
 from tablestore.sql.statements.partitions import typed_partition
@@ -25,6 +34,108 @@ from tablestore.sql.text import Name, name_of
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
 from tablestore.write.column_fit import fitted, require_present
+
+POSITION = "_KEY_position"  # which no column of a table may be called
+
+
+class RowQuery:
+    """SELECTs over batches of a target, whose columns are `columns` and whose name in the text is `alias`."""
+
+    def __init__(self, scope: Scope, text: str, alias: str, columns: Iterable[str]) -> None:
+        self._scope, self._text = scope, text
+        self._columns, self._copies = list(columns), 0
+        self.few: dict[str, pa.Table] = {}  # copies of few rows, by name
+        require_distinct([*self._columns, POSITION], alias)
+        self._connection = connection_of(scope)
+        self._duck = self._connection.duck
+        self.target = view("__target", alias)
+
+    def __enter__(self) -> RowQuery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def copy(self, rows: pa.RecordBatchReader, name: str | None = None) -> str:
+        """Keep rows as a table of the connection, few of them as they are; gives its name."""
+        if name is None:
+            self._copies += 1
+            name = f"__copy_{self._copies}"
+        require_distinct([*rows.schema.names, "__row"], "the source")
+        first, count = list[pa.RecordBatch](), 0
+        for batch in rows:
+            first.append(batch)
+            count += batch.num_rows
+            if count > BATCH_ROWS:
+                self._spilling(pa.RecordBatchReader.from_batches(rows.schema, chain(first, rows)), name)
+                return name
+        numbers = pa.array(np.arange(1, count + 1, dtype=np.int64))
+        self.few[name] = pa.Table.from_batches(first, rows.schema).append_column("__row", numbers)
+        self.show(self.few[name], name)
+        return name
+
+    def _spilling(self, rows: pa.RecordBatchReader, name: str) -> None:
+        self._duck.register("__coming", rows)
+        self.execute(f"CREATE TEMP TABLE {name} AS SELECT *, row_number() OVER () AS __row FROM __coming")
+        self._duck.unregister("__coming")
+
+    def prepared(self, select: exp.Select) -> str:
+        """The SQL of a SELECT over `target` and copies, its subqueries and other tables copied. Raises what a
+        query may not have, with its place."""
+        require_allowed(select, self._text)
+        for subquery in list(select.find_all(exp.Subquery, exp.Exists, exp.In)):
+            inner = subquery.args.get("query") if isinstance(subquery, exp.In) else subquery.this
+            inner = inner.this if isinstance(inner, exp.Subquery) else inner
+            if isinstance(inner, exp.Query) and not _over_ours(inner):
+                self._once(inner)
+        for occurrence in occurrences(self._scope, select, self._text):
+            name = self.copy(occurrence.table.scan().to_reader())
+            occurrence.node.replace(view(name, occurrence.node.alias_or_name))
+        return duck_sql(select)
+
+    def _once(self, query: Any) -> None:
+        """Replace a subquery that does not look at the target by a table of its rows."""
+        try:
+            rows = run_query(self._scope, query, self._text)
+        except (InvalidRequest, NotFound):
+            return  # it names columns of the target, or is wrong: what binds it again says so
+        name = self.copy(rows)
+        columns = [exp.column(n, quoted=True) for n in rows.schema.names]
+        query.replace(exp.select(*columns).from_(view(name, name)))
+
+    def load(self, batch: pa.RecordBatch) -> None:
+        """Make a batch of the target the one that SELECTs are over."""
+        positions = pa.array(np.arange(batch.num_rows, dtype=np.int64))
+        target = batch.select(self._columns).append_column(POSITION, positions)
+        self.show(pa.Table.from_batches([target]), "__target")
+
+    def show(self, rows: pa.Table, name: str) -> None:
+        """Make rows a view of the connection, instead of those that had its name."""
+        self._duck.register(name, rows)
+
+    def over(self, sql: str) -> pa.Table:
+        """The rows of a SELECT over the batch and copies."""
+        return self._connection.run(lambda: self._connection.relation(sql).to_arrow_table())
+
+    def rows(self, sql: str) -> pa.RecordBatchReader:
+        """The rows of a SELECT over copies."""
+        reader = self._connection.run(lambda: self._connection.relation(sql).to_arrow_reader(BATCH_ROWS))
+        return pa.RecordBatchReader.from_batches(reader.schema, self._connection.batches(reader))
+
+    def execute(self, sql: str) -> None:
+        """Run a statement of our own."""
+        self._connection.run(lambda: self._duck.execute(sql).fetchall())
+
+
+def view(name: str, alias: str) -> exp.Table:
+    """A node for a view of the connection; `occurrences` leaves it alone."""
+    node = exp.Table(this=exp.to_identifier(name))
+    node.meta["bound"] = True
+    return cast("exp.Table", exp.alias_(node, exp.to_identifier(alias, quoted=True), table=True))
+
+
+def _over_ours(query: exp.Query) -> bool:
+    return any(table.meta.get("bound") for table in query.find_all(exp.Table))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,11 @@ from tablestore.format.computed_columns import (
 )
 from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
-from tablestore.sql.confinement import require_inside
-from tablestore.sql.connectors.table import connector_of
+from tablestore.sql.connectors.connector import connector_of
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
+from tablestore.sql.scope import RecordMetadata, TemporaryTable, require_inside
 from tablestore.sql.session import Session
 from tablestore.sql.settings import TABLE_STORAGE
 from tablestore.sql.statements.columns import (
@@ -41,7 +40,7 @@ from tablestore.sql.statements.columns import (
     watermark_of,
     without_nulls,
 )
-from tablestore.sql.temporary import RecordMetadata, TemporaryTable
+from tablestore.sql.statements.queries import rows_of
 from tablestore.sql.text import Name
 from tablestore.table.table import Table
 from tablestore.write.supported import warning_of

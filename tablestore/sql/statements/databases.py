@@ -1,25 +1,167 @@
-"""Databases: USE, CREATE, ALTER, DROP, SHOW."""
+"""Catalogs and databases: USE, CREATE, ALTER, DROP, DESCRIBE and SHOW, and which names SHOW … LIKE shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
+from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
+from tablestore.sql.scope import catalog_inside
 from tablestore.sql.session import Session
-from tablestore.sql.statements.like import NamePattern, listed
-from tablestore.sql.text import Name, of_name
-from tablestore.table.lake import Lake
+from tablestore.sql.text import Name, name_text, of_name, options_text
+from tablestore.table.identifier import DEFAULT_DATABASE
+from tablestore.table.lake import Lake, connect
 
+_TYPES = ("paimon", "table-store", "tablestore")
 _NO_PROPERTIES = (
     "a catalog of files keeps the name of a database only; with 'metastore' = 'jdbc' or 'hive' it keeps both"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class NamePattern:
+    """`[NOT] {LIKE | ILIKE} 'pattern'`: % is any text, _ any character, \\ takes their meaning away; without
+    a pattern all names match."""
+
+    pattern: str | None = None
+    negated: bool = False
+    caseless: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> NamePattern:
+        negated = p.accept("NOT")
+        caseless = p.accept("ILIKE")
+        if not caseless and not p.accept("LIKE"):
+            if negated:
+                p.fail("LIKE is expected")
+            return NamePattern()
+        return NamePattern(p.string("a pattern in single quotes"), negated, caseless)
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """The names that match, in their order."""
+        texts = pa.array(list(names), pa.string())
+        if self.pattern is None:
+            return list(map(str, texts))
+        matched = pc.match_like(texts, self.pattern, ignore_case=self.caseless)
+        return list(map(str, texts.filter(pc.invert(matched) if self.negated else matched)))
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCatalog:
+    """CREATE CATALOG; `options` may hold secrets."""
+
+    name: str
+    options: Mapping[str, str] = field(repr=False)
+    if_not_exists: bool = False
+
+    @staticmethod
+    def parse(p: Parser) -> CreateCatalog:
+        if_not_exists = p.accept("IF NOT EXISTS")
+        name = p.part("a catalog")
+        if p.accept("COMMENT"):
+            p.string("the comment, in single quotes,")  # it is not kept: a catalog lives in the session
+        options = p.options() if p.accept("WITH") else {}
+        return CreateCatalog(name, options, if_not_exists)
+
+    def run(self, session: Session) -> Result:
+        if self.name in session.catalogs:
+            if self.if_not_exists:
+                return Result(message=f"catalog {self.name} exists")
+            raise AlreadyExists(f"catalog {self.name} exists")
+        options = dict(self.options)
+        kind = options.pop("type", _TYPES[0])
+        if kind.lower() not in _TYPES:
+            raise Unsupported(f"a catalog of type {kind!r}", f"there is {' or '.join(_TYPES)}")
+        lake = connect(options if session.roots is None else catalog_inside(session.roots, options))
+        lake.create_database(DEFAULT_DATABASE, if_not_exists=True)
+        session.catalogs[self.name] = lake
+        return Result(message=f"catalog {self.name} is made; USE CATALOG {name_text(self.name)} goes there")
+
+
+@dataclass(frozen=True, slots=True)
+class DropCatalog:
+    """DROP CATALOG: the session forgets it; nothing of it is removed."""
+
+    name: str
+    if_exists: bool = False
+
+    def run(self, session: Session) -> Result:
+        if self.name not in session.catalogs:
+            if self.if_exists:
+                return Result(message=f"there is no catalog {self.name}")
+            raise NotFound.among("catalog", self.name, session.catalogs)
+        if self.name == session.catalog:
+            raise InvalidRequest(f"catalog {self.name} is the current one: USE CATALOG another one first")
+        del session.catalogs[self.name]
+        for key in [key for key in session.temporary if key[0] == self.name]:
+            del session.temporary[key]
+        for key in [key for key in session.views if key[0] == self.name]:
+            del session.views[key]
+        return Result(message=f"catalog {self.name} is forgotten; its tables stay")
+
+
+@dataclass(frozen=True, slots=True)
+class UseCatalog:
+    """USE CATALOG: its database `default` becomes the current one."""
+
+    name: str
+
+    def run(self, session: Session) -> Result:
+        session.lake(self.name)
+        session.catalog, session.database = self.name, DEFAULT_DATABASE
+        return Result(message=f"the current catalog is {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCatalogs:
+    """SHOW CATALOGS."""
+
+    like: NamePattern = NamePattern()
+
+    def run(self, session: Session) -> Result:
+        return Result.of_texts({"catalog name": self.like.chosen(sorted(session.catalogs))})
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCurrentCatalog:
+    """SHOW CURRENT CATALOG."""
+
+    def run(self, session: Session) -> Result:
+        return Result.of_texts({"current catalog name": [] if session.catalog is None else [session.catalog]})
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateCatalog:
+    """SHOW CREATE CATALOG: the statement that makes it, with secrets as ***."""
+
+    name: str
+
+    def run(self, session: Session) -> Result:
+        options = {"type": _TYPES[0], **session.lake(self.name).options}
+        text = f"CREATE CATALOG {name_text(self.name)}\nWITH {options_text(options)}\n"
+        return Result.of_texts({"result": [text]})
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeCatalog:
+    """DESCRIBE CATALOG: its name and type; EXTENDED: its options, too."""
+
+    name: str
+    extended: bool = False
+
+    def run(self, session: Session) -> Result:
+        options = session.lake(self.name).options
+        rows: dict[str, str | None] = {"name": self.name, "type": _TYPES[0], "comment": None}
+        if self.extended:
+            rows |= {f"option:{key}": value for key, value in sorted(options.items())}
+        return Result.of_texts({"info name": rows, "info value": rows.values()})
 
 
 def lake_of(session: Session, database: Name) -> tuple[Lake, str]:
@@ -124,7 +266,7 @@ class DescribeDatabase:
         rows["location"] = properties.pop("location", None)
         if self.extended:
             rows |= {f"property:{key}": value for key, value in sorted(properties.items())}
-        return Result(pa.table({"info name": list(rows), "info value": pa.array(rows.values(), pa.string())}))
+        return Result.of_texts({"info name": rows, "info value": rows.values()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +311,7 @@ class ShowDatabases:
     def run(self, session: Session) -> Result:
         lake = session.lake(self.catalog)
         lake.require_there()
-        return listed("database name", self.like.chosen(lake.databases()))
+        return Result.of_texts({"database name": self.like.chosen(lake.databases())})
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,53 +319,106 @@ class ShowCurrentDatabase:
     """SHOW CURRENT DATABASE."""
 
     def run(self, session: Session) -> Result:
-        return listed("current database name", [session.database])
+        return Result.of_texts({"current database name": [session.database]})
 
 
-FORMS = of_family(
-    "databases",
-    Form(
-        "USE [catalog.]database",
-        "Make a database the current one.",
-        lambda p: UseDatabase(p.name("a database")),
-        example="USE shop",
-    ),
-    Form(
-        "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
-        "Make a database; a catalog of files keeps its name only.",
-        CreateDatabase.parse,
-        example="CREATE DATABASE IF NOT EXISTS stock",
-    ),
-    Form(
-        "ALTER DATABASE [catalog.]database {SET ('key' = 'value', …) | RESET ('key', …)}",
-        "Change properties of a database, where the catalog has metastore = jdbc or hive; 'comment' is one.",
-        AlterDatabase.parse,
-    ),
-    *(
+FORMS = (
+    *of_family(
+        "catalogs",
         Form(
-            f"{word} DATABASE [EXTENDED] [catalog.]database",
-            "What the catalog keeps of a database.",
-            lambda p: DescribeDatabase(extended=p.accept("EXTENDED"), name=p.name("a database")),
-            example=f"{word} DATABASE EXTENDED shop",
-        )
-        for word in ("DESCRIBE", "DESC")
+            "CREATE CATALOG [IF NOT EXISTS] name [WITH ('type' = 'paimon', 'warehouse' = '…', "
+            "['metastore' = 'filesystem' | 'jdbc' | 'hive',] 'key' = 'value', …)]",
+            "Let the session know a catalog: a directory or store of tables, an SQL database, a Hive "
+            "metastore. Its database default is made.",
+            CreateCatalog.parse,
+            example="CREATE CATALOG mine WITH ('type' = 'paimon', 'warehouse' = '/tmp/lake')",
+        ),
+        Form(
+            "DROP CATALOG [IF EXISTS] name",
+            "Let the session forget a catalog; its tables stay.",
+            lambda p: DropCatalog(if_exists=p.accept("IF EXISTS"), name=p.part("a catalog")),
+            example="DROP CATALOG IF EXISTS mine",
+        ),
+        Form(
+            "USE CATALOG name",
+            "Make a catalog, and its database default, the current one.",
+            lambda p: UseCatalog(p.part("a catalog")),
+            example="USE CATALOG lake",
+        ),
+        Form(
+            "SHOW CATALOGS [[NOT] {LIKE | ILIKE} 'pattern']",
+            "The catalogs of the session.",
+            lambda p: ShowCatalogs(NamePattern.parse(p)),
+            example="SHOW CATALOGS",
+        ),
+        Form(
+            "SHOW CURRENT CATALOG",
+            "The current catalog.",
+            lambda _: ShowCurrentCatalog(),
+            example="SHOW CURRENT CATALOG",
+        ),
+        Form(
+            "SHOW CREATE CATALOG name",
+            "The statement that makes a catalog, with secrets as ***.",
+            lambda p: ShowCreateCatalog(p.part("a catalog")),
+            example="SHOW CREATE CATALOG lake",
+        ),
+        *(
+            Form(
+                f"{word} CATALOG [EXTENDED] name",
+                "The name and type of a catalog; EXTENDED: its options, too.",
+                lambda p: DescribeCatalog(extended=p.accept("EXTENDED"), name=p.part("a catalog")),
+                example=f"{word} CATALOG EXTENDED lake",
+            )
+            for word in ("DESCRIBE", "DESC")
+        ),
     ),
-    Form(
-        "DROP DATABASE [IF EXISTS] [catalog.]database [RESTRICT | CASCADE]",
-        "Remove a database; with CASCADE the tables in it, too.",
-        DropDatabase.parse,
-        example="DROP DATABASE IF EXISTS stock",
-    ),
-    Form(
-        "SHOW DATABASES [{FROM | IN} catalog] [[NOT] {LIKE | ILIKE} 'pattern']",
-        "The databases of a catalog.",
-        ShowDatabases.parse,
-        example="SHOW DATABASES LIKE 's%'",
-    ),
-    Form(
-        "SHOW CURRENT DATABASE",
-        "The current database.",
-        lambda _: ShowCurrentDatabase(),
-        example="SHOW CURRENT DATABASE",
+    *of_family(
+        "databases",
+        Form(
+            "USE [catalog.]database",
+            "Make a database the current one.",
+            lambda p: UseDatabase(p.name("a database")),
+            example="USE shop",
+        ),
+        Form(
+            "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
+            "Make a database; a catalog of files keeps its name only.",
+            CreateDatabase.parse,
+            example="CREATE DATABASE IF NOT EXISTS stock",
+        ),
+        Form(
+            "ALTER DATABASE [catalog.]database {SET ('key' = 'value', …) | RESET ('key', …)}",
+            "Change properties of a database, where the catalog has metastore = jdbc or hive; "
+            "'comment' is one.",
+            AlterDatabase.parse,
+        ),
+        *(
+            Form(
+                f"{word} DATABASE [EXTENDED] [catalog.]database",
+                "What the catalog keeps of a database.",
+                lambda p: DescribeDatabase(extended=p.accept("EXTENDED"), name=p.name("a database")),
+                example=f"{word} DATABASE EXTENDED shop",
+            )
+            for word in ("DESCRIBE", "DESC")
+        ),
+        Form(
+            "DROP DATABASE [IF EXISTS] [catalog.]database [RESTRICT | CASCADE]",
+            "Remove a database; with CASCADE the tables in it, too.",
+            DropDatabase.parse,
+            example="DROP DATABASE IF EXISTS stock",
+        ),
+        Form(
+            "SHOW DATABASES [{FROM | IN} catalog] [[NOT] {LIKE | ILIKE} 'pattern']",
+            "The databases of a catalog.",
+            ShowDatabases.parse,
+            example="SHOW DATABASES LIKE 's%'",
+        ),
+        Form(
+            "SHOW CURRENT DATABASE",
+            "The current database.",
+            lambda _: ShowCurrentDatabase(),
+            example="SHOW CURRENT DATABASE",
+        ),
     ),
 )

@@ -18,11 +18,9 @@ from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
+from tablestore.sql.scope import NamedQuery, RecordMetadata, TableDefinition, shape_of, stored_table
 from tablestore.sql.session import Session
-from tablestore.sql.shape import TableDefinition, shape_of, stored_table
-from tablestore.sql.statements.like import listed
 from tablestore.sql.statements.partitions import PartitionFiles, partition_files, require_partition
-from tablestore.sql.temporary import NamedQuery, RecordMetadata
 from tablestore.sql.text import Name, full_name_text, literal_text, name_text, names_text, options_text
 from tablestore.table.table import Table
 
@@ -197,7 +195,7 @@ class ShowCreateTable:
 
     def run(self, session: Session) -> Result:
         shape = shape_of(session, self.name)
-        return listed("result", [create_text(session.full_name(self.name), shape)])
+        return Result.of_texts({"result": [create_text(session.full_name(self.name), shape)]})
 
 
 def create_text(full_name: tuple[str, ...], shape: TableDefinition) -> str:

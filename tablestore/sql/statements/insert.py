@@ -1,4 +1,6 @@
-"""INSERT INTO and INSERT OVERWRITE: rows of a query into a table, in one commit."""
+"""INSERT INTO and INSERT OVERWRITE: rows of a query into a table, in one commit; in streaming mode as jobs
+that follow their tables: EXECUTE STATEMENT SET, SHOW JOBS, STOP JOB, DROP JOB.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from tablestore.core.errors import InvalidRequest, SchemaMismatch, Unsupported
+from tablestore.core.errors import InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from tablestore.core.options.table_options import MergeEngine
 from tablestore.core.quantities import many
 from tablestore.flow.sink import TableSink
@@ -17,23 +19,21 @@ from tablestore.format import rowkind
 from tablestore.format.schema import TableSchema
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import update_kinds
-from tablestore.sql.concealment import concealed
-from tablestore.sql.connectors.table import ConnectorTable
-from tablestore.sql.defaults import with_defaults, with_nulls
-from tablestore.sql.dialect.parser import Parser, options_of
-from tablestore.sql.filling import Filling
+from tablestore.sql.connectors.connector import ConnectorTable
+from tablestore.sql.dialect.parser import Parser, Ready, options_of
+from tablestore.sql.filling import Filling, with_defaults, with_nulls
 from tablestore.sql.form import Form, of_family
-from tablestore.sql.problems import SqlProblem, placed
+from tablestore.sql.problems import SqlProblem, concealed, placed
 from tablestore.sql.query.embedded import run_query
-from tablestore.sql.query.engine import rows_of
 from tablestore.sql.result import Result
+from tablestore.sql.scope import TemporaryTable
 from tablestore.sql.session import Session
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.sql.statements.partitions import typed_partition
+from tablestore.sql.statements.queries import rows_of
 from tablestore.sql.streaming.job_part import JobPart
 from tablestore.sql.streaming.plan import StreamPlan, planned
 from tablestore.sql.streaming.targets import require_takes, retracts
-from tablestore.sql.temporary import TemporaryTable
 from tablestore.sql.text import Name, of_name
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
@@ -223,27 +223,140 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
     return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name, statement)
 
 
+@dataclass(frozen=True, slots=True)
+class ShowJobs:
+    """SHOW JOBS."""
+
+    def run(self, session: Session) -> Result:
+        return Result(session.jobs.rows(session))
+
+
+@dataclass(frozen=True, slots=True)
+class StopJob:
+    """STOP JOB 'name'."""
+
+    name: str
+
+    @staticmethod
+    def parse(p: Parser) -> StopJob:
+        name = p.string("the name of a job, in single quotes")
+        if p.comes("WITH DRAIN"):
+            p.refuse("STOP JOB WITH DRAIN", "a job has no windows that wait for their end")
+        p.accept("WITH SAVEPOINT")  # what was committed is where it goes on, always
+        return StopJob(name)
+
+    def run(self, session: Session) -> Result:
+        job = session.jobs.stop(session, self.name)
+        state = job.status.state
+        return Result(message=f"job {self.name!r} is {state}; the same statement under its name goes on")
+
+
+@dataclass(frozen=True, slots=True)
+class DropJob:
+    """DROP JOB [IF EXISTS] 'name'."""
+
+    name: str
+    if_exists: bool = False
+
+    def run(self, session: Session) -> Result:
+        try:
+            session.jobs.drop(session, self.name)
+        except NotFound:
+            if not self.if_exists:
+                raise
+            return Result(message=f"there is no job {self.name!r}")
+        return Result(message=f"job {self.name!r} is forgotten")
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSet:
+    """EXECUTE STATEMENT SET BEGIN … END."""
+
+    inserts: tuple[Insert, ...]
+
+    @staticmethod
+    def parse(p: Parser) -> StatementSet:
+        p.expect("BEGIN")
+        inserts: list[Insert] = []
+        while not p.accept("END"):
+            at = p.at
+            statement = p.statement()
+            if not isinstance(statement, Ready) or not isinstance(statement.this, Insert):
+                p.fail("INSERT INTO or END is expected", at)
+            inserts.append(statement.this)
+            p.expect(";")
+        if not inserts:
+            p.fail("a statement set needs an INSERT", p.piece.start)
+        return StatementSet(tuple(inserts))
+
+    def run(self, session: Session) -> Result:
+        streaming = session.settings["execution.runtime-mode"] == "streaming"
+        if streaming and any(reads_tables(insert.query) for insert in self.inserts):
+            return started(session, self.inserts)
+        results = [insert.run(session) for insert in self.inserts]
+        rows = sum(result.rows_affected or 0 for result in results)
+        snapshots = tuple(s for result in results for s in result.snapshots)
+        message = f"{many(len(results), 'INSERT')}: {'; '.join(result.message for result in results)}"
+        return Result(rows_affected=rows, snapshots=snapshots, message=message)
+
+
 _SYNTAX = (
     "INSERT {} [TABLE] table [PARTITION (column [= value], …)] [(column, …)] [BY NAME] {{query | VALUES …}}"
 )
 
-FORMS = of_family(
-    "writing",
-    Form(
-        _SYNTAX.format("INTO"),
-        "Add rows, or replace those of the same primary key, in one commit. Columns that are left out, or "
-        "DEFAULT, get their default or NULL. `BY NAME` matches columns by name. In streaming "
-        "mode a query over tables is a job, which follows them: see SHOW JOBS.",
-        lambda p: _parse(p, overwrite=False),
-        words="INSERT INTO",
-        example="INSERT INTO shop.orders VALUES (4, 'dan', 1.5)",
+FORMS = (
+    *of_family(
+        "writing",
+        Form(
+            _SYNTAX.format("INTO"),
+            "Add rows, or replace those of the same primary key, in one commit. Columns that are left out, "
+            "or DEFAULT, get their default or NULL. `BY NAME` matches columns by name. In streaming mode a "
+            "query over tables is a job, which follows them: see SHOW JOBS.",
+            lambda p: _parse(p, overwrite=False),
+            words="INSERT INTO",
+            example="INSERT INTO shop.orders VALUES (4, 'dan', 1.5)",
+        ),
+        Form(
+            _SYNTAX.format("OVERWRITE"),
+            "Replace the partitions that get rows (or those named), or the whole of an unpartitioned table, "
+            "by the rows of a query, in one commit.",
+            lambda p: _parse(p, overwrite=True),
+            words="INSERT OVERWRITE",
+            example="INSERT OVERWRITE shop.events PARTITION (day = DATE '2026-01-01') SELECT 7",
+        ),
     ),
     Form(
-        _SYNTAX.format("OVERWRITE"),
-        "Replace the partitions that get rows (or those named), or the whole of an unpartitioned table, by "
-        "the rows of a query, in one commit.",
-        lambda p: _parse(p, overwrite=True),
-        words="INSERT OVERWRITE",
-        example="INSERT OVERWRITE shop.events PARTITION (day = DATE '2026-01-01') SELECT 7",
+        "EXECUTE STATEMENT SET BEGIN INSERT …; [INSERT …; …] END",
+        "Several INSERTs: in streaming mode one job, in batch mode one after another, each with a commit of "
+        "its own.",
+        StatementSet.parse,
+        family="writing",
+        words="EXECUTE STATEMENT SET",
+        example="EXECUTE STATEMENT SET BEGIN INSERT INTO shop.orders VALUES (5, 'eve', 2); "
+        "INSERT INTO shop.orders VALUES (6, 'fay', 3); END",
+    ),
+    Form(
+        "SHOW JOBS",
+        "The jobs that INSERTs in streaming mode made: whether they run, how far they came, why they failed.",
+        lambda _: ShowJobs(),
+        family="jobs",
+        example="SHOW JOBS",
+    ),
+    Form(
+        "STOP JOB 'name' [WITH SAVEPOINT]",
+        "End a job behind the batch that it is in. The same statement under the same `pipeline.name` goes on "
+        "where it was, always, so that a savepoint is nothing more.",
+        StopJob.parse,
+        family="jobs",
+    ),
+    Form(
+        "DROP JOB [IF EXISTS] 'name'",
+        "Forget a job that does not run, with its checkpoints and state. Its target stays, and remembers how "
+        "far the job came.",
+        lambda p: DropJob(
+            if_exists=p.accept("IF EXISTS"), name=p.string("the name of a job, in single quotes")
+        ),
+        family="jobs",
+        example="DROP JOB IF EXISTS 'orders_by_day'",
     ),
 )

@@ -17,16 +17,23 @@ from sqlglot import exp
 
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.format.predicates.predicate import Always, Predicate, all_of, bind, col
-from tablestore.sql.defaults import null_for_default, with_default
-from tablestore.sql.filling import assigned
+from tablestore.sql.filling import assigned, null_for_default, with_default
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, start_of
 from tablestore.sql.query.embedded import run_query
-from tablestore.sql.query.row_query import POSITION, RowQuery, view
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.statements.changing import Target, assignments, require_column, short_names, with_columns
+from tablestore.sql.statements.changing import (
+    POSITION,
+    RowQuery,
+    Target,
+    assignments,
+    require_column,
+    short_names,
+    view,
+    with_columns,
+)
 from tablestore.sql.statements.insert import changed
 from tablestore.sql.text import name_of
 from tablestore.table.row_changes import RowChanges
@@ -174,14 +181,19 @@ class Merge:
         return None
 
     def _within(self, name: str, value: exp.Expression, query: RowQuery, table: Table) -> Predicate | None:
-        source = view(_SOURCE, self.alias)
-        distinct = exp.select(exp.alias_(value.copy(), "v")).distinct().from_(source).limit(_FEW + 1)
-        values = [v for v in query.rows(duck_sql(distinct)).read_all()["v"].to_pylist() if v is not None]
+        source, few = view(_SOURCE, self.alias), query.few.get(_SOURCE)
+        column = few[value.name] if few is not None and value.name in few.schema.names else None
+        if column is not None and isinstance(value, exp.Column) and not pa.types.is_nested(column.type):
+            distinct = column.unique()[: _FEW + 1]
+        else:
+            select = exp.select(exp.alias_(value.copy(), "v")).distinct().from_(source).limit(_FEW + 1)
+            distinct = query.over(duck_sql(select))["v"]
+        values = [v for v in distinct.to_pylist() if v is not None]
         if not values:
             return Always(False)
         if len(values) > _FEW:
             ends = exp.select(exp.Min(this=value.copy()), exp.Max(this=value.copy())).from_(source)
-            low, high = query.rows(duck_sql(ends)).read_all().to_pylist()[0].values()
+            low, high = query.over(duck_sql(ends)).to_pylist()[0].values()
             predicate = col(name).between(low, high)
         else:
             predicate = col(name).is_in(values)
@@ -263,10 +275,13 @@ class _MergeSteps:
         """The rows of the source that matched none."""
         by_name = self._table.store.schema.by_name
         matched = np.concatenate([np.empty(0, np.int64), *self._matched])
-        self._query.show(pa.table({_ROW: matched}), _MATCHED_ROWS)
+        listed = ", ".join(map(str, [0, *matched.tolist()[:_FEW]]))  # no row is row 0
+        if len(matched) > _FEW:
+            self._query.show(pa.table({_ROW: matched}), _MATCHED_ROWS)
+            listed = f"SELECT {_ROW} FROM {_MATCHED_ROWS}"
         for clause, sql in self._inserts:
             names = [name for name, _ in clause.values or ()]
-            only = f"SELECT * FROM ({sql}) AS __new WHERE {_ROW} NOT IN (SELECT {_ROW} FROM {_MATCHED_ROWS})"
+            only = f"SELECT * FROM ({sql}) AS __new WHERE {_ROW} NOT IN ({listed})"
             for batch in self._query.rows(only):
                 arrays = [assigned(batch[f"__value_{i}"], by_name[n]) for i, n in enumerate(names)]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from tablestore.core.options.names import of_new_tables
-from tablestore.sql.confinement import require_inside
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
+from tablestore.sql.scope import require_inside
 from tablestore.sql.session import Session
 from tablestore.sql.settings import CHECKPOINTS, TABLE_STORAGE
 
@@ -34,7 +32,7 @@ class Set:
     def run(self, session: Session) -> Result:
         if self.key is None:
             rows = session.settings.rows()
-            return Result(pa.table({"key": [k for k, _ in rows], "value": [v for _, v in rows]}))
+            return Result.of_texts({"key": [k for k, _ in rows], "value": [v for _, v in rows]})
         if session.roots is not None and self.key == CHECKPOINTS and self.value:
             session.roots.inside(self.value, f"setting {self.key!r}")
         if self.key.startswith(TABLE_STORAGE):

@@ -12,11 +12,10 @@ from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form
 from tablestore.sql.result import Result
+from tablestore.sql.scope import shape_of, stored_table
 from tablestore.sql.session import Session
-from tablestore.sql.shape import shape_of, stored_table
-from tablestore.sql.statements.databases import known_database, lake_of
+from tablestore.sql.statements.databases import NamePattern, known_database, lake_of
 from tablestore.sql.statements.describe import described
-from tablestore.sql.statements.like import NamePattern, listed
 from tablestore.sql.statements.partitions import partition_names
 from tablestore.sql.text import Name
 from tablestore.table.identifier import SYSTEM_DATABASE, SYSTEM_TABLES
@@ -40,40 +39,25 @@ def _whose(session: Session, database: Name | None) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ShowTables:
-    """SHOW TABLES: tables and views, temporary ones too."""
+    """SHOW TABLES: tables and views, temporary ones too; with `views` SHOW VIEWS: these alone."""
 
     database: Name | None = None
     like: NamePattern = NamePattern()
+    views: bool = False
 
     def run(self, session: Session) -> Result:
         catalog, database = _whose(session, self.database)
-        names = {key[2] for key in (*session.temporary, *session.views) if key[:2] == (catalog, database)}
-        if catalog and database == SYSTEM_DATABASE:
+        temporary = {} if self.views else session.temporary
+        names = {key[2] for key in (*temporary, *session.views) if key[:2] == (catalog, database)}
+        if catalog and database == SYSTEM_DATABASE and not self.views:
             names.update(SYSTEM_TABLES)
         elif catalog:
             lake = session.lake(catalog)
             lake.require_there()
             if database in lake.databases():
-                names.update(lake.tables(database), lake.views(database))
-        return listed("table name", self.like.chosen(sorted(names)))
-
-
-@dataclass(frozen=True, slots=True)
-class ShowViews:
-    """SHOW VIEWS."""
-
-    database: Name | None = None
-    like: NamePattern = NamePattern()
-
-    def run(self, session: Session) -> Result:
-        catalog, database = _whose(session, self.database)
-        names = {key[2] for key in session.views if key[:2] == (catalog, database)}
-        if catalog:
-            lake = session.lake(catalog)
-            lake.require_there()
-            if database in lake.databases():
-                names.update(lake.views(database))
-        return listed("view name", self.like.chosen(sorted(names)))
+                names.update(() if self.views else lake.tables(database), lake.views(database))
+        kind = "view" if self.views else "table"
+        return Result.of_texts({f"{kind} name": self.like.chosen(sorted(names))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +91,7 @@ class ShowPartitions:
         table = stored_table(session, self.table)
         if not table.partition_by:
             raise InvalidRequest(f"table {self.table} is not partitioned")
-        return listed("partition name", partition_names(table, self.partition))
+        return Result.of_texts({"partition name": partition_names(table, self.partition)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +116,7 @@ class ShowTblProperties:
                 raise NotFound.among("option of its own", self.key, options)
             options = {self.key: options[self.key]}
         rows = sorted(options.items())
-        return Result(
-            pa.table(
-                {
-                    "key": pa.array([k for k, _ in rows], pa.string()),
-                    "value": pa.array([v for _, v in rows], pa.string()),
-                }
-            )
-        )
+        return Result.of_texts({"key": [k for k, _ in rows], "value": [v for _, v in rows]})
 
 
 FORMS = (
@@ -153,7 +130,7 @@ FORMS = (
     Form(
         "SHOW VIEWS [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The views of a database.",
-        lambda p: ShowViews(database=_database(p), like=NamePattern.parse(p)),
+        lambda p: ShowTables(database=_database(p), like=NamePattern.parse(p), views=True),
         family="views",
         example="SHOW VIEWS",
     ),

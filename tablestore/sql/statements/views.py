@@ -23,11 +23,9 @@ from tablestore.sql.dialect.parser import Parser, read_query
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
-from tablestore.sql.scope import FullName
+from tablestore.sql.scope import FullName, NamedQuery
 from tablestore.sql.session import Session
 from tablestore.sql.statements.alter_table import RenameTable
-from tablestore.sql.statements.like import listed
-from tablestore.sql.temporary import NamedQuery
 from tablestore.sql.text import Name, full_name_text, literal_text, name_of, name_text, of_name
 
 _NOT_KEPT = (
@@ -265,7 +263,7 @@ class ShowCreateView:
             text += " (\n  " + ",\n  ".join(_column_text(*column) for column in named) + "\n)"
         if view.comment is not None:
             text += f"\nCOMMENT {literal_text(view.comment)}"
-        return listed("result", [f"{text}\nAS {view.query}"])
+        return Result.of_texts({"result": [f"{text}\nAS {view.query}"]})
 
 
 def _column_text(name: str, comment: str | None) -> str:

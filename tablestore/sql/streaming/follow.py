@@ -17,7 +17,7 @@ from tablestore.flow.source import Changes, Offset, StreamSource
 from tablestore.format import rowkind
 from tablestore.io.scratch import scratch_folder
 from tablestore.sql.query.connection import DuckConnection
-from tablestore.sql.query.result_types import free_names
+from tablestore.sql.query.embedded import free_names
 from tablestore.sql.session import Session
 from tablestore.sql.streaming.group_columns import GROUPS
 from tablestore.sql.streaming.group_state import GroupState

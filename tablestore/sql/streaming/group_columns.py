@@ -27,11 +27,10 @@ from tablestore.core.errors import Unsupported
 from tablestore.flow.source import Changes
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import BIGINT, DECIMAL, from_arrow
-from tablestore.sql.query.aggregates import SHORT_DIGITS
-from tablestore.sql.query.arithmetic import Arithmetic, Operand
 from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.numeric_types import WHOLE
 from tablestore.sql.query.own_functions import register
+from tablestore.sql.query.typed_sql import SHORT_DIGITS, Arithmetic, Operand
 from tablestore.sql.streaming.lookups import Snapshots
 from tablestore.sql.streaming.row_step import KIND, RowStep, RowSteps, with_change
 from tablestore.sql.text import quoted

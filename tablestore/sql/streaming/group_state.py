@@ -25,8 +25,8 @@ from tablestore.flow.source import Changes, Offset, StreamPiece
 from tablestore.format import rowkind
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.sql.query.connection import DuckConnection
-from tablestore.sql.query.duck_arithmetic import DuckArithmetic
-from tablestore.sql.query.user_functions import Calls, DuckSql
+from tablestore.sql.query.duck_types import DuckArithmetic
+from tablestore.sql.query.function import Calls, DuckSql
 from tablestore.sql.streaming.group_columns import (
     GROUPS,
     GROUPS_TABLE,

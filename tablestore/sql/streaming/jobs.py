@@ -29,7 +29,7 @@ from tablestore.flow.restarts import NO_RESTART, RestartStrategy
 from tablestore.flow.runner import LOCAL, Runner, StreamsTogether, runner_of, spark_session
 from tablestore.flow.sink import TableSink
 from tablestore.format.result_tables import result_schema
-from tablestore.sql.concealment import conceal
+from tablestore.sql.problems import conceal
 from tablestore.sql.scope import Scope
 from tablestore.sql.settings import CHECKPOINTS, TARGET, Settings
 from tablestore.sql.spark_engine import session_of

@@ -20,12 +20,12 @@ from tablestore.flow.source import RowsStream, StreamSource
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.read.changes.stream_start import next_of_consumer
 from tablestore.read.scan import scan_mode
-from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.problems import placed, placing, start_of
 from tablestore.sql.query.connection import DuckConnection, errors
+from tablestore.sql.query.embedded import sound, sound_schema
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import TableOccurrence, is_lookup, prepared
-from tablestore.sql.query.result_types import sound, sound_schema
 from tablestore.sql.query.tables import require_distinct
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.query.type_inference import Columns

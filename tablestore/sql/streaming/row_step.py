@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from tablestore.format import rowkind
 from tablestore.sql.query.connection import DuckConnection
+from tablestore.sql.query.embedded import sound
 from tablestore.sql.query.own_functions import relation_of
-from tablestore.sql.query.result_types import sound
 from tablestore.sql.streaming.lookups import Lookup, LookupRows, Snapshots
 
 KIND, POSITION = "__kind", "__position"

@@ -11,8 +11,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.capture.job import CaptureJob
-from tablestore.cli.metrics import capture
-from tablestore.cli.metrics.capture import CaptureMetrics
+from tablestore.cli.cdc import command
+from tablestore.cli.cdc.command import CaptureMetrics
 from tests.cdc.databases.sources import MariaDbSource, Source
 
 pytestmark = pytest.mark.large
@@ -49,7 +49,7 @@ def short_log(source: Source) -> Iterator[Callable[[], object]]:
 def test_half_of_what_the_server_keeps_is_reported_before_rows_go(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capture, "_ASK_SECONDS", 0.05)
+    monkeypatch.setattr(command, "_ASK_SECONDS", 0.05)
     source.made(5, "t")
     where = {"into": "ods", "interval": "50ms", "engine": "local", "checkpoint": tmp_path / "checkpoint"}
     metrics = CaptureMetrics()

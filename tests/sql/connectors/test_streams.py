@@ -13,7 +13,7 @@ import pytest
 import tablestore as ts
 from tablestore.flow.source import Offset, StreamSource
 from tablestore.sql import Session
-from tablestore.sql.connectors.table import ConnectorTable
+from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.text import Name
 
 DATAGEN = (

@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.sql import Session, SqlProblem
-from tablestore.sql.procedures.all import PROCEDURES
+from tablestore.sql.statements.call import PROCEDURES
 from tablestore.sql.text import Name
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.sql import Session, SqlProblem
+from tablestore.sql.statements import changing, merge
 
 KINDS: dict[str, dict[str, Any]] = {
     "keyed": {"primary_key": ["k"], "options": {"bucket": 2}},
@@ -151,6 +152,24 @@ def test_merge_does_what_duckdb_does(
         both.require_equal()
 
     example()
+
+
+@pytest.mark.parametrize("few", [2, 1_000])
+def test_merge_of_many_rows_is_that_of_few(
+    session: Session, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(changing, "BATCH_ROWS", few)
+    monkeypatch.setattr(merge, "_FEW", few)
+    source = ", ".join(f"({k}, 'c{k}', {k}.5)" for k in range(2, 9))
+    result = session.sql(
+        f"MERGE INTO orders AS t USING (VALUES {source}) AS s (order_id, customer, amount) "
+        "ON t.order_id = s.order_id WHEN MATCHED AND s.order_id = 2 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET customer = s.customer WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert result.rows_affected == 7
+    after = session.sql("SELECT order_id, customer FROM orders ORDER BY 1").to_arrow().to_pydict()
+    assert after["order_id"] == [1, *range(3, 9)]
+    assert after["customer"][1:] == [f"c{k}" for k in range(3, 9)]
 
 
 def test_merge_with_stars_and_a_query(session: Session) -> None:

@@ -28,6 +28,23 @@ def test_rows_by_place(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        "(1, 'a', 1.5, TRUE, 3000000000, -1.25, NULL), (2, 'it''s', 22.25, FALSE, 1, -2, NULL)",
+        "(-2147483648, -9223372036854775808, -0.0, .5, 5.), (NULL, - 5, -(5), 1.50, 2)",
+        "('é', X'41', 1e3, DATE '2020-01-01', TIMESTAMP '2020-01-01 00:00:00.5', CAST('abc' AS CHAR(2)))",
+        "(1.5, 1), (1e0, 2147483648), (NULL, NULL)",
+        "1, 2, (3)",
+    ],
+)
+def test_literals_are_what_the_engine_makes_of_them(session: Session, values: str) -> None:
+    written = session.sql(f"VALUES {values}").to_arrow()
+    computed = session.sql(f"SELECT * FROM (VALUES {values}) AS t").to_arrow()
+    assert written.schema.types == computed.schema.types
+    assert written.to_pydict() == dict(zip(written.schema.names, computed.to_pydict().values(), strict=True))
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "INSERT INTO orders (customer, order_id) VALUES ('q', 7)",

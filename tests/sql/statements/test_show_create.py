@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.format.computed_columns import computed_columns, other_options, watermark
 from tablestore.format.schema import TableSchema, numbered
 from tablestore.sql import Session
-from tablestore.sql.shape import TableDefinition
+from tablestore.sql.scope import TableDefinition
 from tablestore.sql.statements.describe import create_text
 from tablestore.sql.text import literal_text, name_text
 

@@ -20,9 +20,9 @@ from tablestore.format import rowkind
 from tablestore.sql.dialect.parser import reader
 from tablestore.sql.dialect.tokenizer import pieces
 from tablestore.sql.query.connection import DuckConnection
+from tablestore.sql.query.embedded import sound
 from tablestore.sql.query.own_functions import relation_of
 from tablestore.sql.query.planning import prepared
-from tablestore.sql.query.result_types import sound
 from tablestore.sql.query.translation import duck_sql
 from tablestore.sql.session import Session
 from tablestore.sql.streaming.group_columns import GROUPS

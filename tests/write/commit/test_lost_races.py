@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cli.metrics.watched import commit_families
+from tablestore.cli.metrics import commit_families
 from tablestore.format.snapshot import LostRaces, Snapshot
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.write.commit.commit_counts import COUNTER
