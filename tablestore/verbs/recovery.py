@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from tablestore.core.errors import TablestoreError
 from tablestore.format.snapshot import to_json
-from tablestore.insight.doctor.repair import Repair, repair_of
+from tablestore.insight.doctor.mending import Repair, repair_of
 from tablestore.insight.doctor.repair_plan import INTERRUPTED, LOG, RepairPlan, plans_of
 from tablestore.io.paths import is_object_location
 from tablestore.meta import changelogs
