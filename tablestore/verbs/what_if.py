@@ -16,7 +16,7 @@ from tablestore.insight.explain.table_history import events
 from tablestore.insight.simulator import HistoryWhatIf, ReplayedHistory
 from tablestore.insight.simulator.cluster import ClusterPlan, ClusterSpec, cluster_of, planned
 from tablestore.insight.simulator.history_replay import ProgressCallback
-from tablestore.insight.simulator.history_what_if import phase, require_change
+from tablestore.insight.simulator.what_if import phase, require_change
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.compaction.strategy import require_strategy
 from tablestore.meta.store import Store
