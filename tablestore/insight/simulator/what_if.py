@@ -24,8 +24,8 @@ from tablestore.core.arguments import checked
 from tablestore.core.errors import InvalidRequest
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.result_tables import table_of
+from tablestore.insight.explain.table_history import Place
 from tablestore.insight.simulator.history_replay import ProgressCallback, ReplayedHistory
-from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_bucket import ExecutedDecision
 from tablestore.insight.simulator.replay_result import Replay, ReplayRow, Steps
 from tablestore.insight.simulator.sim_bucket import KEY, SimBucket
