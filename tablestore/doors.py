@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tablestore.insight.doctor import Diagnosis as Diagnosis
     from tablestore.insight.doctor import Finding as Finding
     from tablestore.insight.doctor.mending import Mended as Mended
-    from tablestore.insight.doctor.repair import Repair as Repair
+    from tablestore.insight.doctor.mending import Repair as Repair
     from tablestore.insight.explain.explanation import Explanation as Explanation
     from tablestore.insight.inspect.inspect import Inspect as Inspect
     from tablestore.insight.simulator import HistoryWhatIf as HistoryWhatIf

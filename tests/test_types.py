@@ -52,7 +52,7 @@ lake.sql("SELECT 1").to_arow()
 GIVEN = (
     *("sql.result.Result", "cdc.capture.job.CaptureJob", "tiering.service.TieringService"),
     *("tiering.coordinator.coordinator.Coordinator", "insight.inspect.inspect.Inspect"),
-    *("insight.doctor.mending.Mended", "insight.doctor.repair.Repair"),
+    *("insight.doctor.mending.Mended", "insight.doctor.mending.Repair"),
 )
 
 

@@ -27,8 +27,15 @@ from tablestore.format.schema_change import Change
 from tablestore.format.snapshot import to_json
 from tablestore.insight.doctor import Diagnosis, Finding
 from tablestore.insight.doctor.finding import MendingCall
-from tablestore.insight.doctor.mending import Mended, due, option_changes, preview_of, require_mendable
-from tablestore.insight.doctor.repair import Repair, repair_of
+from tablestore.insight.doctor.mending import (
+    Mended,
+    Repair,
+    due,
+    option_changes,
+    preview_of,
+    repair_of,
+    require_mendable,
+)
 from tablestore.insight.doctor.repair_plan import INTERRUPTED, LOG, RepairPlan, plans_of
 from tablestore.io.paths import is_object_location
 from tablestore.meta import changelogs

@@ -25,7 +25,7 @@ from tablestore.insight.explain.table_history import events
 from tablestore.insight.simulator import HistoryWhatIf, ReplayedHistory
 from tablestore.insight.simulator.cluster import ClusterPlan, ClusterSpec, cluster_of, planned
 from tablestore.insight.simulator.history_replay import ProgressCallback
-from tablestore.insight.simulator.history_what_if import phase, require_change
+from tablestore.insight.simulator.what_if import phase, require_change
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.compaction.bucket_compaction import decide
 from tablestore.lsm.compaction.compaction_report import Compaction, Pick

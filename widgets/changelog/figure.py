@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from widgets.changelog.model import ChangeCommit, ChangelogModel, KeyChange, KeyRow
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, code, fit, group, hatch, line, num, rect, tag, text, text_width
+from widgets.kit.svg import Figure, code, fit, group, hatch, legend, line, num, rect, tag, text, text_width
 from widgets.kit.theme import var
 
 MARGIN, GUTTER = 16, 84
@@ -199,15 +199,8 @@ def _legend(width: float, snapshot: int | None) -> str:
     ]
     if snapshot is not None:
         entries.append((rect(1, 3, 22, 14, rx=4, **ink), f"selected {fmt.snapshot_id(snapshot)}"))
-    x, parts = float(MARGIN), []
-    for swatch, label in entries:
-        wide = 32 + text_width(label, size=11)
-        if x + wide > width - MARGIN:
-            break
-        parts.append(group(swatch, transform=f"translate({num(x)} 4)"))
-        parts.append(text(x + 32, 18, label, size=11))
-        x += wide + 20
-    return "".join(parts)
+    marks = [(26.0, swatch, label) for swatch, label in entries]
+    return legend(marks, (MARGIN, 18), width - MARGIN, top=14, gap=20)[0]
 
 
 def cards(window: ChangeWindow) -> dict[str, list[list[str]]]:

@@ -18,6 +18,7 @@ from widgets.kit.svg import (
     fit,
     fit_place,
     group,
+    legend,
     line,
     num,
     path,
@@ -249,13 +250,9 @@ def _row_names(model: HealthModel, top: float, tall: float) -> str:
         if y - free < 14:
             continue
         free = y
-        name = f"{_short(partition)}/{bucket}" if partition else f"bucket {bucket}"
+        name = f"{fmt.short_partition(partition)}/{bucket}" if partition else f"bucket {bucket}"
         parts.append(text(MARGIN, y, fit_place(name, LEFT - 8, size=11), size=11))
     return "".join(parts)
-
-
-def _short(partition: str) -> str:
-    return "/".join(part.split("=", 1)[-1] for part in partition.split("/"))
 
 
 def _axis(ends: np.ndarray, left: float, pitch: float, y: float) -> str:
@@ -280,13 +277,10 @@ def _legend(model: HealthModel, width: float, colour_by: ColourBy, most: int, y:
     assert model.commits is not None, "there is a history"
     x, parts = float(MARGIN + LEFT), []
     if colour_by == "due":
-        for step, words in (
-            (0, f"up to trigger {model.trigger}"),
-            (1, f"runs above trigger {model.trigger}"),
-        ):
-            parts.append(rect(x, y - 10, 11, 12, rx=2, fill=_fill(step, colour_by), stroke=var("edge")))
-            parts.append(text(x + 17, y, words, size=11))
-            x += 17 + text_width(words, size=11) + 14
+        says = f"up to trigger {model.trigger}", f"runs above trigger {model.trigger}"
+        boxes = [rect(0, 0, 11, 12, rx=2, fill=_fill(n, colour_by), stroke=var("edge")) for n in (0, 1)]
+        drawn, x, _ = legend(zip((11.0, 11.0), boxes, says, strict=True), (x, y), width, top=10)
+        parts.append(drawn)
     else:
         for step in range(STEPS):
             parts.append(

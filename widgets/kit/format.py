@@ -187,3 +187,8 @@ def value(text: object) -> str | None:
     if isinstance(text, int | float):
         shown = shown.replace("-", MINUS)
     return shown if len(shown) <= MAX_VALUE else f"{shown[: MAX_VALUE - 1]}…"
+
+
+def short_partition(partition: str) -> str:
+    """`l_year=1995/l_month=6` → `1995/6`."""
+    return "/".join(part.split("=", 1)[-1] for part in partition.split("/"))

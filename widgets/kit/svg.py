@@ -21,6 +21,8 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 # Widths in em are those of the widest of the usual interface fonts: labels that fit there fit everywhere.
 BREAKS = "/.,(=:_"
 """Signs after which a long word is broken."""
+LegendEntry = tuple[float, str, str]
+"""Width of a mark, the mark, and its words."""
 _NARROW, _WIDE = frozenset("iljI.,:;'|!·"), frozenset("mwMW@%≈→…—")
 
 
@@ -186,6 +188,57 @@ def wrap(
             done.append(word[: at or len(word)])
             rest = rest[at or len(word) + 1 :]
     return [fit(row, width, size=size, monospace=monospace) for row in [*done, current] if row]
+
+
+def legend(
+    entries: Iterable[LegendEntry],
+    start: tuple[float, float],
+    right: float,
+    *,
+    top: float = 11,
+    gap: float = 14,
+    share: float = 1.0,
+    rows: int = 1,
+    left: float | None = None,
+    pitch: float = 20,
+) -> tuple[str, float, float]:
+    """Marks with their words in a row from `start`, whose y is the base line, and where the last one ends.
+
+    What does not fit goes on in a row `pitch` below, from `left` on; where that would be more than `rows`, it
+    is left out. A mark's own origin is `top` above the base line; words take a `share` of their estimate.
+    """
+    (x, y), parts = start, list[str]()
+    left = x if left is None else left
+    for wide, mark, words in entries:
+        needed = wide + 6 + text_width(words, size=11) * share
+        if x + needed > right and (rows == 1 or x != left):
+            if rows == 1:
+                break
+            x, y, rows = left, y + pitch, rows - 1
+        parts.append(group(mark, transform=f"translate({num(x)} {num(y - top)})"))
+        parts.append(text(x + wide + 6, y, words, size=11))
+        x += needed + gap
+    return "".join(parts), x, y
+
+
+def labels(
+    places: Iterable[tuple[float, str]],
+    y: float,
+    ends: tuple[float, float],
+    *,
+    gap: float = 8,
+    middle: bool = True,
+) -> str:
+    """Words along an axis, around their places and between the `ends` (`middle` False: from their places on).
+    Those are left out that would come closer than `gap` to the one before."""
+    parts, end = list[str](), -1e9
+    for place, words in places:
+        wide = text_width(words, size=11)
+        x = min(max(place - wide / 2, ends[0]), ends[1] - wide) if middle else place
+        if words and x > end + gap:
+            parts.append(text(x, y, words, size=11))
+            end = x + wide
+    return "".join(parts)
 
 
 def hatch() -> str:

@@ -71,8 +71,3 @@ def natural(text: str) -> list[tuple[int, int, str]]:
 def worst(cells: Collection[BucketCell], limit: int = 5) -> list[BucketCell]:
     """The buckets with most runs, then most bytes; of equal ones the first."""
     return nsmallest(limit, cells, key=lambda cell: (-cell.runs, -cell.bytes))
-
-
-def short_partition(partition: str) -> str:
-    """`l_year=1995/l_month=6` → `1995/6`."""
-    return "/".join(part.split("=", 1)[-1] for part in partition.split("/"))

@@ -10,7 +10,23 @@ from dataclasses import replace
 import numpy as np
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, fit, group, hatch, line, num, path, rect, tag, text, text_width, wrap
+from widgets.kit.svg import (
+    Figure,
+    LegendEntry,
+    fit,
+    group,
+    hatch,
+    labels,
+    legend,
+    line,
+    num,
+    path,
+    rect,
+    tag,
+    text,
+    text_width,
+    wrap,
+)
 from widgets.kit.theme import level_fill, level_text, var
 from widgets.levels import boxes
 from widgets.levels.boxes import AGES, DASHED, FillBy, Paint
@@ -54,7 +70,7 @@ def levels_figure(
         body.append(_strip(model, frame, top))
     strip = STRIP if model.keyed and beside is None else 0
     body.append(_axis(model, placed, top + strip))
-    legend, rows = ("", 0) if beside is not None else _legend(model, width, top + strip + AXIS + 18, fill_by)
+    shades, rows = ("", 0) if beside is not None else _legend(model, width, top + strip + AXIS + 18, fill_by)
     meta: dict[str, object] = {
         "plot": [frame.left, TOP, frame.width, bottom - TOP],
         "axis": [top + strip - 6, AXIS + 8],
@@ -63,7 +79,7 @@ def levels_figure(
         "binned": [at for at, lane in enumerate(placed.lanes) if lane.boxes is None],
     }
     height = top + strip + AXIS + 8 + LEGEND * rows
-    return Figure(width, height, "".join([*body, legend]), _label(model), meta)
+    return Figure(width, height, "".join([*body, shades]), _label(model), meta)
 
 
 def sheet(model: LsmModel, *, width: float) -> dict[str, object]:
@@ -257,33 +273,12 @@ def _axis(model: LsmModel, layout: LevelsLayout, y: float) -> str:
         shown = tuple((part, fmt.bytes_text(round(part * largest))) for part in (0.0, 0.25, 0.5, 0.75, 1.0))
         shown = shown if largest else ()
     room = frame.width / max(len(shown), 1) - 8
-    parts, end = [], -1e9
-    for place, label in shown:
-        words, x = fit(label, max(room, 60), size=11), frame.x(place)
-        wide = text_width(words, size=11)
-        left = min(max(x - wide / 2, frame.left - 8), frame.right + 8 - wide)
-        if left > end + 8:
-            parts.append(text(left, y + 12, words, size=11))
-            end = left + wide
-    return "".join(parts)
+    places = [(frame.x(place), fit(label, max(room, 60), size=11)) for place, label in shown]
+    return labels(places, y + 12, (frame.left - 8, frame.right + 8))
 
 
 def _legend(model: LsmModel, width: float, y: float, fill_by: FillBy) -> tuple[str, int]:
     """What fills, rings, hatches and corners mean, in as many rows as it takes."""
-    parts, x, row = [], float(MARGIN), 0
-    for wide, mark, words in _entries(model, fill_by):
-        needed = wide + 6 + text_width(words, size=11)
-        if x > MARGIN and x + needed > width - MARGIN:
-            x, row = float(MARGIN), row + 1
-        at = y + row * LEGEND
-        parts.append(group(mark, transform=f"translate({num(x)} {num(at - 11)})"))
-        parts.append(text(x + wide + 6, at, words, size=11))
-        x += needed + 14
-    return "".join(parts), row + 1
-
-
-def _entries(model: LsmModel, fill_by: FillBy) -> list[tuple[float, str, str]]:
-    """Width, mark and words of each entry."""
     shades = model.num_levels if fill_by == "level" else AGES
     ramp = "".join(
         rect(n * 17 + 0.5, 0.5, 15, 12, rx=2, fill=level_fill(n, shades), stroke=var("edge"))
@@ -302,7 +297,9 @@ def _entries(model: LsmModel, fill_by: FillBy) -> list[tuple[float, str, str]]:
     tab += text(4, 11, output, size=11, fill="bg", weight=600)
     planned = rect(3.5, 2.5, 18, 9, rx=2, fill=level_fill(0, shades), stroke=var("edge"))
     planned += rect(0.5, -0.5, 24, 15, rx=4, **DASHED)
-    entries = [(shades * 17 - 1.0, ramp, words)] if model.keyed else []
+    entries: list[LegendEntry] = [(shades * 17 - 1.0, ramp, words)] if model.keyed else []
     entries += [(25.0, planned, "next inputs")]
     entries += [(24.0, tab, "output level"), (20.0, hatched, "−D rows ≥ 20 %")] if model.keyed else []
-    return [*entries, (20.0, deep + fold, "deletion vector")]
+    entries.append((20.0, deep + fold, "deletion vector"))
+    drawn, _, last_y = legend(entries, (MARGIN, y), width - MARGIN, rows=len(entries), pitch=LEGEND)
+    return drawn, round((last_y - y) / LEGEND) + 1

@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import Literal
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, esc, fit, group, line, num, path, rect, tag, text, text_width
+from widgets.kit.svg import Figure, esc, fit, group, labels, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import level_fill, level_text, var
-from widgets.levels.buckets import BucketCell, short_partition
+from widgets.levels.buckets import BucketCell
 
 ColourBy = Literal["runs", "files", "bytes", "deletes", "masked"]
 MARGIN, LEFT, BARS, ROW = 16, 92, 40, 30
@@ -181,14 +181,9 @@ def _over(x: float, y: float, wide: float, tall: float) -> str:
 
 def _years(years: list[str], xs: list[float], y: float) -> str:
     """The first partition value under the first of its columns."""
-    parts, end = [], -1e9
-    for _, members in groupby(range(len(years)), key=lambda at: years[at]):
-        first = next(members)
-        label = fit(short_partition(years[first]), 90, size=11)
-        if label and xs[first] > end:
-            parts.append(text(xs[first], y, label, size=11))
-            end = xs[first] + text_width(label, size=11) + 6
-    return "".join(parts)
+    firsts = (next(members) for _, members in groupby(range(len(years)), key=lambda at: years[at]))
+    places = ((xs[at], fit(fmt.short_partition(years[at]), 90, size=11)) for at in firsts)
+    return labels(places, y, (0, 0), gap=6, middle=False)
 
 
 def _legend(

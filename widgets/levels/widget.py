@@ -29,7 +29,7 @@ from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
 from widgets.levels.boxes import FillBy
-from widgets.levels.buckets import BucketCell, bucket_cells, short_partition, worst
+from widgets.levels.buckets import BucketCell, bucket_cells, worst
 from widgets.levels.cards import bucket_facts, cards
 from widgets.levels.layout import Mode, lay_out, rows_kept
 from widgets.levels.model import CompactionPlan, LsmModel, in_bucket, lsm_model, text_form
@@ -409,7 +409,9 @@ def _always(files: pa.Table, _snapshot: int | None) -> pa.Table:
 
 
 def _short(cell: BucketCell) -> str:
-    return f"{short_partition(cell.partition)}/{cell.bucket}" if cell.partition else f"bucket {cell.bucket}"
+    return (
+        f"{fmt.short_partition(cell.partition)}/{cell.bucket}" if cell.partition else f"bucket {cell.bucket}"
+    )
 
 
 def variable(title: str) -> str:

@@ -5,7 +5,7 @@ Called by the figure.
 """
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import code, fit, group, num, path, rect, text, text_width
+from widgets.kit.svg import LegendEntry, code, fit, group, legend, path, rect, text, text_width
 from widgets.kit.theme import level_fill, level_text, var
 from widgets.merge.model import KeyStep, MergeModel, RunInput
 
@@ -66,42 +66,32 @@ def gone_box(x: float, y: float, wide: float, fate: str) -> str:
     )
 
 
-def legend(model: MergeModel, width: float, *, columns: bool, numbered: bool) -> str:
+def outlines(model: MergeModel, width: float, *, columns: bool, numbered: bool) -> str:
     """What the outlines mean."""
     words = [("kept", "kept"), ("superseded", "superseded")]
     if model.computes or columns:
         words += [("null", "null")]
     if model.computes:
         words += [("added", "Σ counts in the result"), ("taken back", "taken back")]
-    x, parts = float(MARGIN), []
-    for part, phrase in words:
-        parts.append(_swatch(x, part))
-        x += 34
-        parts.append(text(x, 13, phrase, size=11))
-        x += text_width(phrase, size=11) + 16
+    entries: list[LegendEntry] = [(28.0, _swatch(part), phrase) for part, phrase in words]
     if not columns:
         ring = {"fill": "none", "stroke": var("ink"), "stroke_width": "2"}
-        parts.append(rect(x + 1, 3, 24, 14, rx=4, **ring) + text(x + 34, 13, "current key", size=11))
-        x += 34 + text_width("current key", size=11) + 16
+        entries.append((28.0, rect(1, 3, 24, 14, rx=4, **ring), "current key"))
     note = "right: the run it is from" if columns else "small number: sequence" if numbered else ""
-    if x + text_width(note, size=11) <= width - MARGIN:
-        parts.append(text(x, 13, note, size=11))
-    return "".join(parts)
+    return legend([*entries, (-6.0, "", note)], (MARGIN, 13), width - MARGIN, top=13, gap=16)[0]
 
 
-def _swatch(x: float, part: str) -> str:
+def _swatch(part: str) -> str:
     if part == "kept":
-        return rect(x + 0.5, 3.5, 25, 13, rx=3, fill=level_fill(3, 6), stroke=var("edge"))
+        return rect(0.5, 3.5, 25, 13, rx=3, fill=level_fill(3, 6), stroke=var("edge"))
     if part == "added":
-        fill = {"fill": level_fill(0, 6), "stroke": var("edge")}
-        return rect(x + 0.5, 3.5, 25, 13, rx=3, **fill) + code(
-            x + 13, 14, "Σ", fill="ink", text_anchor="middle"
-        )
+        box = rect(0.5, 3.5, 25, 13, rx=3, fill=level_fill(0, 6), stroke=var("edge"))
+        return box + code(13, 14, "Σ", fill="ink", text_anchor="middle")
     if part == "null":
-        return rect(x + 0.5, 3.5, 25, 13, rx=3, fill=var("bg"), stroke=var("line"))
+        return rect(0.5, 3.5, 25, 13, rx=3, fill=var("bg"), stroke=var("line"))
     hue, dash = ("dele", "4 3") if part == "taken back" else ("line2", "3 2")
-    box = rect(x + 0.5, 3.5, 25, 13, rx=3, fill=var("bg"), stroke=var(hue), stroke_dasharray=dash)
-    strike = path([f"M{num(x + 5)} 10h16"], stroke=var("ink3"), fill="none")
+    box = rect(0.5, 3.5, 25, 13, rx=3, fill=var("bg"), stroke=var(hue), stroke_dasharray=dash)
+    strike = path(["M5 10h16"], stroke=var("ink3"), fill="none")
     return box + (strike if part == "superseded" else "")
 
 

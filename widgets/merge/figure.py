@@ -19,7 +19,7 @@ from widgets.merge.cells import (
     cards,
     column_cards,
     gone_box,
-    legend,
+    outlines,
     spoken_input,
     spoken_output,
 )
@@ -160,7 +160,7 @@ def _keys_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], width
         width,
         height,
         [*body, why],
-        legend(model, width, columns=False, numbered=grid.wide >= 62),
+        outlines(model, width, columns=False, numbered=grid.wide >= 62),
     )
 
 
@@ -272,7 +272,7 @@ def _columns_figure(model: MergeModel, cursor: int, columns: tuple[str, ...], wi
         width,
         height,
         [*body, why],
-        legend(model, width, columns=True, numbered=True),
+        outlines(model, width, columns=True, numbered=True),
     )
 
 

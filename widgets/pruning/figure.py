@@ -17,6 +17,7 @@ from widgets.kit.svg import (
     fit,
     group,
     hatch,
+    labels,
     line,
     num,
     path,
@@ -330,17 +331,11 @@ def _dense(model: PruningModel, lane: RunLane, left: float, room: float, y: floa
 
 
 def _axis(model: PruningModel, left: float, right: float, y: float) -> str:
-    parts, end = [], -1e9
-    for place, words in model.ticks:
-        shown = fit(words, (right - left) / 2, size=11)
-        wide = text_width(shown, size=11)
-        x = min(max(left + place * (right - left) - wide / 2, left), right - wide)
-        if x > end + 10:
-            parts.append(text(x, y + 12, shown, size=11))
-            end = x + wide
     if not model.ticks:
-        parts.append(text(left, y + 12, "no key: files of the bucket side by side", size=11))
-    return "".join(parts)
+        return text(left, y + 12, "no key: files of the bucket side by side", size=11)
+    wide = right - left
+    places = ((left + place * wide, fit(words, wide / 2, size=11)) for place, words in model.ticks)
+    return labels(places, y + 12, (left, right), gap=10)
 
 
 def panel_figure(

@@ -219,7 +219,7 @@ def buckets_of(decisions: pa.Table) -> tuple[BucketSum, ...]:
 
 def _bucket(row: Mapping[str, Any]) -> BucketSum:
     partition = row["partition"] or ""
-    values = "/".join(part.split("=", 1)[-1] for part in partition.split("/"))
+    values = fmt.short_partition(partition)
     label = f"{values}/{row['bucket']}" if partition else f"bucket {row['bucket']}"
     return BucketSum(f"{partition}/{row['bucket']}", label, row["read_count"], row["read_sum"])
 

@@ -10,7 +10,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, fit, group, line, num, path, rect, tag, text, text_width, wrap
+from widgets.kit.svg import (
+    Figure,
+    LegendEntry,
+    fit,
+    group,
+    legend,
+    line,
+    num,
+    path,
+    rect,
+    tag,
+    text,
+    text_width,
+    wrap,
+)
 from widgets.kit.theme import var
 from widgets.steps.model import KILLED, LOST, NAMES, REFUSED, StepsModel, StoryStep, Track
 
@@ -94,7 +108,7 @@ def steps_figure(model: StepsModel, *, index: int, width: float) -> Figure:
     ]
     parts.append(_cursor(at, index) if chosen else "")
     panel, bottom = _panel(at, index, at.bottom + FEET)
-    legend, bottom = _legend(at, bottom + 8)
+    kinds, bottom = _legend(at, bottom + 8)
     meta: dict[str, object] = {
         "count": len(model.steps),
         "lanes": list(model.lanes),
@@ -104,7 +118,7 @@ def steps_figure(model: StepsModel, *, index: int, width: float) -> Figure:
         "says": [model.says(place) for place in range(len(model.steps))],
     }
     label = f"{model.title}: step {model.says(index)}"
-    return Figure(width, bottom, "".join(parts) + panel + legend, label, meta)
+    return Figure(width, bottom, "".join(parts) + panel + kinds, label, meta)
 
 
 def _frames(at: StepsLayout) -> str:
@@ -321,20 +335,18 @@ def _columns(at: StepsLayout, room: float) -> list[float]:
 def _legend(at: StepsLayout, y: float) -> tuple[str, float]:
     """The kinds that occur (with room to come: may occur), and what a box of each looks like."""
     marked = at.model.room > 0 or any(step.mark for step in at.model.steps if step.kind == "read")
-    x, parts = float(MARGIN), []
+    entries: list[LegendEntry] = []
     for kind, name in NAMES.items():
         expected = at.model.room > 0 and kind not in ("hint", "wait")
         if not expected and not any(step.kind == kind for step in at.model.steps):
             continue
         letter, wide = ("#4", 24.0) if kind == "read" and marked else (SHOWN[kind], 16.0)
         words = "looks: the newest is #4" if wide > 16 else name
-        need = wide + 6 + text_width(words, size=11) * 0.9 + 16
-        if x + need > at.width - MARGIN + 16:
-            x, y = float(MARGIN), y + 22
         fill, edge = FILLS.get(kind, ("bg", "line2"))
-        parts.append(rect(x + 0.5, y + 2.5, wide, 16, rx=2, fill=var(fill), stroke=var(edge)))
         ink = "bg" if fill == "ink2" else "ink"
-        parts.append(text(x + wide / 2 + 0.5, y + 14, letter, size=11, fill=ink, text_anchor="middle"))
-        parts.append(text(x + wide + 6, y + 15, words, size=11))
-        x += need
-    return "".join(parts), y + 28
+        mark = rect(0.5, 2.5, wide, 16, rx=2, fill=var(fill), stroke=var(edge))
+        mark += text(wide / 2 + 0.5, 14, letter, size=11, fill=ink, text_anchor="middle")
+        entries.append((wide, mark, words))
+    start, right = (MARGIN, y + 15), at.width - MARGIN
+    drawn, _, last = legend(entries, start, right, top=15, gap=16, share=0.9, rows=9, pitch=22)
+    return drawn, last + 13

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import fit, fit_place, line, num, path, rect, tag, text, text_width
+from widgets.kit.svg import fit, fit_place, legend, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 from widgets.tiering.model import (
     SplitLane,
@@ -119,27 +119,21 @@ def _legend(model: TieringModel, y: float, x: float, right: float) -> str:
             else [("read", "read"), ("open", "to be read")]
         ),
     ]
-    parts = []
-    for sign, word in items:
-        wide = text_width(word, size=11) * 0.94 + 28
-        if x + wide - 14 > right:
-            break
-        parts += [_sample(sign, x, y - 4), text(x + 16, y, word, size=11)]
-        x += wide
-    return "".join(parts)
+    entries = [(10.0, _sample(sign), word) for sign, word in items]
+    return legend(entries, (x, y), right, top=4, share=0.94, gap=12)[0]
 
 
-def _sample(sign: str, x: float, y: float) -> str:
+def _sample(sign: str) -> str:
     if sign in ("tiered", "readable"):
-        return _mark(x + 6, y, sign)
+        return _mark(6, 0, sign)
     if sign == "end":
-        return line(x + 6, y - 7, x + 6, y + 7, stroke="ink", stroke_width=2)
+        return line(6, -7, 6, 7, stroke="ink", stroke_width=2)
     if sign == "round":
-        return path([f"M{num(x)} {num(y + 4)}h12"], stroke=var("append"), stroke_width="2")
+        return path(["M0 4h12"], stroke=var("append"), stroke_width="2")
     fill = {"solid": var("append"), "pale": var("append"), "read": f"url(#{STRIPES})"}.get(sign, var("bg"))
     opacity = "0.35" if sign == "pale" else None
     stroke = None if sign in ("solid", "pale") else var("edge")
-    return rect(x + 0.5, y - 5.5, 11, 11, fill=fill, fill_opacity=opacity, stroke=stroke, class_="box")
+    return rect(0.5, -5.5, 11, 11, fill=fill, fill_opacity=opacity, stroke=stroke, class_="box")
 
 
 def _mark(x: float, y: float, kind: str) -> str:

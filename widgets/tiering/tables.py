@@ -13,6 +13,7 @@ from typing import Any
 
 from tablestore import TableState
 from widgets.kit import format as fmt
+from widgets.kit import svg
 from widgets.kit.svg import fit, line, num, path, rect, tag, text, text_width
 from widgets.kit.theme import var
 from widgets.tiering.model import STATES, TieringModel, age_text, column_of, lag_text, shown_tables
@@ -216,33 +217,13 @@ def _strip_below(
 
 def legend(x: float, y: float, right: float, *, again: float | None = None) -> str:
     """What the signs of rounds mean, as many as fit; the rest in a line below from `again` on."""
-    parts = []
-    for sign, word in (
-        ("committed", "committed"),
-        ("open", "under way"),
-        ("cross", "failed"),
-        ("tick", "nothing new"),
-        ("note", "with a note"),
-    ):
-        wide = text_width(word, size=11) * 0.94 + 30
-        if x + wide - 14 > right:
-            if again is None:
-                break
-            x, y, again = again, y + 18, None
-        parts += [_sample(sign, x, y - 4), text(x + 16, y, word, size=11)]
-        x += wide
-    return "".join(parts)
-
-
-def _sample(sign: str, x: float, y: float) -> str:
-    if sign == "committed":
-        return rect(x, y - 6, 12, 12, fill=var("append"), class_="box")
-    if sign == "open":
-        return rect(x + 0.5, y - 5.5, 11, 11, fill=var("bg"), stroke=var("ink2"), class_="box")
-    if sign == "tick":
-        return path([f"M{num(x + 6)} {num(y - 4)}v8"], fill="none", stroke=var("line2"))
-    if sign == "cross":
-        return path([cross(x + 6, y)], fill="none", stroke=var("err"), stroke_width="2")
-    return path(
-        [f"M{num(x + 6)} {num(y - 4)}l4 4-4 4-4-4z"], fill="none", stroke=var("ink"), stroke_width="1.5"
-    )
+    note = path(["M6 -4l4 4-4 4-4-4z"], fill="none", stroke=var("ink"), stroke_width="1.5")
+    entries = [
+        (10.0, rect(0, -6, 12, 12, fill=var("append"), class_="box"), "committed"),
+        (10.0, rect(0.5, -5.5, 11, 11, fill=var("bg"), stroke=var("ink2"), class_="box"), "under way"),
+        (10.0, path([cross(6, 0)], fill="none", stroke=var("err"), stroke_width="2"), "failed"),
+        (10.0, path(["M6 -4v8"], fill="none", stroke=var("line2")), "nothing new"),
+        (10.0, note, "with a note"),
+    ]
+    rows = 1 if again is None else 2
+    return svg.legend(entries, (x, y), right, top=4, share=0.94, rows=rows, left=again, pitch=18)[0]

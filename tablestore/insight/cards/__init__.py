@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablestore.insight.cards import lake, results, scan, table
+from tablestore.insight.cards import results, scan, table
 
 __all__ = ["CARDS", "card"]
 
 CARDS: dict[str, Callable[..., str | None]] = {
-    "lake": lake.card,
+    "lake": table.lake_card,
     "table": table.card,
     "scan": scan.card,
     "plan": scan.plan_card,

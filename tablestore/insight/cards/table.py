@@ -1,24 +1,30 @@
-"""The card of a table: its commits, how much it holds, its health, and the line that opens its cockpit.
+"""The card of a table: its commits, how much it holds, its health, and the line that opens its cockpit; and
+of a lake: its first tables with their newest snapshots.
 
-Reads the snapshot, its manifests, and the files of the newest `NEWEST` snapshots. A state of more than
-`MOST_FILES` files is counted by its manifest lists alone. The commits are a small picture: rows added as bars
-above a line, kinds as glyphs on it; without style the words beside it say the same.
+A table's reads the snapshot, its manifests, and the files of the newest `NEWEST` snapshots. A state of more
+than `MOST_FILES` files is counted by its manifest lists alone. A lake's reads one schema and one snapshot
+file a table, of `MOST_TABLES` tables at most, and stops after `MOST_SECONDS`. The commits are a small
+picture: rows added as bars above a line, kinds as glyphs on it; without style the words beside it say the
+same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from tablestore.core.env import Env
 from tablestore.core.errors import NotFound, TablestoreError
 from tablestore.core.quantities import many, size
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.snapshot import ANALYZE, COMPACT, OVERWRITE, Snapshot
-from tablestore.insight.cards import html
+from tablestore.insight.cards import html, table
 from tablestore.insight.cards.html import TextCell, ink
 from tablestore.insight.health import Health, health
 from tablestore.meta.store import Store
 
 MOST_FILES = 100_000
+MOST_TABLES, MOST_SECONDS = 20, 1.0
+_HEADS = [("table", False), ("", False), ("rows stored", True), ("snapshot", True), ("committed", False)]
 _MOST_COLUMNS = 40
 _WORST = 5
 NEWEST = 60  # commits that are drawn
@@ -198,3 +204,47 @@ def _glyph(kind: str, x: float, y: float, colour: str) -> str:
     if kind == ANALYZE:
         return f'<circle cx="{x}" cy="{y}" r="2.2" fill="none" stroke="{colour}" stroke-width="1.2"/>'
     return f'<circle cx="{x}" cy="{y}" r="1.8" fill="{colour}"/>'
+
+
+def lake_card(warehouse: str, names: Sequence[str], opened: Callable[[str], Store], env: Env) -> str:
+    """The card of the lake at `warehouse` with these tables; `opened` gives the store of one."""
+    started, lines = env.monotonic(), list[list[TextCell]]()
+    for name in names[:MOST_TABLES]:
+        if env.monotonic() - started > MOST_SECONDS:
+            break
+        lines.append(_line(name, opened))
+    more = len(names) - len(lines)
+    databases = len({name.rpartition(".")[0] for name in names})
+    return html.card(
+        warehouse,
+        "lake",
+        facts=[html.counted(len(names), "table"), html.counted(databases, "database", "with tables")],
+        body=[html.rows(_HEADS, lines) if lines else html.line("no tables yet")],
+        code=f"import widgets; widgets.LakeHealth(ts.connect({warehouse!r}))" if names else "",
+        note=f"{many(more, 'more table')}: lake.tables() names them all" if more > 0 else "",
+    )
+
+
+def _line(name: str, opened: Callable[[str], Store]) -> list[TextCell]:
+    try:
+        store = opened(name)
+        latest = store.snapshots.latest()
+        rows = snapshot = "–"
+        when = ""
+        if latest is not None:
+            rows = "–" if latest.total_record_count is None else f"{latest.total_record_count:,}"
+            snapshot, when = (
+                f"#{latest.id}",
+                f"{latest.commit_kind} {html.moment(store.env, latest.time_millis)}",
+            )
+        kind = TextCell(table.kind(store), colour="ink2")
+        return [
+            TextCell(name),
+            kind,
+            TextCell(rows, True),
+            TextCell(snapshot, True),
+            TextCell(when, colour="ink2"),
+        ]
+    except (TablestoreError, OSError, ValueError) as e:
+        error = TextCell(f"✕ {type(e).__name__}: {e}", colour="err", wraps=True)
+        return [TextCell(name), error, *[TextCell("")] * 3]

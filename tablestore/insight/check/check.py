@@ -5,8 +5,7 @@ Snapshots are walked oldest first, keeping the live files as each delta leaves t
 that same state, of which only the manifests that are new in it are read. Then the data files themselves are
 opened (`data.py`). Damage of any kind becomes a violation, never an exception. Known quirks of other writers
 are notes: `examine` reports them, `check` does not. What expires, or is rolled back, during the check is no
-damage: violations of what only such snapshots needed are dropped at the end. Memory: 2 kB for each file that
-is named.
+damage: violations of what only such snapshots needed are dropped at the end. Memory: that of `live_files.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.insight.check.data import DataCheck
 from tablestore.insight.check.findings import CHANGES, STATISTICS, CheckFindings, Violation, Violations
 from tablestore.insight.check.index import IndexCheck
-from tablestore.insight.check.live_files import LiveEntries, NeededFiles, uncollected
+from tablestore.insight.check.live_files import LiveEntries, NeededFile, NeededFiles, uncollected
 from tablestore.insight.check.log_check import LogCheck
 from tablestore.insight.check.metadata_reader import EntryCache, MetadataReader
 from tablestore.insight.check.states import (
@@ -103,6 +102,7 @@ class _Check:
     def __post_init__(self) -> None:
         self.reader = MetadataReader(self.store, self.found, self.entries)
         self.needed = NeededFiles(self.reader)
+        self.named = self.needed.named
 
     def run(self) -> bool:
         """Look at everything; False if all snapshots have expired meanwhile, so that the findings mean
@@ -118,10 +118,10 @@ class _Check:
                 self.reader.guarded(name, partial(self.tag, name))
         self.changelogs()
         check_identifiers(self.found, snapshots)
-        present = self.step_of("check that files are there", len(self.needed.by_path))
+        present = self.step_of("check that files are there", len(self.needed))
         self.needed.require_present(readable, present)
         if self.data:
-            self.contents(snapshots, list(live) if live is not None else [])
+            self.contents(snapshots, live or LiveEntries())
         if self.store.paths.branch == refs.MAIN and self.whole:
             self.branches()
         if self.log is not None:
@@ -149,26 +149,25 @@ class _Check:
         """A part of the check that has so many pieces."""
         return Progress(self.store.env, name, total, self.progress)
 
-    def contents(self, snapshots: list[Snapshot], newest: list[ManifestEntry]) -> None:
+    def contents(self, snapshots: list[Snapshot], newest: LiveEntries) -> None:
         """The data files: their rows, order, levels and hash indexes."""
-        files = DataCheck(self.store, self.found, self.needed.lenient, self.at_once)
-        opened = self.step_of("check of data files", len(self.needed.by_path))
+        files = DataCheck(self.store, self.found, self.at_once)
+        opened = self.step_of("check of data files", len(self.needed))
 
-        def each() -> Iterator[tuple[ManifestEntry, Iterable[str]]]:
-            for needed in self.needed.by_path.values():
-                yield needed.entry, needed
+        def each() -> Iterator[NeededFile]:
+            for needed in self.needed:
+                yield needed
                 opened.add(1, needed.entry.file.file_name)
 
         files.run(each())
         with self.found.about([f"snapshot-{s.id}" for s in snapshots[-1:]]):
-            files.order(newest)
+            files.order(newest.places())
             if snapshots:
-                self.reader.guarded(
-                    "levels", lambda: live_once(self.store, self.found, snapshots[-1], newest)
-                )
+                once = partial(live_once, self.store, self.found, snapshots[-1], newest.places())
+                self.reader.guarded("levels", once)
                 self.reader.guarded("levels", partial(self.visible, newest))
-            if snapshots and newest and self.hashed:
-                self.reader.guarded("index", lambda: self.indexes.hashes(snapshots[-1], newest))
+            if snapshots and any(newest.flags) and self.hashed:
+                self.reader.guarded("index", partial(self.indexes.hashes, snapshots[-1], newest.places()))
 
     def is_gone(self, holder: str) -> bool:
         """Whether a snapshot, tag or changelog that was looked at is there no more."""
@@ -207,12 +206,7 @@ class _Check:
                 part = _Check(store, own, False, entries=self.entries)
                 part.run()
                 if self.data:
-                    new = [
-                        (n.entry, n)
-                        for path, n in part.needed.by_path.items()
-                        if path not in self.needed.by_path
-                    ]
-                    DataCheck(store, own, part.needed.lenient).run(new)
+                    DataCheck(store, own).run(n for n in part.needed if n.entry not in self.needed)
                     own.without(part.is_gone)
             except (TablestoreError, OSError) as e:
                 own.violate("I2", self.store.paths.branch_dir, str(e))
@@ -273,8 +267,9 @@ class _Check:
         if live is not None and follows and self.reader.same_entries(where, live.manifests, base):
             state, begins = live, False
         else:
-            state, begins = LiveEntries(), True
-            state.apply(self.found, f"{where} base", self.reader.all_entries(where, base))
+            state, begins = LiveEntries(self.named), True
+            for m in base:
+                state.apply(self.found, f"{where} base", self.reader.manifest(where, m))
         if before is not None and live is not None and follows and begins:
             self.compare(where, before, live, state)
         changed = self.reader.all_entries(where, delta)
@@ -283,7 +278,7 @@ class _Check:
             self.at_once |= numbered_at_once(state.of(touched), changed)
         total = state.rows
         state.apply(self.found, f"{where} delta", changed)
-        state.named([*base, *delta])
+        state.given_by([*base, *delta])
         check_counts(self.store, self.found, where, snapshot, total, changed)
         check_kind(self.store, self.found, where, snapshot, changed)
         self.waiting(snapshot, changed)
@@ -294,7 +289,7 @@ class _Check:
         else:
             self.needed.change(state, changed, snapshot)
         self.beside(where, snapshot, state)
-        self.layout(where, state, state.by_partition if begins else touched | self.wrong)
+        self.layout(where, state, self.named.by_partition if begins else touched | self.wrong)
         return state
 
     def compare(self, where: str, before: Snapshot, live: LiveEntries, base: LiveEntries) -> None:
@@ -309,7 +304,7 @@ class _Check:
         wrong = set[bytes]()
         for partition in partitions:
             calls = self.found.calls
-            check_layout(self.store, self.found, where, state.of((partition,)))
+            check_layout(self.store, self.found, where, state.places((partition,)))
             if self.found.calls > calls:
                 wrong.add(partition)
         self.wrong = wrong
@@ -342,10 +337,10 @@ class _Check:
             self.found.violate("I9", where, f"schema {snapshot.schema_id}: {e}")
             return None
 
-    def visible(self, newest: list[ManifestEntry]) -> None:
+    def visible(self, newest: LiveEntries) -> None:
         """I13: files that a commit was to compact itself do not wait at level 0. The newest snapshot is read
         again for it, as such a commit may just have been at work."""
-        left = {e.identity for e in newest} & self.followed.keys()
+        left = {identity for identity in self.followed if identity in newest}
         if left:
             try:
                 now = self.store.manifests.live_entries(self.store.snapshots.latest())
@@ -397,8 +392,9 @@ class _Check:
         base = self.reader.manifests(name, s.base_manifest_list, s.base_manifest_list_size)
         delta = self.reader.manifests(name, s.delta_manifest_list, s.delta_manifest_list_size)
         if base is not None and delta is not None:
-            state = LiveEntries()
-            state.apply(self.found, name, self.reader.all_entries(name, base + delta))
+            state = LiveEntries(self.named)
+            for m in base + delta:
+                state.apply(self.found, name, self.reader.manifest(name, m))
             self.needed.remember(state, s, by=name)
             self.beside(name, s, state)
-            check_layout(self.store, self.found, name, state)
+            self.layout(name, state, self.named.by_partition)

@@ -16,11 +16,12 @@ from tablestore.core.errors import Corrupt, TablestoreError
 from tablestore.core.options.values import DATA_FORMATS
 from tablestore.format import checksums, datafile
 from tablestore.format.data_format import FileRequest, complaints, counted
-from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry
+from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.parquet.checked_file import require_pages
 from tablestore.format.parquet.schema import SEQUENCE
 from tablestore.insight.check.file_rows import FileRows, comparable
 from tablestore.insight.check.findings import CHECKSUMS, FILE_INDEXES, CheckFindings
+from tablestore.insight.check.live_files import NeededFile, PlacedFiles
 from tablestore.io.fileio import FileIO, LocalFileIO
 from tablestore.io.paths import POSTPONE_BUCKET, file_format, inside, join
 from tablestore.io.routed import read_together
@@ -29,8 +30,6 @@ from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import BATCH_ROWS, stored
 
-Named = tuple[ManifestEntry, Iterable[str]]
-"""A file, and who needs it."""
 _TOGETHER = 256
 _SMALL_BYTES = 256 << 10
 _DAMAGE = (TablestoreError, OSError, pa.ArrowException, ValueError, KeyError)
@@ -50,17 +49,16 @@ class _Held(LocalFileIO):
 class DataCheck:
     """Checks files one by one, then the newest state bucket by bucket."""
 
-    def __init__(
-        self, store: Store, findings: CheckFindings, lenient: set[str], at_once: Container[Place] = ()
-    ) -> None:
-        self._store, self._found, self._lenient, self._at_once = store, findings, lenient, at_once
+    def __init__(self, store: Store, findings: CheckFindings, at_once: Container[Place] = ()) -> None:
+        self._store, self._found, self._at_once = store, findings, at_once
         self._keyed = bool(store.schema.primary_keys)
 
-    def run(self, entries: Iterable[Named]) -> None:
-        """Every file that some snapshot needs, with who needs it: small ones of a kind together."""
-        some: list[Named] = []
+    def run(self, files: Iterable[NeededFile]) -> None:
+        """Every file that some snapshot needs: small ones of a kind together."""
+        some: list[NeededFile] = []
         rows, kind = 0, None
-        for e, holders in entries:
+        for needed in files:
+            e = needed.entry
             form = file_format(e.file.file_name)
             if form not in DATA_FORMATS:
                 self._found.note(f"contents of {form} files are not checked")
@@ -71,20 +69,17 @@ class DataCheck:
             if some and (alone or own != kind or rows > BATCH_ROWS or len(some) == _TOGETHER):
                 self._files(some)
                 some, rows = [], e.file.row_count
-            some.append((e, holders))
+            some.append(needed)
             kind = None if alone else own
         if some:
             self._files(some)
 
-    def order(self, newest: Sequence[ManifestEntry]) -> None:
+    def order(self, newest: Iterable[PlacedFiles]) -> None:
         """I5 over the live files of the newest snapshot, bucket by bucket."""
         if self._keyed and not self._store.options.sequence_field:
             self._sequences(newest)
 
-    def _path(self, e: ManifestEntry) -> str:
-        return self._store.file_path(e.partition, e.bucket, e.file)
-
-    def _files(self, some: Sequence[Named]) -> None:
+    def _files(self, some: Sequence[NeededFile]) -> None:
         """Files of one kind, their rows in one batch; alone where it cannot be said which of them cannot be
         looked at."""
         try:
@@ -93,23 +88,22 @@ class DataCheck:
             if len(some) == 1:
                 self._violate(some[0], "I2", str(error))
                 return
-            for entry in some:
-                self._files([entry])
+            for needed in some:
+                self._files([needed])
 
-    def _violate(self, named: Named, invariant: str, text: str) -> None:
-        entry, holders = named
-        with self._found.about(holders):
+    def _violate(self, needed: NeededFile, invariant: str, text: str) -> None:
+        with self._found.about(needed):
             if invariant == "deletes":
-                self._deletes(entry, self._path(entry), text)
+                self._deletes(needed, text)
             else:
-                self._found.violate(invariant, self._path(entry), text)
+                self._found.violate(invariant, needed.path, text)
 
-    def _together(self, some: Sequence[Named]) -> None:
-        first = some[0][0].file
+    def _together(self, some: Sequence[NeededFile]) -> None:
+        first = some[0].entry.file
         schema = self._store.schema_of(first.schema_id)
         written = schema.names if first.write_cols is None else first.write_cols
         columns = [f for f in schema.fields if f.type.is_scalar and f.name in written]
-        rows = FileRows(self._store, [e for e, _ in some], schema, columns)
+        rows = FileRows(self._store, [needed.entry for needed in some], schema, columns)
         whole = set(range(len(some)))
         for batch, owner in self._batches(some, [f.name for f in columns], whole):
             for i, invariant, text in rows.look(batch, owner):
@@ -121,15 +115,15 @@ class DataCheck:
             self._found.note(note)
 
     def _batches(
-        self, some: Sequence[Named], names: Sequence[str], whole: set[int]
+        self, some: Sequence[NeededFile], names: Sequence[str], whole: set[int]
     ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         """(rows, the place of each row's file): the batches of one file, or all rows of several in one. What
         cannot be read to its end is reported and taken from `whole`."""
         parts: list[pa.RecordBatch] = []
         owners: list[np.ndarray] = []
-        for i, ((e, holders), data) in enumerate(zip(some, self._held(some), strict=True)):
+        for i, (needed, data) in enumerate(zip(some, self._held(some), strict=True)):
             try:
-                for batch in self._rows_of(e, holders, data, names):
+                for batch in self._rows_of(needed, data, names):
                     owner = np.full(batch.num_rows, i)
                     if len(some) == 1:
                         yield batch, owner
@@ -144,10 +138,10 @@ class DataCheck:
         if parts:
             yield pa.concat_batches(parts), np.concatenate(owners)
 
-    def _held(self, some: Sequence[Named]) -> Iterable[bytes | Exception | None]:
+    def _held(self, some: Sequence[NeededFile]) -> Iterable[bytes | Exception | None]:
         """The bytes of small Parquet files, or why they cannot be read; None for other files."""
-        paths = [self._path(e) for e, _ in some]
-        if file_format(paths[0]) != "parquet" or some[0][0].file.file_size > _SMALL_BYTES:
+        paths = [needed.path for needed in some]
+        if file_format(paths[0]) != "parquet" or some[0].entry.file.file_size > _SMALL_BYTES:
             return [None] * len(some)
         return read_together(self._bytes, paths)
 
@@ -159,14 +153,14 @@ class DataCheck:
             return error
 
     def _rows_of(
-        self, e: ManifestEntry, holders: Iterable[str], data: bytes | Exception | None, names: Sequence[str]
+        self, needed: NeededFile, data: bytes | Exception | None, names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """The batches of a file whose bytes, all of them, are those that were written."""
-        path, store = self._path(e), self._store
+        e, path, store = needed.entry, needed.path, self._store
         if isinstance(data, Exception):
             raise data
         io = store.io if data is None else _Held(data)
-        with self._found.about(holders):
+        with self._found.about(needed):
             self._checksums(io, path)
             self._indexes(path, e.file)
         request = FileRequest(names, system=self._keyed)
@@ -205,26 +199,26 @@ class DataCheck:
                 with self._found.beside(FILE_INDEXES):
                     self._found.violate("I2", beside, str(error))
 
-    def _deletes(self, e: ManifestEntry, path: str, text: str) -> None:
-        if e.file.file_name in self._lenient and e.file.delete_count == 0:
-            self._found.note(f"{path}: {text}: its writer never counts deletes")
-        elif not e.file.file_name.startswith(self._store.options.changelog_file_prefix):
-            self._found.violate("I8", path, text)
+    def _deletes(self, needed: NeededFile, text: str) -> None:
+        file = needed.entry.file
+        if needed.lenient and file.delete_count == 0:
+            self._found.note(f"{needed.path}: {text}: its writer never counts deletes")
+        elif not file.file_name.startswith(self._store.options.changelog_file_prefix):
+            self._found.violate("I8", needed.path, text)
 
     # newest state
 
-    def _sequences(self, newest: Sequence[ManifestEntry]) -> None:
+    def _sequences(self, newest: Iterable[PlacedFiles]) -> None:
         """I5: of one key, the row in the newer run has the higher sequence number.
 
         Two writers that start from one snapshot number their rows alike: the one that commits last may have
         the lower numbers. Readers go by the number alone; I5 says nothing of such a bucket, nor, where its
         commits have expired, of files whose sequence ranges overlap.
         """
-        buckets: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-        for e in newest:
-            if file_format(e.file.file_name) in DATA_FORMATS and e.bucket != POSTPONE_BUCKET:
-                buckets.setdefault((e.partition, e.bucket), []).append(e.file)
-        for (partition, bucket), files in buckets.items():
+        for (partition, bucket), entries in newest:
+            files = [e.file for e in entries if file_format(e.file.file_name) in DATA_FORMATS]
+            if bucket == POSTPONE_BUCKET or not files:
+                continue
             if (partition, bucket) in self._at_once:
                 where = self._store.bucket_dir(partition, bucket)
                 self._found.note(f"{where}: which rows are newer is not checked: two writers wrote at once")

@@ -49,14 +49,14 @@ class CheckFindings:
     """The violations and notes of one check, each once.
 
     `holders` of a violation are the files ("snapshot-7", "tag-v1") that need what is broken; without any it
-    is the table's. What only expired snapshots needed is no violation: see `without`. `files`: those that
-    were read, of which the `unsummed` have no checksum.
+    is the table's. What only expired snapshots needed is no violation: see `without`. `files`: hashes of the
+    paths that were read, of which the `unsummed` have no checksum.
     """
 
     holders: dict[Violation, frozenset[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    files: set[str] = field(default_factory=set)
-    unsummed: set[str] = field(default_factory=set)
+    files: set[int] = field(default_factory=set)
+    unsummed: set[int] = field(default_factory=set)
     calls: int = 0  # of `violate`
     _about: Iterable[str] = ()
 
@@ -90,9 +90,9 @@ class CheckFindings:
 
     def looked_at(self, path: str, *, checksum: bool) -> None:
         """Count a file that was read, with a checksum that holds or without any."""
-        self.files.add(path)
+        self.files.add(hash(path))
         if not checksum:
-            self.unsummed.add(path)
+            self.unsummed.add(hash(path))
 
     def note_unsummed(self) -> None:
         """Say how many files have no checksum, if some do."""

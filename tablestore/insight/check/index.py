@@ -23,11 +23,11 @@ from tablestore.format.manifests.index_manifest import DELETION_VECTORS, HASH, I
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.findings import HASH_INDEXES, CheckFindings
+from tablestore.insight.check.live_files import LiveEntries, PlacedFiles
+from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
 from tablestore.write.routing.bucket_mode import BucketMode
-
-Place = tuple[bytes, int]
 
 
 class IndexCheck:
@@ -37,7 +37,7 @@ class IndexCheck:
         self._store, self._found = store, findings
         self._known: set[tuple[str, str, int, int]] = set()  # vectors that were read and are sound
 
-    def snapshot(self, where: str, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
+    def snapshot(self, where: str, snapshot: Snapshot, live: LiveEntries) -> None:
         """What a snapshot's index manifest says of its live files, and their row ids."""
         self._row_ids(where, snapshot, live)
         if snapshot.index_manifest is None:
@@ -85,10 +85,13 @@ class IndexCheck:
             if size != e.file.file_size:
                 self._found.violate("I2", path, f"has {size} bytes, {where} says {e.file.file_size}")
 
-    def _vectors(self, where: str, entries: Iterable[IndexEntry], live: Iterable[ManifestEntry]) -> None:
+    def _vectors(self, where: str, entries: Sequence[IndexEntry], live: LiveEntries) -> None:
         rows: dict[Place, dict[str, int]] = {}
-        for data in live:
-            rows.setdefault((data.partition, data.bucket), {})[data.file.file_name] = data.file.row_count
+        marked = {(e.partition, r.data_file) for e in entries for r in e.file.dv_ranges or ()}
+        for data in live.of({partition for partition, _ in marked}):
+            if (data.partition, data.file.file_name) in marked:
+                there = rows.setdefault((data.partition, data.bucket), {})
+                there[data.file.file_name] = data.file.row_count
         named: set[tuple[bytes, int, str]] = set()
         for e in entries:
             if e.file.index_type != DELETION_VECTORS:
@@ -129,18 +132,18 @@ class IndexCheck:
         """I8: no two files give one row id, none reaches the snapshot's next one."""
         if not self._store.options.row_tracking:
             return
-        ids = [(e.file.first_row_id, e.file) for e in live if e.file.first_row_id is not None]
-        ids.sort(key=lambda item: item[0])
+        files = (e.file for e in live)
+        ids = [(f.first_row_id, f.row_count, f.file_name) for f in files if f.first_row_id is not None]
         end, last = 0, ""
-        for first, file in ids:
+        for first, count, name in sorted(ids):
             if first < end:
-                self._found.violate("I8", where, f"{file.file_name} and {last} share row ids from {first} on")
-            end, last = first + file.row_count, file.file_name
+                self._found.violate("I8", where, f"{name} and {last} share row ids from {first} on")
+            end, last = first + count, name
         if ids and snapshot.next_row_id is not None and end > snapshot.next_row_id:
             text = f"row ids reach {end}, nextRowId is {snapshot.next_row_id}"
             self._found.violate("I8", where, text)
 
-    def hashes(self, snapshot: Snapshot, live: Iterable[ManifestEntry]) -> None:
+    def hashes(self, snapshot: Snapshot, live: Iterable[PlacedFiles]) -> None:
         """I10: on tables of dynamic buckets every key is in the bucket that has its hash."""
         hashed: dict[Place, np.ndarray] = {}
         try:
@@ -161,10 +164,7 @@ class IndexCheck:
                 )
             hashed[e.partition, e.bucket] = hashes
         self._once(hashed)
-        places: dict[Place, list[ManifestEntry]] = {}
-        for data in live:
-            places.setdefault((data.partition, data.bucket), []).append(data)
-        for place, files in places.items():
+        for place, files in live:
             self._keys(place, files, hashed.get(place))
 
     def _once(self, hashed: dict[Place, np.ndarray]) -> None:

@@ -1,12 +1,14 @@
-"""Metadata files as `check` reads them: anew, manifests once; what is missing or damaged is a violation."""
+"""Metadata files as `check` reads them: anew, manifests once; what is missing or damaged is a violation.
+
+What the entries of a manifest come to is one number: the sum of their hashes, those of a DELETE negative, so
+that an ADD and its DELETE cancel. Lists of one sum give the same state; that is wrong once in 2**64.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
-
-import pyarrow as pa
 
 from tablestore.core.errors import TablestoreError
 from tablestore.format import checksums
@@ -15,10 +17,10 @@ from tablestore.format.manifests import manifest as manifest_format
 from tablestore.format.manifests import manifest_columns
 from tablestore.format.manifests.manifest import ADD, ManifestEntry, ManifestFileMeta
 from tablestore.insight.check.findings import CheckFindings
-from tablestore.meta.entries import Entries, concatenated
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
 
-_KEPT = 200_000  # entries of manifests, for the next snapshots that name them
+_KEPT = 100_000  # entries of manifests as columns, 50 MB, for the next snapshots that name them
 _MANY, _FEW = 1_000, 64  # entries of a manifest from which columns pay; those once Polars is loaded
 T = TypeVar("T")
 
@@ -32,6 +34,8 @@ class EntryCache:
 
     def put(self, name: str, entries: Sequence[ManifestEntry]) -> None:
         """Keep the entries of a manifest."""
+        if len(entries) >= _FEW:
+            entries = Entries.of(entries) if not isinstance(entries, Entries) else Entries(entries.table)
         self.by_name[name] = entries
         self.held += len(entries)
         while self.held > _KEPT and len(self.by_name) > 1:
@@ -46,12 +50,12 @@ class EntryCache:
 @dataclass
 class MetadataReader:
     """The metadata files of a table or branch, read from the store, never from the cache of manifests.
-    `broken`: manifests that are not as a list says."""
+    `sums`: of the manifests that are as each list says."""
 
     store: Store
     found: CheckFindings
     entries: EntryCache = field(default_factory=EntryCache)
-    broken: set[str] = field(default_factory=set)
+    sums: dict[str, int] = field(default_factory=dict)
 
     def read(self, path: str, parse: Callable[[bytes], T], *, where: str = "") -> T | None:
         """A metadata file, or a violation."""
@@ -83,8 +87,10 @@ class MetadataReader:
         """A manifest's entries; I2 and I8 when it is not as its list says, for each who names it."""
         kept = self.entries.get(m.file_name)
         if kept is not None:
+            if m.file_name not in self.sums:  # another branch has read it
+                self.sums[m.file_name] = _sum(kept)
             return kept
-        self.broken.add(m.file_name)
+        self.sums.pop(m.file_name, None)
         path = self.store.paths.manifest(m.file_name)
         data = self.read(path, lambda data: data, where=where)
         if data is None:
@@ -99,7 +105,7 @@ class MetadataReader:
             self.found.violate("I8", path, f"{text}{promised[0]} added, {promised[1]} deleted")
         if entries is not None and len(data) == m.file_size and counts == promised:
             self.entries.put(m.file_name, entries)
-            self.broken.discard(m.file_name)
+            self.sums[m.file_name] = _sum(entries)
         return entries or []
 
     def same_entries(
@@ -110,27 +116,13 @@ class MetadataReader:
         names = {m.file_name: m for m in base}
         if listed is None or len(names) < len(base):
             return False
-        old = [m for name, m in listed.items() if names.get(name) != m]
-        new = [m for m in base if listed.get(m.file_name) != m]
-        after = [
-            Entries.of(es) if not isinstance(es := self.manifest(where, m), Entries) else es for m in new
-        ]
-        before = [self._silently(m) for m in old]
-        if self.broken & names.keys() or None in before:
+        for m in base:
+            if listed.get(m.file_name) != m:
+                self.manifest(where, m)
+        if not self.sums.keys() >= listed.keys() | names.keys():
             return False
-        return _net(before).equals(_net(after))
-
-    def _silently(self, m: ManifestFileMeta) -> Entries | None:
-        """The entries of a manifest that may have gone meanwhile, as who named it has; None then."""
-        kept = self.entries.get(m.file_name)
-        if kept is not None:
-            return kept if isinstance(kept, Entries) else Entries.of(kept)
-        path = self.store.paths.manifest(m.file_name)
-        try:
-            entries = _decoded(checksums.require_named(path, self.store.io.read(path)), path, m)
-        except (TablestoreError, OSError):
-            return None
-        return entries if isinstance(entries, Entries) else Entries.of(entries)
+        net = sum(self.sums[name] for name in listed) - sum(self.sums[name] for name in names)
+        return net % 2**64 == 0
 
     def guarded(self, where: str, make: Callable[[], T]) -> T | None:
         """What `make` gives; None, and a violation at `where`, if it meets damage."""
@@ -172,8 +164,17 @@ def _added(entries: Sequence[ManifestEntry]) -> int:
     return sum(e.kind == ADD for e in entries)
 
 
-def _net(parts: Sequence[Entries | None]) -> pa.Table:
-    """The entries without pairs that cancel each other, by name, level and kind."""
-    entries = concatenated(part.table for part in parts if part is not None)
-    left = entries.filter(~entries.cancelled()).table
-    return left.sort_by([("file_name", "ascending"), ("level", "ascending"), ("kind", "ascending")])
+def content_hash(e: ManifestEntry) -> int:
+    """A hash of an entry, whatever its kind."""
+    return hash((e.partition, e.bucket, e.total_buckets, e.file))
+
+
+def in_turn(entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
+    """The entries; `_MANY` of them are objects at once where they are columns."""
+    for start in range(0, len(entries), _MANY):
+        yield from entries[start : start + _MANY]
+
+
+def _sum(entries: Sequence[ManifestEntry]) -> int:
+    hashes = (content_hash(e) if e.kind == ADD else -content_hash(e) for e in in_turn(entries))
+    return sum(hashes) % 2**64

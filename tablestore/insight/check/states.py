@@ -31,6 +31,7 @@ from tablestore.format.manifests.manifest import ADD, DELETE, DataFileMeta, Mani
 from tablestore.format.schema import TableSchema
 from tablestore.format.snapshot import ANALYZE, APPEND, BATCH_IDENTIFIER, COMPACT, Snapshot
 from tablestore.insight.check.findings import CheckFindings
+from tablestore.insight.check.live_files import PlacedFiles
 from tablestore.insight.check.metadata_reader import MetadataReader
 from tablestore.io.paths import POSTPONE_BUCKET, file_format
 from tablestore.meta.deletion_files import Place, deletion_files
@@ -74,30 +75,28 @@ def check_kind(
         findings.violate("I7", where, "a COMPACT writes into level 0")
 
 
-def check_layout(store: Store, findings: CheckFindings, where: str, live: Iterable[ManifestEntry]) -> None:
-    """I4: files of a level do not overlap in keys; `live` are all files of some partitions.
+def check_layout(store: Store, findings: CheckFindings, where: str, live: Iterable[PlacedFiles]) -> None:
+    """I4: files of a level do not overlap in keys; `live` are all files of a partition, bucket by bucket.
 
     One file is at one level only; a partition has one number of buckets.
     """
-    buckets: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-    totals: dict[bytes, set[int]] = {}
-    for e in live:
-        buckets.setdefault((e.partition, e.bucket), []).append(e.file)
-        if e.bucket != POSTPONE_BUCKET:
-            totals.setdefault(e.partition, set()).add(e.total_buckets)
-        if e.total_buckets > 0 and not 0 <= e.bucket < e.total_buckets:
-            findings.violate("I10", where, f"{e.file.file_name} is in bucket {e.bucket} of {e.total_buckets}")
-    for partition, some in totals.items():
-        if len(some) > 1:
-            text = f"partition {store.partition_text(partition)!r} mixes bucket counts {sorted(some)}"
-            findings.violate("I10", where, text)
-    for (partition, bucket), files in buckets.items():
-        place = f"{where} {store.partition_text(partition)}/bucket-{bucket}".replace(" /", " ")
-        for name, count in Counter(f.file_name for f in files).items():
+    totals: set[int] = set()
+    partition = ""
+    for (of, bucket), entries in live:
+        partition = store.partition_text(of)
+        totals |= {e.total_buckets for e in entries} if bucket != POSTPONE_BUCKET else set()
+        for e in entries:
+            if e.total_buckets > 0 and not 0 <= bucket < e.total_buckets:
+                text = f"{e.file.file_name} is in bucket {bucket} of {e.total_buckets}"
+                findings.violate("I10", where, text)
+        place = f"{where} {partition}/bucket-{bucket}".replace(" /", " ")
+        for name, count in Counter(e.file.file_name for e in entries).items():
             if count > 1:
                 findings.violate("I6", place, f"{name} is live at {count} levels")
         if store.schema.primary_keys and bucket != POSTPONE_BUCKET:  # postponed rows wait unsorted
-            _check_runs(store, findings, place, files)
+            _check_runs(store, findings, place, [e.file for e in entries])
+    if len(totals) > 1:
+        findings.violate("I10", where, f"partition {partition!r} mixes bucket counts {sorted(totals)}")
 
 
 def _check_runs(store: Store, findings: CheckFindings, where: str, files: list[DataFileMeta]) -> None:
@@ -204,7 +203,7 @@ def _schema(
 
 
 def live_once(
-    store: Store, findings: CheckFindings, snapshot: Snapshot, newest: Sequence[ManifestEntry]
+    store: Store, findings: CheckFindings, snapshot: Snapshot, newest: Iterable[PlacedFiles]
 ) -> None:
     """I4: no key has two rows above level 0 that no deletion vector names."""
     vectors_of_table = store.options.deletion_vectors and not store.options.merge_on_read
@@ -213,7 +212,11 @@ def live_once(
     ):
         return
     vectors = deletion_files(store, snapshot) if vectors_of_table else {}
-    for place, files in _in_two_levels(newest).items():
+    for place, entries in newest:
+        files = [e.file for e in entries if e.file.level > 0]
+        files = [f for f in files if file_format(f.file_name) in DATA_FORMATS]
+        if len({f.level for f in files}) < 2:
+            continue
         where = store.bucket_dir(*place)
         try:
             twice = _twice(store, place, files, vectors.get(place, {}))
@@ -225,15 +228,6 @@ def live_once(
         if twice:
             text = f"{twice} keys are live in two files above level 0, which readers do not merge"
             findings.violate("I4", where, text)
-
-
-def _in_two_levels(newest: Sequence[ManifestEntry]) -> dict[Place, list[DataFileMeta]]:
-    """Files above level 0 of the buckets that have them at more than one level."""
-    buckets: dict[Place, list[DataFileMeta]] = {}
-    for e in newest:
-        if e.file.level > 0 and file_format(e.file.file_name) in DATA_FORMATS:
-            buckets.setdefault((e.partition, e.bucket), []).append(e.file)
-    return {place: files for place, files in buckets.items() if len({f.level for f in files}) > 1}
 
 
 def _twice(

@@ -7,8 +7,7 @@ the table's history (`inspect.alarms()`).
 
 from __future__ import annotations
 
-from tablestore.insight.health.alarm import Alarm, AlarmHistory
-from tablestore.insight.health.alarms import AlarmLimits, alarm_history
+from tablestore.insight.health.alarms import Alarm, AlarmHistory, AlarmLimits, alarm_history
 from tablestore.insight.health.measure import BUCKETS, STATES, Health, Healths, health, verdict
 from tablestore.insight.health.reader_rules import readers
 

@@ -31,7 +31,7 @@ from tablestore.insight.inspect import metadata
 from tablestore.insight.inspect import tree as inspect_tree
 from tablestore.insight.inspect.amplification.views import Amplifications
 from tablestore.insight.inspect.commits import CommitSums, CompactionRows
-from tablestore.insight.inspect.file_history import FileHistory, Origins
+from tablestore.insight.inspect.edits import FileHistory, Origins
 from tablestore.insight.inspect.storage import Storage, stored
 from tablestore.insight.inspect.system_tables import SystemTables, naming_rows
 from tablestore.io.requests import Requests, requests_of

@@ -27,14 +27,21 @@ from tablestore.insight.inspect.claim_book import (
     CHANGELOG,
     COMING,
     CONSUMER,
+    FOREIGN,
+    FREE,
+    KEPT,
     KINDS,
     LEFT,
+    LIVE,
+    MISSING,
     SNAPSHOTS,
     TAG,
     Claims,
+    Needs,
+    Release,
+    Releases,
 )
 from tablestore.insight.inspect.claims import claims
-from tablestore.insight.inspect.release import FOREIGN, FREE, KEPT, LIVE, MISSING, Needs, Release, Releases
 from tablestore.io.fileio import FileStatus
 from tablestore.io.paths import join
 from tablestore.meta import refs

@@ -8,13 +8,11 @@ table. `WhatIf` is what comes of two sets of options: of a table's history (`Tab
 from __future__ import annotations
 
 from tablestore.insight.simulator.history_replay import ReplayedHistory
-from tablestore.insight.simulator.history_what_if import HistoryWhatIf
 from tablestore.insight.simulator.replay_result import Replay
 from tablestore.insight.simulator.simulator import Schedule, SimulatedStep, Simulator
-from tablestore.insight.simulator.what_if import WhatIf
+from tablestore.insight.simulator.what_if import HistoryWhatIf, WhatIf, WorkloadWhatIf, compare
 from tablestore.insight.simulator.workload import Workload
 from tablestore.insight.simulator.workload_run import Run, Summary, simulate
-from tablestore.insight.simulator.workload_what_if import WorkloadWhatIf, compare
 
 __all__ = [
     "HistoryWhatIf",

@@ -20,9 +20,14 @@ from tablestore.format.compaction_record import CompactionRecord
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.schema import TableSchema
 from tablestore.insight.explain.merge_size import SizeModel
-from tablestore.insight.explain.table_history import BucketEvent
+from tablestore.insight.explain.table_history import (
+    BucketCommit,
+    BucketEvent,
+    CompactionMode,
+    Place,
+    occasions,
+)
 from tablestore.insight.inspect.amplification.ledger import Ledger, compactions_of
-from tablestore.insight.simulator.occasions import BucketCommit, CompactionMode, Place, occasions
 from tablestore.insight.simulator.replay_bucket import (
     BETWEEN,
     ESTIMATED,

@@ -18,9 +18,9 @@ from tablestore.core.errors import NotFound
 from tablestore.format.result_tables import table_of
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.merge_size import UNKNOWN, SizeModel, merged
+from tablestore.insight.explain.table_history import Place
 from tablestore.insight.inspect.amplification.ledger import Account, Copies, Space, estimated, schema
 from tablestore.insight.inspect.columns import levels_table
-from tablestore.insight.simulator.occasions import Place
 from tablestore.insight.simulator.replay_bucket import ExecutedDecision
 from tablestore.lsm.compaction.options import CompactionOptions
 from tablestore.lsm.levels.sorted_run import Levels

@@ -23,9 +23,8 @@ from tablestore.insight.explain.forecast import Forecast
 from tablestore.insight.explain.merge_size import Estimate
 from tablestore.insight.simulator.contents import Contents, Drawn, Expected
 from tablestore.insight.simulator.density import Expectations, law_of
-from tablestore.insight.simulator.journal import SimulationJournal
 from tablestore.insight.simulator.sim_bucket import KEY, FileSizes, SimBucket, SimFile
-from tablestore.insight.simulator.simulated_inspect import SimulatedInspect
+from tablestore.insight.simulator.simulated_inspect import SimulatedInspect, SimulationJournal
 from tablestore.insight.simulator.workload import BLOCK_ROWS, Draws, FlushedRows, Workload, divided
 from tablestore.lsm.compaction.compaction_report import Compaction, Pick
 from tablestore.lsm.compaction.decision import Decision

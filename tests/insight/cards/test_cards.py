@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.core import rich
 from tablestore.core.errors import MissingPackage
 from tablestore.insight import cards
-from tablestore.insight.cards import html, lake, scan
+from tablestore.insight.cards import html, scan, table
 from tablestore.insight.check.findings import Violation, Violations
 from tablestore.insight.doctor.finding import Diagnosis, Finding, MendingCall
 from tablestore.meta import manifest_cache
@@ -168,9 +168,9 @@ def test_a_lake_shows_its_tables_and_a_broken_one_as_a_line(
     assert "120" in actual
     assert "shop.t1 ✕ Corrupt" in actual
     assert "shop.t2 append table" in actual
-    monkeypatch.setattr(lake, "MOST_TABLES", 1)
+    monkeypatch.setattr(table, "MOST_TABLES", 1)
     assert "3 more tables" in words(shown(warehouse))
-    monkeypatch.setattr(lake, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(table, "MOST_SECONDS", -1.0)
     assert "4 more tables" in words(shown(warehouse))
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.insight.health.alarm import MOMENTS, Alarm, AlarmHistory
+from tablestore.insight.health.alarms import MOMENTS, Alarm, AlarmHistory
 from tablestore.read.table_log import log_of
 from tests.tables import KEYED, WRITE_ONLY
 

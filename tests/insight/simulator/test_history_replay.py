@@ -14,10 +14,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.core.errors import InvalidOption, InvalidRequest, Unsupported
-from tablestore.insight.explain.table_history import BucketEvent, events
+from tablestore.insight.explain.table_history import BucketEvent, CompactionMode, events
 from tablestore.insight.inspect.amplification.ledger import Ledger
 from tablestore.insight.simulator import Replay, ReplayedHistory
-from tablestore.insight.simulator.occasions import CompactionMode
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.table.table import Table
 from tests.faults import SimEnv
