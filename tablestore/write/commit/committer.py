@@ -25,6 +25,7 @@ from tablestore.lsm.writing.stalls import Stall
 from tablestore.meta import positions
 from tablestore.meta.identity import remove_made_anew
 from tablestore.meta.manifests import ManifestWriter
+from tablestore.meta.refs import MAIN
 from tablestore.meta.reused_ids import is_made_from
 from tablestore.meta.store import Newest, Store
 from tablestore.write.commit import conflict_check, synced
@@ -223,7 +224,9 @@ class Committer:
                 if not (self._store.is_named_by(latest) and self._is_fresh(newest)):
                     self._store.require_same()
                 conflict_check.require_present(self._store, changes)
-                if snapshot is not None and self._publish_durably(snapshot, latest, changes):
+                if snapshot is not None and self._publish_durably(snapshot, newest, changes):
+                    if self._is_untouched(latest):
+                        break
                     self._require_same_table(snapshot)
                     if not reuses_id(self._store, snapshot, latest, following.delta):
                         break
@@ -287,6 +290,17 @@ class Committer:
             self._store.require_same()
             raise
 
+    def _is_untouched(self, latest: Snapshot | None) -> bool:
+        """Whether the snapshot before the one just published is still there and names its table: then this is
+        the same table, and no other snapshot had the id. A branch may be gone although its snapshots are
+        there."""
+        if latest is None or not self._store.is_named_by(latest) or self._store.paths.branch != MAIN:
+            return False
+        try:
+            return self._store.snapshots.find(latest.id) == latest
+        except TablestoreError:  # that of another table, or no answer
+            return False
+
     def _require_same_table(self, snapshot: Snapshot) -> None:
         """Raise NotFound if the table was dropped, renamed or created again just before `snapshot` was
         published; the snapshot is then removed."""
@@ -308,12 +322,12 @@ class Committer:
             text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
             raise CommitUnknown(text) from e
 
-    def _publish_durably(self, snapshot: Snapshot, latest: Snapshot | None, changes: SnapshotChanges) -> bool:
+    def _publish_durably(self, snapshot: Snapshot, newest: Newest, changes: SnapshotChanges) -> bool:
         """Publish a snapshot, on the disk first if its table wants that; False if its id is taken, or was and
-        is free again, since the snapshot that this one is made from has expired."""
+        is free again, since the snapshot that this one is made from has expired: who stood still looks."""
+        latest, publish = newest.snapshot, self._store.snapshots.publish
         after = synced.before_publishing(self._store, latest, changes, self._writer.written)
-        publish = self._store.snapshots.publish
-        if latest is not None and not self._store.snapshots.exists(latest.id):
+        if latest is not None and not self._is_fresh(newest) and not self._store.snapshots.exists(latest.id):
             return False
         return publish(snapshot) if after is None else publish(snapshot, after=after)
 
@@ -349,8 +363,10 @@ class Committer:
         """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
         try:
             schema_ids = self._store.schemas.ids()
+            if not schema_ids:
+                raise NotFound(f"{self._store.paths.root} is being dropped")
             conflict_check.require_no_conflict(self._store, kind, latest, changes, schema_ids)
-            return following.on(latest, changes, max(schema_ids, default=self._store.schema.id), races)
+            return following.on(latest, changes, max(schema_ids), races)
         except (Corrupt, NotFound):
             self._store.require_same()
             if latest is not None and not self._store.snapshots.exists(latest.id):
