@@ -337,18 +337,20 @@ class ManifestStore:
                 entries = entries.of_partitions(partition)
             return entries if bucket is None else entries.of_buckets(bucket)
 
-        def read() -> Entries:
-            with self.expiring(snapshot):
-                manifests = self.manifests(snapshot)
-                if partitions is not None:
-                    parts = (Entries(m.table) for m in self.read_partitions(manifests, partitions))
-                    return concatenated(chosen(part).table for part in parts).live()
-                return self.read_manifests(manifests, chosen if partition or bucket else None).live()
+        with self.expiring(snapshot):
+            manifests = self.manifests(snapshot)
 
-        if any(choice is not None for choice in (partition, partitions, bucket)):
-            return read()
-        base, delta = snapshot.base_manifest_list, snapshot.delta_manifest_list
-        return self._cache.live((self._paths.manifest(base), self._paths.manifest(delta)), read)
+            def entries(start: int) -> Entries:
+                rest = manifests[start:]
+                if partitions is not None:
+                    parts = (Entries(m.table) for m in self.read_partitions(rest, partitions))
+                    return concatenated(chosen(part).table for part in parts)
+                return self.read_manifests(rest, chosen if partition or bucket else None)
+
+            if partition or bucket:
+                return entries(0).live()
+            of = join(self._paths.root, "manifest"), None if partitions is None else frozenset(partitions)
+            return self._cache.live(of, [m.file_name for m in manifests], entries)
 
     def live_in_bucket(self, snapshot: Snapshot, partition: bytes, bucket: int) -> Entries:
         """The live entries of a bucket, perhaps with others of its partition.
