@@ -23,7 +23,7 @@ from tablestore.lsm.compaction.read_progress import ReadListener
 from tablestore.lsm.compaction.recording import APPEND, planned
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.lsm.levels.bucket_files import BucketFiles, FileNames
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 
 
 def decide(bucket: Bucket, *, full: bool) -> list[tuple[Decision, Bucket | None]]:

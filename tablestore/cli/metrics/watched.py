@@ -12,7 +12,7 @@ from tablestore.cli.metrics.export import exporting
 from tablestore.cli.metrics.family import HealthAnswer, MetricFamily, MetricsSource
 from tablestore.cli.metrics.server import serving
 from tablestore.core.options.secrets import is_secret
-from tablestore.write.commit.commit_counts import COUNTER, CommitCounts
+from tablestore.write.commit.committer import COUNTER, CommitCounts
 
 _GIVEN = ("option", "property", "format_option")  # KEY=VALUE of the command line
 

@@ -25,7 +25,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.insight.check.findings import HASH_INDEXES, CheckFindings
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 
 Place = tuple[bytes, int]
 

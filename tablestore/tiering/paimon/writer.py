@@ -24,7 +24,7 @@ from tablestore.tiering.cluster import ClusterTable, RowBatch
 from tablestore.tiering.factory import COMMIT_USER
 from tablestore.tiering.paimon.definition import has_log_columns
 from tablestore.tiering.splits import TieringSplit
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 from tablestore.write.table_write import WriteSettings
 
 _WRITTEN_ROWS = 131_072  # batches are put together up to so many rows
@@ -45,7 +45,7 @@ class PaimonLakeWriter:
     def __init__(self, table: Table, source: ClusterTable, split: TieringSplit, *, replaces: bool) -> None:
         store = table.store
         fixed = store.options.bucket > 0
-        self._bucket, self._split = split.bucket if fixed else row_buckets.UNAWARE_BUCKET, split
+        self._bucket, self._split = split.bucket if fixed else routing.UNAWARE_BUCKET, split
         compact = not store.options.write_only and not replaces and fixed
         settings = WriteSettings(compact, ignore_live=replaces, bucket=self._bucket)
         self._target = table_write(store, settings, user=COMMIT_USER)

@@ -5,14 +5,16 @@ COMPACT (what compaction replaced). An append that deletes rows (deletion vector
 first is published nothing is raised: a lost compaction is reported in `Committed`. Manifests are written
 under fresh names, then `snapshots.publish` takes the next id if it is free. If another commit took it, this
 one reads that snapshot, checks for conflicts and tries again; while an outcome is unknown nothing is deleted.
-A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.
+A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap. `COUNTER` counts
+the commits of this process, and what they lost to others that were first.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablestore.core.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
@@ -36,12 +38,55 @@ from tablestore.write.commit.changes import (
     overwriting,
     without_duplicates,
 )
-from tablestore.write.commit.commit_counts import COUNTER
 from tablestore.write.commit.next_snapshot import NextSnapshot
 from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
 
 log = logging.getLogger(__name__)
 __all__ = ["CommitRequest", "Committed", "Committer"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCounts:
+    """`snapshots` made; of these the `retries`, and the `retry_seconds` from first tries to those that
+    succeeded; `conflicts`: commits that were refused since others had changed what they build on, or were
+    first too often."""
+
+    snapshots: int = 0
+    retries: int = 0
+    retry_seconds: float = 0.0
+    conflicts: int = 0
+
+
+class CommitCounter:
+    """Counts commits. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._counts, self._lock = CommitCounts(), threading.Lock()
+
+    @property
+    def counts(self) -> CommitCounts:
+        """What there was so far."""
+        with self._lock:
+            return self._counts
+
+    def published(self, races: LostRaces) -> None:
+        """A snapshot was made."""
+        with self._lock:
+            c = self._counts
+            seconds = c.retry_seconds + races.millis / 1000
+            self._counts = replace(
+                c, snapshots=c.snapshots + 1, retries=c.retries + races.retries, retry_seconds=seconds
+            )
+
+    def refused(self) -> None:
+        """A commit was refused by a conflict."""
+        with self._lock:
+            self._counts = replace(self._counts, conflicts=self._counts.conflicts + 1)
+
+
+COUNTER = CommitCounter()
+"""All commits of this process."""
+
 _FRESH_SECONDS = 1.0
 """So long what was seen of a table is taken to be so still; whether it was is looked at after publishing."""
 

@@ -13,7 +13,7 @@ from tablestore.cli.metrics.watched import commit_families
 from tablestore.format.lost_races import LostRaces
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta.snapshots import SnapshotStore
-from tablestore.write.commit.commit_counts import COUNTER
+from tablestore.write.commit.committer import COUNTER
 from tests.tables import KEYED, WRITE_ONLY
 
 QUICK = {"commit.min-retry-wait": "1 ms", "commit.max-retry-wait": "2 ms", "commit.max-retries": 3}

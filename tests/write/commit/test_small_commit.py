@@ -38,8 +38,8 @@ COMMITS: dict[str, Callable[[ts.Table], object]] = {
 @pytest.mark.parametrize("before", [2, 12], ids=["few snapshots", "more than the least retained"])
 @pytest.mark.parametrize("kind", COMMITS)
 def test_a_small_commit_reads_little(tmp_path: Path, kind: str, before: int) -> None:
-    """The snapshot that it is based on, which says whose table it is and is looked for once, and is read again
-    after publishing: it says whether the id was used before; no manifest that this process just wrote."""
+    """The snapshot that it is based on, which says whose table it is and is looked for once, and is read
+    again after publishing, as it says whether the id was used before; no manifest that this process wrote."""
     io = FaultyIO()
     lake = ts.connect(str(tmp_path), io=io)
     t = lake.create_table("d.t", schema=SCHEMA, **SPECS.get(kind, KEYED))
