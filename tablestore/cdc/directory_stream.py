@@ -14,7 +14,7 @@ from tablestore.flow.source import Changes, Offset, of_keys
 from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.io.routed import file_io_for
-from tablestore.table.schema_scan import bind
+from tablestore.table.lazy_read import bind
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,9 @@ class ManifestStore:
         self, manifests: Sequence[ManifestFileMeta], partitions: Collection[bytes]
     ) -> list[CachedManifest]:
         """The entries of these serialized partitions, of each manifest that can hold one. Of a large manifest
-        only the blocks in which they occur are decoded."""
+        only the blocks in which they occur are decoded. Without partition columns there is one partition."""
+        if not self._partition_types:
+            return self._read(manifests)
         bounds = PartitionBounds.of(partitions, self._partition_types)
         chosen = [m for m in manifests if bounds.meets(m.partition_stats)]
         small = iter(self._read([m for m in chosen if m.file_size < _LARGE_BYTES]))
@@ -331,6 +333,7 @@ class ManifestStore:
         """
         if snapshot is None:
             return EMPTY
+        partitions = partitions if self._partition_types else None
 
         def chosen(entries: Entries) -> Entries:
             if partition is not None:
@@ -423,14 +426,16 @@ class ManifestWriter:
             self._readers.remember(name, entries)
         buckets, levels = entries.numbers("bucket"), entries.numbers("level")
         added = int(np.count_nonzero(entries.numbers("kind") == ADD))
-        partitions, codes = entries.partitions()
-        stats = partition_stats(partitions, np.bincount(codes).tolist(), self._types) if self._types else None
+        stats = EMPTY_STATS
+        if self._types:
+            partitions, codes = entries.partitions()
+            stats = partition_stats(partitions, np.bincount(codes).tolist(), self._types)
         return ManifestFileMeta(
             file_name=name,
             file_size=len(data),
             num_added=added,
             num_deleted=len(entries) - added,
-            partition_stats=stats or EMPTY_STATS,
+            partition_stats=stats,
             schema_id=schema_id,
             min_bucket=int(buckets.min()),
             max_bucket=int(buckets.max()),

@@ -24,7 +24,7 @@ from tablestore.format.types.data_type import DataField, DataType
 from tablestore.io.roots import Roots
 from tablestore.sql.confinement import written_inside
 from tablestore.sql.temporary import TemporaryTable
-from tablestore.table.schema_scan import bind
+from tablestore.table.lazy_read import bind
 
 _COLUMN = "#"  # in a key: the name of a column
 _ANY = "*"  # at the end of a key: any name

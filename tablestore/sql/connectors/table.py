@@ -20,8 +20,7 @@ from tablestore.sql.connectors.connector import (
     matching,
 )
 from tablestore.sql.temporary import TemporaryTable
-from tablestore.table.lazy_read import limited
-from tablestore.table.schema_scan import SchemaScan
+from tablestore.table.lazy_read import SchemaScan, limited
 
 _ABSENT = {
     "tpch-cdc": "it comes with `from notebooks import course` in a checkout of the workbench",

@@ -124,7 +124,7 @@ def _index(
 
 def numbered(
     entries: Sequence[ManifestEntry], *, snapshot_id: int, first_row_id: int
-) -> tuple[list[ManifestEntry], int]:
+) -> tuple[tuple[ManifestEntry, ...], int]:
     """Row tracking (FORMAT.md 9.6): entries whose new files have their first row id and the snapshot as
     sequence number, and the next free row id. Files that carry their row ids (compacted ones) keep them."""
     done, next_id = [], first_row_id
@@ -136,7 +136,7 @@ def numbered(
             next_id += f.row_count
             e = replace(e, file=f)
         done.append(e)
-    return done, next_id
+    return tuple(done), next_id
 
 
 KeyOrder = Callable[[bytes], Any]

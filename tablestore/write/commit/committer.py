@@ -119,7 +119,7 @@ class Committer:
                 ids.append(self._publish(kind, provide, request, rebuild=rebuild))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
-        elif self._replayed(request):
+        elif self.knows(request):
             return Committed(replayed=True)
         lost = None
         if not second.empty:
@@ -224,10 +224,6 @@ class Committer:
 
     def knows(self, request: CommitRequest) -> bool:
         """Whether the table has the commit of this user and identifier already."""
-        return self._overtaken(self._store.snapshots.latest(), request)
-
-    def _replayed(self, request: CommitRequest) -> bool:
-        """Whether this is a replay."""
         return request.streaming and self._overtaken(self._store.snapshots.latest(), request)
 
     def _overtaken(self, latest: Snapshot | None, request: CommitRequest) -> bool:
@@ -457,20 +453,14 @@ def reuses_id(
     snapshots without it, or another one in its place, mean that the table was rolled back behind it.
     """
     try:
-        return _reuses_id(store, snapshot, latest, written)
+        base = None if latest is None else store.snapshots.find(latest.id)
+        if base is not None:
+            return base != latest
+        ids = store.snapshots.ids()
+        later = [i for i in ids if i > snapshot.id]
+        if not later or later[0] > snapshot.id + 1:
+            return bool(later) or (latest is not None and bool(ids) and ids[0] < latest.id)
+        return not is_made_from(store, store.snapshots.get(later[0]), written)
     except TablestoreError as e:  # the snapshot is published: nothing of it may be deleted now
         log.warning("could not look whether snapshot %d was taken before: %s", snapshot.id, e)
         return False
-
-
-def _reuses_id(
-    store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
-) -> bool:
-    base = None if latest is None else store.snapshots.find(latest.id)
-    if base is not None:
-        return base != latest
-    ids = store.snapshots.ids()
-    later = [i for i in ids if i > snapshot.id]
-    if not later or later[0] > snapshot.id + 1:
-        return bool(later) or (latest is not None and bool(ids) and ids[0] < latest.id)
-    return not is_made_from(store, store.snapshots.get(later[0]), written)

@@ -240,7 +240,8 @@ def require_present(store: Store, changes: SnapshotChanges) -> None:
     moved = {e.file.file_name for e in changes.entries if e.kind == DELETE}
     added = [e for e in (*changes.entries, *changes.changelog) if e.kind == ADD]
     new = [e for e in added if e.file.file_name not in moved]
-    if not any(_is_old(store, e) for e in new):
+    created, now = (e.file.creation_time_ms for e in new), store.env.local_now_ms()
+    if not any(at is None or now - at > YOUNG_MS for at in created):
         return
     wanted: dict[str, set[str]] = defaultdict(set)
     for e in new:
@@ -259,11 +260,6 @@ def require_present(store: Store, changes: SnapshotChanges) -> None:
                 "longer than its older_than; nothing was committed, write the rows again",
                 files=tuple(gone),
             )
-
-
-def _is_old(store: Store, entry: ManifestEntry) -> bool:
-    created = entry.file.creation_time_ms
-    return created is None or store.env.local_now_ms() - created > YOUNG_MS
 
 
 OPTION = "commit.strict-mode.last-safe-snapshot"
