@@ -34,7 +34,7 @@ from tablestore.format.parquet import encodings
 from tablestore.lsm.writing.writer import SortedRows, WriteBuffer
 from tablestore.write import table_write
 from tablestore.write.commit.committer import Committer
-from tablestore.write.routing import row_buckets as bucketing
+from tablestore.write.routing import routing as bucketing
 
 HEADER = ("part", "of", "seconds", "CPU s", "share", "ns a row", "MB")
 LOAD, REST = "load", "other: names, numbers, metadata"

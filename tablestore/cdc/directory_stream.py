@@ -33,7 +33,7 @@ from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types import arrow_types
 from tablestore.io.routed import file_io_for
-from tablestore.table.schema_scan import bind
+from tablestore.table.lazy_read import bind
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from tablestore.table.lake import open_table
 from tablestore.table.last_rows import LastRows
 from tablestore.table.log_of import table_log
 from tablestore.table.table import Table
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 
 Changes = Iterator[tuple[pa.RecordBatch, pa.Array]]
 _AGAIN = "start the stream again with latest-full"
@@ -140,7 +140,7 @@ def _keys(
     if not parts:
         return
     rows = joined(parts)
-    partitions, places = row_buckets.partitions_of(rows, schema)
+    partitions, places = routing.partitions_of(rows, schema)
     for number, partition in enumerate(partitions):
         some = rows.filter(pa.array(places == number))
         codes = key_columns.codes(key_columns.of_batch(some, schema.key_fields))

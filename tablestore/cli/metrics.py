@@ -34,7 +34,7 @@ from tablestore.core.extras import DISTRIBUTION, required
 from tablestore.core.options.environment import without_environment
 from tablestore.core.options.secrets import is_secret, scrubbed, without
 from tablestore.core.quantities import duration
-from tablestore.write.commit.commit_counts import COUNTER, CommitCounts
+from tablestore.write.commit.committer import COUNTER, CommitCounts
 
 Labels = tuple[str, ...]
 log = logging.getLogger(__name__)

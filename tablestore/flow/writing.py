@@ -23,7 +23,7 @@ from tablestore.table.table import Table
 from tablestore.table.writer import EngineWriter, Writer
 from tablestore.write.commit.commit_or_discard import discard, discarded_if_refused
 from tablestore.write.commit.committer import Committed
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 
 SEQUENCE_SPAN = 1 << 32  # sequence numbers of one piece
 

@@ -9,8 +9,9 @@ between threads.
 Memory: a table of few entries holds 27 KB, nearly all for its 29 columns, and the same as one message of
 Arrow 3 KB. So all but the 128 of them that were used last are messages: a process that commits for long gains
 a manifest of some 8 KB with each commit, until it has 2,000. Lists share the manifests that they have in
-common. The live entries that were asked for last are kept while they are few: what explains a snapshot asks
-for them again and again, and their objects, 2 KB each, are made once.
+common. The live entries that were asked for last are kept while they are few, with their objects, 2 KB each:
+what explains a snapshot asks for them again and again, and a writer for those of the next snapshot, of which
+it has only the newest manifests to add.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import pyarrow as pa
 from tablestore.core.options.environment import whole_number
 from tablestore.format.manifests.manifest import ManifestFileMeta
 from tablestore.format.manifests.manifest_columns import SCHEMA
-from tablestore.meta.entries import Entries
+from tablestore.meta.entries import EMPTY, Entries, concatenated
 
 CACHED_ENTRIES = "TABLESTORE_CACHED_ENTRIES"
 _MANY_SEARCHES = 8
@@ -41,6 +42,7 @@ MOST_TABLES = 128
 _NONE = SCHEMA.empty_table()
 
 
+_Part = tuple[str, frozenset[bytes] | None]  # a folder of manifests, and partitions (None: all)
 _Key = tuple[str, bytes | None]  # path, and the partition whose entries alone are kept (None: all)
 
 
@@ -113,7 +115,7 @@ class ManifestCache:
         self._lists: OrderedDict[str, tuple[ManifestFileMeta, ...]] = OrderedDict()
         self._listed = 0
         self._listed_lately: OrderedDict[str, ManifestFileMeta] = OrderedDict()  # by name
-        self._live: tuple[tuple[str, str], Entries] | None = None
+        self._live: OrderedDict[_Part, tuple[list[str], Entries]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, path: str, partition: bytes | None = None) -> CachedManifest | None:
@@ -133,16 +135,23 @@ class ManifestCache:
             self._lists.clear()
             self._listed_lately.clear()
             self._searches.clear()
-            self._live = None
+            self._live.clear()
             self._entries = self._listed = 0
 
-    def live(self, lists: tuple[str, str], made: Callable[[], Entries]) -> Entries:
-        """The live entries of a snapshot with these two lists, base and delta: the last ones, or `made`."""
-        last = self._live
-        if last is None or last[0] != lists:
-            last = lists, made()
-            self._live = last if len(last[1]) <= _MOST_LIVE else None
-        return last[1]
+    def live(self, of: _Part, manifests: list[str], entries: Callable[[int], Entries]) -> Entries:
+        """The live entries `of` a table, or partitions of it, in manifests of these names. `entries` gives
+        those from so many manifests on: the ones behind the manifests that the last answer was made of."""
+        names, live = self._live.get(of, ([], EMPTY))
+        if not names or manifests[: len(names)] != names:
+            names, live = [], EMPTY
+        if len(names) < len(manifests):
+            live = concatenated([live.table, entries(len(names)).table]).live()
+        with self._lock:
+            self._live[of] = manifests, live
+            self._live.move_to_end(of)
+            while self._live and sum(len(kept) + _COST for _, kept in self._live.values()) > _MOST_LIVE:
+                self._live.popitem(last=False)
+        return live
 
     def put(self, path: str, table: pa.Table, partition: bytes | None = None) -> CachedManifest:
         """Cache the entries of the manifest at `path`, or those of one partition in it."""

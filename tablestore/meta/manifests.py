@@ -159,7 +159,9 @@ class ManifestStore:
         self, manifests: Sequence[ManifestFileMeta], partitions: Collection[bytes]
     ) -> list[CachedManifest]:
         """The entries of these serialized partitions, of each manifest that can hold one. Of a large manifest
-        only the blocks in which they occur are decoded."""
+        only the blocks in which they occur are decoded. Without partition columns there is one partition."""
+        if not self._partition_types:
+            return self._read(manifests)
         bounds = PartitionBounds.of(partitions, self._partition_types)
         chosen = [m for m in manifests if bounds.meets(m.partition_stats)]
         small = iter(self._read([m for m in chosen if m.file_size < _LARGE_BYTES]))
@@ -333,24 +335,27 @@ class ManifestStore:
         """
         if snapshot is None:
             return EMPTY
+        partitions = partitions if self._partition_types else None
 
         def chosen(entries: Entries) -> Entries:
             if partition is not None:
                 entries = entries.of_partitions(partition)
             return entries if bucket is None else entries.of_buckets(bucket)
 
-        def read() -> Entries:
-            with self.expiring(snapshot):
-                manifests = self.manifests(snapshot)
-                if partitions is not None:
-                    parts = (Entries(m.table) for m in self.read_partitions(manifests, partitions))
-                    return concatenated(chosen(part).table for part in parts).live()
-                return self.read_manifests(manifests, chosen if partition or bucket else None).live()
+        with self.expiring(snapshot):
+            manifests = self.manifests(snapshot)
 
-        if any(choice is not None for choice in (partition, partitions, bucket)):
-            return read()
-        base, delta = snapshot.base_manifest_list, snapshot.delta_manifest_list
-        return self._cache.live((self._paths.manifest(base), self._paths.manifest(delta)), read)
+            def entries(start: int) -> Entries:
+                rest = manifests[start:]
+                if partitions is not None:
+                    parts = (Entries(m.table) for m in self.read_partitions(rest, partitions))
+                    return concatenated(chosen(part).table for part in parts)
+                return self.read_manifests(rest, chosen if partition or bucket else None)
+
+            if partition or bucket:
+                return entries(0).live()
+            of = join(self._paths.root, "manifest"), None if partitions is None else frozenset(partitions)
+            return self._cache.live(of, [m.file_name for m in manifests], entries)
 
     def live_in_bucket(self, snapshot: Snapshot, partition: bytes, bucket: int) -> Entries:
         """The live entries of a bucket, perhaps with others of its partition.
@@ -423,14 +428,16 @@ class ManifestWriter:
             self._readers.remember(name, entries)
         buckets, levels = entries.numbers("bucket"), entries.numbers("level")
         added = int(np.count_nonzero(entries.numbers("kind") == ADD))
-        partitions, codes = entries.partitions()
-        stats = partition_stats(partitions, np.bincount(codes).tolist(), self._types) if self._types else None
+        stats = EMPTY_STATS
+        if self._types:
+            partitions, codes = entries.partitions()
+            stats = partition_stats(partitions, np.bincount(codes).tolist(), self._types)
         return ManifestFileMeta(
             file_name=name,
             file_size=len(data),
             num_added=added,
             num_deleted=len(entries) - added,
-            partition_stats=stats or EMPTY_STATS,
+            partition_stats=stats,
             schema_id=schema_id,
             min_bucket=int(buckets.min()),
             max_bucket=int(buckets.max()),

@@ -20,7 +20,7 @@ from tablestore.lsm.compaction.decision import Decision
 from tablestore.lsm.compaction.deletions import BucketDeletions
 from tablestore.lsm.compaction.recording import APPEND, planned
 from tablestore.lsm.levels.bucket import Bucket, BucketFiles, FileNames
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 
 
 def decide(bucket: Bucket, *, full: bool) -> list[tuple[Decision, Bucket | None]]:

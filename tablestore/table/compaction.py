@@ -37,10 +37,10 @@ from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoic
 from tablestore.write.buckets import bucket_of
 from tablestore.write.commit import synced
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
-from tablestore.write.commit.expired_basis import conflict_if_expired
+from tablestore.write.commit.conflict_check import conflict_if_expired
 from tablestore.write.commit.request import CommitRequest, Committed
 from tablestore.write.progress import Part, Progress, ProgressCallback
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 from tablestore.write.supported import require_writable
 
 __all__ = ["Compaction", "Pick", "compact", "compact_until_quiet", "look_up", "run_task", "tasks"]

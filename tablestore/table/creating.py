@@ -21,10 +21,9 @@ from tablestore.table.identifier import Identifier
 from tablestore.table.log_of import with_topic
 from tablestore.table.new_table import NewTable
 from tablestore.table.table import Table
-from tablestore.write.openable import require_openable
 from tablestore.write.retention.auto_tags import Periods
 from tablestore.write.retention.expire_partitions import PartitionPolicy
-from tablestore.write.supported import require_writable, warning_of
+from tablestore.write.supported import require_openable, require_writable, warning_of
 
 log = logging.getLogger(__name__)
 _OWN = {UUID, "path", FALLBACK, PRIMARY, "kafka.topic", ADOPTED}

@@ -37,7 +37,7 @@ from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.row_changes import ChangeSteps, RowChanger, deleting_all, no_rows
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
 from tablestore.write.commit.committer import Committed, Committer
-from tablestore.write.commit.expired_basis import conflict_if_expired, read_for_commit
+from tablestore.write.commit.conflict_check import conflict_if_expired, read_for_commit
 from tablestore.write.commit.request import Basis, CommitRequest
 from tablestore.write.delete import DeletionMarks, require_deletable
 from tablestore.write.table_write import TableWrite

@@ -1,23 +1,27 @@
 """Lazy reads: the steps by which one is chosen, and the forms in which it gives its result. What scans of
-tables, of system tables and of connectors share."""
+tables share with those of what has an Arrow schema alone: system tables, connectors.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
 from tablestore import doors
 from tablestore.core.arguments import checked_but
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.extras import required
+from tablestore.format.predicates import predicate
 from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.predicates.predicate_text import chosen
 from tablestore.format.schema import TableSchema
+from tablestore.format.types.arrow_types import DataField, from_arrow
 
 if TYPE_CHECKING:
     from tablestore.doors import Figure
@@ -183,3 +187,40 @@ class LazyScan(LazyRead):
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
             raise InvalidRequest(f"head({rows!r}): use a whole number of rows, at least 0")
         return replace(self, limit=min(rows, 1 << 62))
+
+
+@dataclass(frozen=True)
+class SchemaScan(LazyScan):
+    """A lazy scan over a known Arrow schema. `small`: all its rows fit in memory."""
+
+    small: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def full_schema(self) -> pa.Schema:
+        """The columns that there are."""
+
+    @property
+    def known_columns(self) -> TableSchema:
+        """The same, as a table has them."""
+        return table_schema(self.full_schema)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result; raises NotFound naming the nearest for an unknown column."""
+        full = self.full_schema
+        for name in self.columns or ():
+            if name not in full.names:
+                raise NotFound.among("column", name, full.names)
+        return full if self.columns is None else pa.schema([full.field(n) for n in self.columns])
+
+
+def bind(where: Predicate, schema: pa.Schema) -> Predicate:
+    """The condition bound to the columns of an Arrow schema."""
+    return predicate.bind(where, table_schema(schema))
+
+
+def table_schema(schema: pa.Schema) -> TableSchema:
+    """A table schema with the columns of an Arrow schema."""
+    fields = tuple(DataField(i, f.name, from_arrow(f.type)) for i, f in enumerate(schema))
+    return TableSchema(0, fields, len(fields))

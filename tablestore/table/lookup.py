@@ -23,7 +23,7 @@ from tablestore.read.scan.fallback import OtherBranch
 from tablestore.read.scan.plan import visible_partitions
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.write.conform import conform_keys
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 
 
 class Lookups:
@@ -68,7 +68,7 @@ def rows_of_branches(
     visible = visible_partitions(first.store, first.snapshot)
     parts: dict[bool, list[pa.RecordBatch]] = {True: [], False: []}
     for batch in keys.combine_chunks().to_batches():
-        for partition, _, some in row_buckets.route_to(batch, schema, 0):
+        for partition, _, some in routing.route_to(batch, schema, 0):
             parts[(partition in visible) != other.first].append(some)
     theirs = snapshot_scan(other.store, other.snapshot)
     for here, branch_scan, kept in ((True, scan, lookups), (False, theirs, Lookups())):
@@ -83,9 +83,9 @@ def _placed(
     if not set(schema.partition_keys) <= set(schema.primary_keys):
         yield None, None, keys
     elif options.bucket > 0 and not rescaled:
-        yield from row_buckets.route(keys, schema, options)
+        yield from routing.route(keys, schema, options)
     else:
-        for partition, _, some in row_buckets.route_to(keys, schema, 0):
+        for partition, _, some in routing.route_to(keys, schema, 0):
             yield partition, None, some
 
 

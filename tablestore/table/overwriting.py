@@ -22,11 +22,11 @@ from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import strictly
 from tablestore.read.scan.plan import plan
 from tablestore.write.arrow_input import as_batches
+from tablestore.write.commit.changes import folded, upgraded
 from tablestore.write.commit.commit_or_discard import discarded_if_refused, discarded_on_error
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
-from tablestore.write.commit.overwrite import folded, upgraded
 from tablestore.write.commit.request import Basis
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 from tablestore.write.table_write import TableWrite
 
 Chooser = Callable[[bytes], bool]

@@ -25,10 +25,10 @@ from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.store import Store
 from tablestore.write.buckets import bucket_of
+from tablestore.write.commit.changes import as_compaction
 from tablestore.write.commit.commit_or_discard import commit_or_discard, discarded_on_error
-from tablestore.write.commit.overwrite import as_compaction
 from tablestore.write.commit.request import CommitRequest, Committed
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 from tablestore.write.table_write import TableWrite, WriteSettings
 
 Waiting = dict[bytes, list[DataFileMeta]]

@@ -1,4 +1,4 @@
-"""The rows of a table: scans, rows of given keys, splits, lookup joins, Spark's frames."""
+"""The rows of a table: scans, rows of given keys, where keys are, splits, lookup joins, Spark's frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tablestore.format import binary_row
 from tablestore.format.predicates.predicate import Predicate, all_of, col
 from tablestore.format.predicates.predicate_text import condition
 from tablestore.format.schema import TableSchema
+from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, scan_mode
+from tablestore.read.scan.file_read import strictly
+from tablestore.read.scan.plan import plan
 from tablestore.read.scan.scan_mode import ScanTarget, SnapshotState
 from tablestore.table import lookup
 from tablestore.table.handle import Handle
@@ -24,7 +27,7 @@ from tablestore.table.log_of import table_log
 from tablestore.table.scan import Scan
 from tablestore.table.union_read import union_of
 from tablestore.write.arrow_input import as_batches
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 
 
 def scan(
@@ -102,7 +105,7 @@ def _get_with_log(
     schema, options, bucket = table.store.schema, table.store.options, None
     placed = set(schema.partition_keys) <= set(schema.primary_keys)
     if key is not None and placed and options.log_system in (LogSystem.EMBEDDED, LogSystem.KAFKA):
-        [(_, bucket, _)] = row_buckets.route(key.combine_chunks().to_batches()[0], schema, options)
+        [(_, bucket, _)] = routing.route(key.combine_chunks().to_batches()[0], schema, options)
     names = list(dict.fromkeys((*state.names, *schema.primary_keys)))
     union = _union(table, target, table.moment_ms, names, where, bucket)  # raises without a log
     if key is None:
@@ -142,3 +145,17 @@ def require_plannable(table: Handle, spark: Any) -> None:
     require_session(spark)
     if not scan(table, None, None).whole:
         raise Unsupported("changes and differences in Spark", "use Table.scan, Table.changes or a stream")
+
+
+def located_keys(store: Store) -> Iterator[tuple[bytes, int, pa.RecordBatch]]:
+    """(partition, bucket, rows of key and partition columns) for each key of the newest snapshot."""
+    store, schema = strictly(store), store.schema
+    names = tuple(dict.fromkeys((*schema.primary_keys, *schema.partition_keys)))
+    planned = plan(store, store.snapshots.latest(), columns=names)
+    ttl = store.options.key_index_ttl_ms
+    oldest = None if ttl is None else store.env.local_now_ms() - ttl
+    for split in planned.splits:
+        if oldest is not None and all((f.creation_time_ms or 0) < oldest for f in split.files):
+            continue
+        for batch in split.read(store, names):
+            yield split.partition, split.bucket, batch

@@ -18,7 +18,7 @@ from tablestore.meta.store import Store
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.commit import synced
 from tablestore.write.commit.committer import Committed
-from tablestore.write.commit.compaction_basis import CompactionBasis
+from tablestore.write.commit.conflict_check import CompactionBasis
 from tablestore.write.log_tee import staged
 from tablestore.write.table_write import TableWrite, kinds_column
 

@@ -31,17 +31,15 @@ from tablestore.table import deleting, finishing, history, lookup, overwriting, 
 from tablestore.table.bucket_choice import partition_filter
 from tablestore.table.definition import altered, refreshed
 from tablestore.table.handle import Handle
-from tablestore.table.located_keys import located_keys
 from tablestore.table.logged import LogCommitter
-from tablestore.table.reads import rows_of_keys
+from tablestore.table.reads import located_keys, rows_of_keys
 from tablestore.table.row_changes import KIND, ChangeSteps, as_kinds, deleting_all, no_rows, setting
 from tablestore.table.scan import Scan, snapshot_scan
 from tablestore.table.writer import EngineWriter, Writer, shared_pool
-from tablestore.write.arrow_input import as_batches
+from tablestore.write.arrow_input import as_batches, fitted_values
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer
-from tablestore.write.commit.expired_basis import read_for_commit
+from tablestore.write.commit.conflict_check import read_for_commit
 from tablestore.write.commit.request import Basis
-from tablestore.write.conform import fitted_values
 from tablestore.write.key_deletes import key_rows, keys_suffice
 from tablestore.write.log_tee import LogTee
 from tablestore.write.supported import require_parallel_writers

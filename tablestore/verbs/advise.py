@@ -32,7 +32,7 @@ from tablestore.table.lake import connect
 from tablestore.table.table import Table
 from tablestore.write.arrow_input import as_batches
 from tablestore.write.conform import conform
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 
 _ENCODED = 131_072
 _PIECE = 32_768  # rows of one batch in the sample that is encoded
@@ -121,7 +121,7 @@ def _of_data(
     scratch = _SampleTable(_schema_of(data, first), primary_key, partition_by, bucket_key, options)
     counts = KeyCounts(scratch.schema, scratch.bucket_key, scratch.function)
     rows, stride, limit = 0, 1, sample_rows
-    some = (p for b in chain([first] if first is not None else [], batches) for p in row_buckets.pieces(b))
+    some = (p for b in chain([first] if first is not None else [], batches) for p in routing.pieces(b))
     for i, piece in enumerate(some):
         rows += piece.num_rows
         if i % stride == 0:

@@ -24,8 +24,7 @@ from tablestore.insight.inspect.metadata import PARTITIONS, partitions
 from tablestore.insight.inspect.system import SystemSource
 from tablestore.meta.store import Store
 from tablestore.table.identifier import SYSTEM_DATABASE
-from tablestore.table.lazy_read import column_names, limited
-from tablestore.table.schema_scan import SchemaScan, bind
+from tablestore.table.lazy_read import SchemaScan, bind, column_names, limited
 
 
 @dataclass(frozen=True)

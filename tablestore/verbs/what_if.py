@@ -36,7 +36,7 @@ from tablestore.lsm.merge.record_expiry import expired_files
 from tablestore.meta.store import Store
 from tablestore.table import append_compaction, compaction
 from tablestore.table.bucket_choice import BucketChoice, Buckets, PartitionChoice
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 
 
 def dry_run(

@@ -23,10 +23,9 @@ from tablestore.log.settings import require_unchanged
 from tablestore.lsm.merge import counted
 from tablestore.meta import refs
 from tablestore.meta.store import Store
-from tablestore.write.openable import require_openable
 from tablestore.write.retention.auto_tags import Periods
 from tablestore.write.retention.expire_partitions import PartitionPolicy
-from tablestore.write.supported import require_writable
+from tablestore.write.supported import require_openable, require_writable
 
 log = logging.getLogger(__name__)
 _TRIES = 50

@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.core.errors import SchemaMismatch
+from tablestore.format.predicates.literal import unwrapped
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.arrow_types import DataType, to_arrow
-from tablestore.write.column_fit import NOTHING_WRITTEN, fitted
+from tablestore.write.conform import NOTHING_WRITTEN, filled, fitted, require_present
 
 
 def as_batches(data: Any, schema: TableSchema | None = None) -> Iterator[pa.RecordBatch]:
@@ -186,3 +187,15 @@ def _entries(values: Any, t: DataType | None) -> Any:
     if t is None or t.root not in ("MAP", "MULTISET") or not isinstance(values, Sequence):
         return values
     return [list(v.items()) if isinstance(v, Mapping) else v for v in values]
+
+
+def fitted_values(values: Mapping[str, Any], schema: TableSchema) -> dict[str, pa.Scalar]:
+    """One value a column, in the type and form in which a row with it is written; raises SchemaMismatch."""
+    row = from_columns({name: [unwrapped(value)] for name, value in values.items()}, schema)
+    scalars = {}
+    for name, array in zip(row.schema.names, row.columns, strict=True):
+        field = schema.by_name[name]
+        column = fitted(array, field.type, f"column {name!r}")
+        require_present(column, field.type, f"column {name!r}")
+        scalars[name] = filled(column, field)[0]
+    return scalars

@@ -1,16 +1,33 @@
-"""The `Bucket` of a table's partition and bucket number: what its writers and compactions work with."""
+"""What the writer of a bucket starts from: the `Bucket` itself, its live files and next sequence number, and
+whether it is compacted fully now (FORMAT.md 12.6).
+
+Objects are made only for buckets that are written to. A writer that does not compact needs no files at all,
+only a sequence number above all others, which each manifest has once. The first few partitions that are asked
+for are read one by one, which decodes little of a large table; a writer to more of them reads all. Commits
+since a full compaction are counted back from the newest snapshot to the one that last added a file of the
+bucket to the oldest level, at most as many as the option says, so older snapshots may expire.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
-from tablestore.core.options.table_options import TableOptions
+import numpy as np
+
+from tablestore.core.errors import NotFound
+from tablestore.core.options.table_options import ChangelogProducer, TableOptions
 from tablestore.format.manifests.index_manifest import IndexFileMeta
-from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.manifests.manifest import ADD, DataFileMeta
+from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels.bucket import Bucket
+from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
+
+Place = tuple[bytes, int]  # partition, bucket
+_FEW = 8  # partitions that are read one by one
 
 
 def bucket_of(
@@ -43,3 +60,109 @@ def bucket_of(
         tuple(files),
         tuple(index_files),
     )
+
+
+class LiveFiles:
+    """The live files of `snapshot`, bucket by bucket."""
+
+    def __init__(self, store: Store, snapshot: Snapshot | None) -> None:
+        self._store, self._snapshot = store, snapshot
+        self._files: dict[bytes, _Placed] = {}  # of the partitions that were read one by one
+        self._tops: dict[bytes, list[dict[Place, int]]] = {}
+        self._every_top: list[dict[Place, int]] | None = None
+
+    def of(self, place: Place) -> list[DataFileMeta]:
+        """The files of a bucket, in manifest order."""
+        partition = place[0]
+        if "_every_file" in self.__dict__ or (partition not in self._files and len(self._files) >= _FEW):
+            return self._every_file.of(place)
+        if partition not in self._files:
+            live = self._store.manifests.live_entries(self._snapshot, partitions=(partition,))
+            self._files[partition] = _Placed(live)
+        return self._files[partition].of(place)
+
+    def next_sequence(self, place: Place) -> int:
+        """The sequence number that a writer of the bucket starts with."""
+        return max((tops.get(place, -1) for tops in self._tops_of(place[0])), default=-1) + 1
+
+    def _tops_of(self, partition: bytes) -> list[dict[Place, int]]:
+        """The greatest sequence numbers of a partition's buckets, of each manifest."""
+        if self._every_top is not None:
+            return self._every_top
+        if partition not in self._tops:
+            if len(self._tops) >= _FEW:
+                self._every_top = self._store.manifests.max_sequences(self._snapshot)
+                return self._every_top
+            self._tops[partition] = self._store.manifests.max_sequences(self._snapshot, (partition,))
+        return self._tops[partition]
+
+    def total_buckets(self, place: Place) -> int:
+        """How many buckets the partition has, as the files of this bucket say."""
+        return self._every_file.total_buckets(place)
+
+    @cached_property
+    def places(self) -> frozenset[Place]:
+        """Every bucket that holds files, but for postponed ones."""
+        return frozenset(p for p in self._every_file.rows if p[1] != POSTPONE_BUCKET)
+
+    @cached_property
+    def _every_file(self) -> _Placed:
+        return _Placed(self._store.manifests.live_entries(self._snapshot))
+
+
+class _Placed:
+    """Live entries by bucket; objects are made of those that are asked for."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self.rows = _rows(entries)
+
+    def of(self, place: Place) -> list[DataFileMeta]:
+        """The files of a bucket, in manifest order."""
+        rows = self.rows.get(place)
+        return [] if rows is None else [e.file for e in self._entries.take(rows)]
+
+    def total_buckets(self, place: Place) -> int:
+        """The number of buckets that the first file of this one names."""
+        return int(self._entries.numbers("total_buckets")[self.rows[place][0]])
+
+
+def _rows(entries: Entries) -> dict[Place, np.ndarray]:
+    """The positions of the entries of each bucket."""
+    if not len(entries):
+        return {}
+    partitions, codes = entries.partitions()
+    buckets = entries.numbers("bucket")
+    order = np.lexsort((buckets, codes))
+    codes, buckets = codes[order], buckets[order]
+    starts = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(buckets) != 0)])
+    parts = np.split(order, starts[1:])
+    return {(partitions[codes[s]], int(buckets[s])): part for s, part in zip(starts, parts, strict=True)}
+
+
+def full_compaction_interval(options: TableOptions) -> int | None:
+    """Commits between full compactions; None if writers make none. For the producer full-compaction it is 1
+    unless the option says otherwise."""
+    if options.full_delta_commits is not None:
+        return max(1, options.full_delta_commits)
+    return 1 if options.changelog_producer is ChangelogProducer.FULL_COMPACTION else None
+
+
+def full_compaction_due(store: Store, latest: Snapshot | None, every: int) -> Callable[[Place], bool]:
+    """A function that says whether the commit after `latest` compacts a bucket fully."""
+    oldest = store.options.num_levels - 1
+    commits = 1  # the one to come
+    since: dict[Place, int] = {}  # commits since the bucket was last brought to the oldest level
+    snapshot = latest
+    while snapshot is not None and commits < every:
+        try:
+            if snapshot.commit_kind == COMPACT:
+                for e in store.manifests.delta_entries(snapshot):
+                    if e.kind == ADD and e.file.level >= oldest:
+                        since.setdefault((e.partition, e.bucket), commits)
+            else:
+                commits += 1
+            snapshot = store.snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
+        except NotFound:  # expired, maybe while it was read
+            commits, snapshot = every, None
+    return lambda place: since.get(place, commits) >= every

@@ -44,7 +44,7 @@ def require_deletable(store: Store) -> None:
 
 
 def with_values(batch: pa.RecordBatch, values: Mapping[str, pa.Scalar]) -> pa.RecordBatch:
-    """The rows with these columns set to values of their types (see `conform.fitted_values`)."""
+    """The rows with these columns set to values of their types (see `arrow_input.fitted_values`)."""
     columns = [
         pa.repeat(values[f.name], batch.num_rows) if f.name in values else batch.column(f.name)
         for f in batch.schema

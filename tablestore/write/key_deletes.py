@@ -14,8 +14,8 @@ from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.types.arrow_types import DataField
 from tablestore.meta.store import Store
-from tablestore.write.routing import row_buckets
-from tablestore.write.routing.bucket_mode import BucketMode, key_is_global
+from tablestore.write.routing import routing
+from tablestore.write.routing.routing import BucketMode, key_is_global
 
 
 def keys_suffice(store: Store) -> bool:
@@ -58,7 +58,7 @@ def key_rows(store: Store, keys: pa.RecordBatch, snapshot: Snapshot | None) -> I
     schema = store.schema
     if snapshot is None:
         return
-    parts = [(partition, rows) for partition, _, rows in row_buckets.route_to(keys, schema, 0)]
+    parts = [(partition, rows) for partition, _, rows in routing.route_to(keys, schema, 0)]
     if schema.partition_keys:
         asked = {partition for partition, _ in parts}
         live = store.manifests.live_entries(snapshot, partition=asked.__contains__)

@@ -46,21 +46,25 @@ from tablestore.lsm.writing.memory import MemoryPool, Workers
 from tablestore.lsm.writing.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store, remove_made_anew
-from tablestore.write import full_compaction
 from tablestore.write.arrow_input import as_batches
-from tablestore.write.buckets import bucket_of
+from tablestore.write.buckets import LiveFiles, bucket_of, full_compaction_due, full_compaction_interval
 from tablestore.write.commit.commit_or_discard import discarded_on_error
-from tablestore.write.commit.expired_basis import conflict_if_expired
-from tablestore.write.commit.live_files import LiveFiles
+from tablestore.write.commit.conflict_check import conflict_if_expired
 from tablestore.write.commit.request import Basis
 from tablestore.write.conform import conform
 from tablestore.write.log_tee import LogTee
-from tablestore.write.routing import row_buckets
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing import routing
 from tablestore.write.routing.cross_partition import CrossPartitionRouting, LocatedKeys
 from tablestore.write.routing.dynamic_bucket import DynamicRouting
-from tablestore.write.routing.routing import Place, Routing, routing_of_rows, routing_to
-from tablestore.write.routing.row_buckets import ARRIVAL, Slice
+from tablestore.write.routing.routing import (
+    ARRIVAL,
+    BucketMode,
+    Place,
+    Routing,
+    Slice,
+    routing_of_rows,
+    routing_to,
+)
 from tablestore.write.supported import require_parallel_writers, require_writable
 
 KIND, SEQUENCE = "_VALUE_KIND", "_SEQUENCE_NUMBER"
@@ -236,7 +240,7 @@ class TableWrite:
             and batch.num_rows <= _MAX_SORTED_ROWS
         )
         if alone and self._function is not None and self._mode is BucketMode.FIXED:
-            return row_buckets.route(batch, self._store.schema, self._store.options, by_key=True)
+            return routing.route(batch, self._store.schema, self._store.options, by_key=True)
         return self._routing.route(batch)
 
     def _append(self, partition: bytes, bucket: int, rows: pa.RecordBatch) -> None:
@@ -359,11 +363,11 @@ class TableWrite:
 
     def _full_compactions_due(self) -> Callable[[Place], bool]:
         """The buckets that are compacted fully now; opens writers of those that got no rows."""
-        store, every = self._store, full_compaction.interval(self._store.options)
+        store, every = self._store, full_compaction_interval(self._store.options)
         compacts = self._settings.compact and bool(store.schema.primary_keys)
         if self._live is None or not compacts or every is None:
             return lambda _: False
-        due = full_compaction.due(store, self.snapshot, every)
+        due = full_compaction_due(store, self.snapshot, every)
         top = store.options.num_levels - 1
         for place in self._live.places:
             rescaled = self._live.total_buckets(place) != store.options.bucket  # no rows go there any more

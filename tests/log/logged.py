@@ -18,7 +18,7 @@ from tablestore.table.writes import table_write
 from tablestore.write.commit.committer import CommitRequest, Committer
 from tablestore.write.commit.request import LogRange
 from tablestore.write.conform import conform
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 from tests.log.memory_log import MemoryLog
 
 KIND = "rowkind"
@@ -48,7 +48,7 @@ def to_log(table: Table, log: MemoryLog, rows: Sequence[tuple[Any, ...]]) -> Non
 def into(appender: Appender, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
     """Give an appender rows of the table, which are in the log when it flushes or commits."""
     values, kinds = batch(table, rows)
-    for _, bucket, some in row_buckets.route(
+    for _, bucket, some in routing.route(
         values.append_column(KIND, kinds), table.store.schema, table.store.options
     ):
         appender.write(bucket, some.column(KIND), some.select(values.schema.names))

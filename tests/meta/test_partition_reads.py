@@ -28,8 +28,8 @@ from tablestore.format.manifests.manifest import (
 )
 from tablestore.format.types.arrow_types import BIGINT, INT, STRING
 from tablestore.meta import manifest_cache
+from tablestore.write.buckets import LiveFiles
 from tablestore.write.commit.committer import CommitRequest, Committer
-from tablestore.write.commit.live_files import LiveFiles
 
 CODECS = ("zstd", "none", "deflate")
 OPTIONS = {"bucket": 2, "write-only": True, "manifest.merge-min-count": 4, "snapshot.num-retained.min": 100}

@@ -19,7 +19,7 @@ from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.kafka.sender import Sender
 from tablestore.log.kafka.transactions import HEADER, TransactionMark
 from tablestore.log.log import Appender, CommitMark, FilesBehindLog, LogExpired
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 from tests.log import held
 from tests.servers.kafka import Broker
 from tests.servers.test_kafka_table import create
@@ -90,7 +90,7 @@ def test_commits_of_deletes_alone_are_read(
 def _bucket(table: ts.Table, k: int) -> int:
     """The bucket of a key, as the log has it."""
     rows = row(table, k, 0)
-    [(_, bucket, _)] = row_buckets.route(rows, table.store.schema, table.store.options)
+    [(_, bucket, _)] = routing.route(rows, table.store.schema, table.store.options)
     return int(bucket)
 
 

@@ -27,7 +27,7 @@ from tablestore.insight.check.live_files import LiveEntries, PlacedFiles
 from tablestore.meta.deletion_files import Place
 from tablestore.meta.store import Store
 from tablestore.read.scan.file_read import stored
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 
 
 class IndexCheck:

@@ -18,7 +18,7 @@ from tablestore.core.errors import InvalidRequest
 from tablestore.format import hashing
 from tablestore.format.result_tables import result_schema
 from tablestore.format.schema import TableSchema
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 
 RESIDUES = 1536
 CANDIDATES = tuple(n for n in range(1, RESIDUES + 1) if RESIDUES % n == 0)
@@ -47,7 +47,7 @@ class KeyCounts:
             return
         keys = [batch.column(f.name) for f in self._fields]
         residues = hashing.bucket_of(keys, [f.type for f in self._fields], RESIDUES, self._function)
-        partitions, codes = row_buckets.partitions_of(batch, self._schema)
+        partitions, codes = routing.partitions_of(batch, self._schema)
         places = np.array([self._place(p) for p in partitions], dtype=np.int64)
         cells = places[codes] * RESIDUES + residues
         rows = np.bincount(cells, minlength=self._counts.size)

@@ -31,7 +31,7 @@ from tablestore.lsm.compaction.options import PickContext
 from tablestore.lsm.levels.sorted_run import Levels
 from tablestore.meta.entries import Entries
 from tablestore.meta.store import Store
-from tablestore.write.routing.bucket_mode import BucketMode
+from tablestore.write.routing.routing import BucketMode
 
 MOST_FILES = 50_000
 _STATISTICS = ("key_min", "key_max", "key_nulls", "value_min", "value_max", "value_nulls", "value_stats_cols")

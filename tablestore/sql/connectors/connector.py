@@ -25,8 +25,7 @@ from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.io.confined import Roots
 from tablestore.sql.scope import TemporaryTable, written_inside
-from tablestore.table.lazy_read import limited
-from tablestore.table.schema_scan import SchemaScan, bind
+from tablestore.table.lazy_read import SchemaScan, bind, limited
 
 _COLUMN = "#"  # in a key: the name of a column
 _ANY = "*"  # at the end of a key: any name

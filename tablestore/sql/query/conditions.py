@@ -19,7 +19,7 @@ from tablestore.format.predicates import like
 from tablestore.format.predicates.predicate import Always, Column, Predicate, all_of, any_of, bind, col
 from tablestore.format.schema import TableSchema
 from tablestore.format.types.data_type import DataType
-from tablestore.table.schema_scan import table_schema
+from tablestore.table.lazy_read import table_schema
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",

@@ -29,9 +29,9 @@ from tablestore.sql.query.translation import require_allowed, with_names
 from tablestore.sql.query.type_inference import MISMATCH, Columns, columns_of, note_types, type_of
 from tablestore.sql.scope import Scope
 from tablestore.sql.text import Name
+from tablestore.table.lazy_read import table_schema
 from tablestore.table.lookup import one_key
 from tablestore.table.scan import Scan, snapshot_scan
-from tablestore.table.schema_scan import table_schema
 from tablestore.table.table import Table
 
 _VIEW = "__table_{}"

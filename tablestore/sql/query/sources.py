@@ -33,8 +33,8 @@ from tablestore.sql.query.connection import DuckConnection
 from tablestore.sql.query.planning import TableOccurrence
 from tablestore.sql.query.pushdown import TableRead
 from tablestore.sql.text import literal_text, quoted
+from tablestore.table.lazy_read import SchemaScan
 from tablestore.table.scan import Scan
-from tablestore.table.schema_scan import SchemaScan
 
 _KEYS = frozenset("TINYINT SMALLINT INT BIGINT CHAR VARCHAR DATE".split())  # equal here, equal in DuckDB
 _SHARE = 4  # so many times the newer rows must be in the oldest run

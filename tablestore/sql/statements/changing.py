@@ -33,7 +33,7 @@ from tablestore.sql.statements.partitions import typed_partition
 from tablestore.sql.text import Name, name_of
 from tablestore.table.row_changes import RowChanges
 from tablestore.table.table import Table
-from tablestore.write.column_fit import fitted, require_present
+from tablestore.write.conform import fitted, require_present
 
 POSITION = "_KEY_position"  # which no column of a table may be called
 

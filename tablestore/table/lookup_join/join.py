@@ -31,9 +31,8 @@ from tablestore.table.lookup_join.index import comparable
 from tablestore.table.lookup_join.partial import KeyBounds, PartialCache
 from tablestore.table.lookup_join.rows import RowBounds
 from tablestore.table.lookup_join.source import Columns, On, Refreshed, joinable, mode_of, pairs_of, source_of
-from tablestore.write.arrow_input import as_batches
-from tablestore.write.conform import fitted_values
-from tablestore.write.routing.row_buckets import pieces
+from tablestore.write.arrow_input import as_batches, fitted_values
+from tablestore.write.routing.routing import pieces
 
 HOW = ("left", "inner")
 

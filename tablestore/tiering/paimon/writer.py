@@ -31,7 +31,7 @@ from tablestore.table.writer import EngineWriter
 from tablestore.table.writes import table_write
 from tablestore.tiering.cluster import COMMIT_USER, ClusterTable, RowBatch
 from tablestore.tiering.splits import TieringSplit
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 from tablestore.write.table_write import WriteSettings
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class PaimonLakeWriter:
     def __init__(self, table: Table, source: ClusterTable, split: TieringSplit, *, replaces: bool) -> None:
         store = table.store
         fixed = store.options.bucket > 0
-        self._bucket, self._split = split.bucket if fixed else row_buckets.UNAWARE_BUCKET, split
+        self._bucket, self._split = split.bucket if fixed else routing.UNAWARE_BUCKET, split
         compact = not store.options.write_only and not replaces and fixed
         settings = WriteSettings(compact, ignore_live=replaces, bucket=self._bucket)
         self._target = table_write(store, settings, user=COMMIT_USER)

@@ -3,12 +3,18 @@
 A message yields up to two of them: `appended` (new files, input changelog, index files) and `compacted`. For
 tables with row tracking the numbers of new rows depend on the snapshot before, so each try of a commit calls
 `numbered` again.
+
+An OVERWRITE is one snapshot (FORMAT.md 17.4), so what its writers compacted meanwhile counts as written at
+once; the same holds for a compaction of postponed rows. Files that do not overlap in keys need no level 0
+(`overwrite-upgrade`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 from tablestore.format.commit_message import CommitMessage
 from tablestore.format.compaction_record import CompactionRecord
@@ -118,7 +124,7 @@ def _index(
 
 def numbered(
     entries: Sequence[ManifestEntry], *, snapshot_id: int, first_row_id: int
-) -> tuple[list[ManifestEntry], int]:
+) -> tuple[tuple[ManifestEntry, ...], int]:
     """Row tracking (FORMAT.md 9.6): entries whose new files have their first row id and the snapshot as
     sequence number, and the next free row id. Files that carry their row ids (compacted ones) keep them."""
     done, next_id = [], first_row_id
@@ -130,4 +136,69 @@ def numbered(
             next_id += f.row_count
             e = replace(e, file=f)
         done.append(e)
-    return done, next_id
+    return tuple(done), next_id
+
+
+KeyOrder = Callable[[bytes], Any]
+
+
+def folded(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
+    """The message with its compaction folded into `new_files`, and the files that it no longer names.
+
+    Files that were there before stay in `compact_before`; changelog and index files become those of one
+    snapshot too.
+    """
+    written = {(f.file_name, f.level) for f in message.new_files}
+    gone = {(f.file_name, f.level) for f in message.compact_before}
+    kept = [f for f in message.new_files if (f.file_name, f.level) not in gone]
+    new = (*kept, *message.compact_after)
+    names = {f.file_name for f in new}
+    before = tuple(f for f in message.compact_before if (f.file_name, f.level) not in written)
+    dropped = tuple(f for f in message.new_files if f.file_name not in names)
+    result = replace(
+        message,
+        new_files=new,
+        changelog_files=(*message.changelog_files, *message.compact_changelog),
+        new_index=(*message.new_index, *message.compact_new_index),
+        deleted_index=(*message.deleted_index, *message.compact_deleted_index),
+        compact_before=before,
+        compact_after=(),
+        compact_changelog=(),
+        compact_new_index=(),
+        compact_deleted_index=(),
+    )
+    return result, dropped
+
+
+def as_compaction(message: CommitMessage) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
+    """The message as one compaction, whose result is what was written, and the files that it no longer
+    names."""
+    as_append, dropped = folded(message)
+    result = replace(
+        as_append,
+        new_files=(),
+        changelog_files=(),
+        new_index=(),
+        deleted_index=(),
+        compact_after=as_append.new_files,
+        compact_changelog=as_append.changelog_files,
+        compact_new_index=as_append.new_index,
+        compact_deleted_index=as_append.deleted_index,
+    )
+    return result, dropped
+
+
+def upgraded(messages: Iterable[CommitMessage], key: KeyOrder, top: int) -> list[CommitMessage]:
+    """The messages with new files at level `top` where their keys do not overlap; all or none of a bucket.
+    Only if every file is fresh and in a real bucket."""
+    messages = list(messages)
+    if any(f.level for m in messages for f in m.new_files) or any(m.bucket < 0 for m in messages):
+        return messages
+    return [_upgraded(m, key, top) for m in messages]
+
+
+def _upgraded(message: CommitMessage, key: KeyOrder, top: int) -> CommitMessage:
+    ordered = sorted(message.new_files, key=lambda f: key(f.min_key))
+    if any(key(a.max_key) >= key(b.min_key) for a, b in pairwise(ordered)):
+        return message
+    return replace(message, new_files=tuple(replace(f, level=top) for f in ordered))

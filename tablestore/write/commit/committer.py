@@ -5,14 +5,16 @@ COMPACT (what compaction replaced). An append that deletes rows (deletion vector
 first is published nothing is raised: a lost compaction is reported in `Committed`. Manifests are written
 under fresh names, then `snapshots.publish` takes the next id if it is free. If another commit took it, this
 one reads that snapshot, checks for conflicts and tries again; while an outcome is unknown nothing is deleted.
-A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap.
+A replay of (user, identifier) adds nothing (I11). Not thread-safe; one per call is cheap. `COUNTER` counts
+the commits of this process, and what they lost to others that were first.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablestore.core.errors import CommitConflict, CommitUnknown, Corrupt, NotFound, TablestoreError
 from tablestore.format.commit_message import CommitMessage
@@ -23,6 +25,7 @@ from tablestore.lsm.compaction import recording
 from tablestore.lsm.compaction.recording import Stall
 from tablestore.meta import positions
 from tablestore.meta.manifests import ManifestWriter
+from tablestore.meta.refs import MAIN
 from tablestore.meta.reused_ids import is_made_from
 from tablestore.meta.store import Newest, Store, remove_made_anew
 from tablestore.write.commit import conflict_check, synced
@@ -33,12 +36,55 @@ from tablestore.write.commit.changes import (
     overwriting,
     without_duplicates,
 )
-from tablestore.write.commit.commit_counts import COUNTER
 from tablestore.write.commit.next_snapshot import NextSnapshot
 from tablestore.write.commit.request import CommitRequest, Committed, LostCompaction
 
 log = logging.getLogger(__name__)
 __all__ = ["CommitRequest", "Committed", "Committer"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCounts:
+    """`snapshots` made; of these the `retries`, and the `retry_seconds` from first tries to those that
+    succeeded; `conflicts`: commits that were refused since others had changed what they build on, or were
+    first too often."""
+
+    snapshots: int = 0
+    retries: int = 0
+    retry_seconds: float = 0.0
+    conflicts: int = 0
+
+
+class CommitCounter:
+    """Counts commits. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._counts, self._lock = CommitCounts(), threading.Lock()
+
+    @property
+    def counts(self) -> CommitCounts:
+        """What there was so far."""
+        with self._lock:
+            return self._counts
+
+    def published(self, races: LostRaces) -> None:
+        """A snapshot was made."""
+        with self._lock:
+            c = self._counts
+            seconds = c.retry_seconds + races.millis / 1000
+            self._counts = replace(
+                c, snapshots=c.snapshots + 1, retries=c.retries + races.retries, retry_seconds=seconds
+            )
+
+    def refused(self) -> None:
+        """A commit was refused by a conflict."""
+        with self._lock:
+            self._counts = replace(self._counts, conflicts=self._counts.conflicts + 1)
+
+
+COUNTER = CommitCounter()
+"""All commits of this process."""
+
 _FRESH_SECONDS = 1.0
 """So long what was seen of a table is taken to be so still; whether it was is looked at after publishing."""
 
@@ -71,7 +117,7 @@ class Committer:
                 ids.append(self._publish(kind, provide, request, rebuild=rebuild))
             except _PublishedElsewhere:
                 return Committed(replayed=True)
-        elif self._replayed(request):
+        elif self.knows(request):
             return Committed(replayed=True)
         lost = None
         if not second.empty:
@@ -176,10 +222,6 @@ class Committer:
 
     def knows(self, request: CommitRequest) -> bool:
         """Whether the table has the commit of this user and identifier already."""
-        return self._overtaken(self._store.snapshots.latest(), request)
-
-    def _replayed(self, request: CommitRequest) -> bool:
-        """Whether this is a replay."""
         return request.streaming and self._overtaken(self._store.snapshots.latest(), request)
 
     def _overtaken(self, latest: Snapshot | None, request: CommitRequest) -> bool:
@@ -221,7 +263,9 @@ class Committer:
                 if not (self._store.is_named_by(latest) and self._is_fresh(newest)):
                     self._store.require_same()
                 conflict_check.require_present(self._store, changes)
-                if snapshot is not None and self._publish_durably(snapshot, latest, changes):
+                if snapshot is not None and self._publish_durably(snapshot, newest, changes):
+                    if self._is_untouched(latest):
+                        break
                     self._require_same_table(snapshot)
                     if not reuses_id(self._store, snapshot, latest, following.delta):
                         break
@@ -285,6 +329,17 @@ class Committer:
             self._store.require_same()
             raise
 
+    def _is_untouched(self, latest: Snapshot | None) -> bool:
+        """Whether the snapshot before the one just published is still there and names its table: then this is
+        the same table, and no other snapshot had the id. A branch may be gone although its snapshots are
+        there."""
+        if latest is None or not self._store.is_named_by(latest) or self._store.paths.branch != MAIN:
+            return False
+        try:
+            return self._store.snapshots.find(latest.id) == latest
+        except TablestoreError:  # that of another table, or no answer
+            return False
+
     def _require_same_table(self, snapshot: Snapshot) -> None:
         """Raise NotFound if the table was dropped, renamed or created again just before `snapshot` was
         published; the snapshot is then removed."""
@@ -306,12 +361,12 @@ class Committer:
             text = f"snapshot {snapshot.id} was published behind a rollback and could not be taken back: {e}"
             raise CommitUnknown(text) from e
 
-    def _publish_durably(self, snapshot: Snapshot, latest: Snapshot | None, changes: SnapshotChanges) -> bool:
+    def _publish_durably(self, snapshot: Snapshot, newest: Newest, changes: SnapshotChanges) -> bool:
         """Publish a snapshot, on the disk first if its table wants that; False if its id is taken, or was and
-        is free again, since the snapshot that this one is made from has expired."""
+        is free again, since the snapshot that this one is made from has expired: who stood still looks."""
+        latest, publish = newest.snapshot, self._store.snapshots.publish
         after = synced.before_publishing(self._store, latest, changes, self._writer.written)
-        publish = self._store.snapshots.publish
-        if latest is not None and not self._store.snapshots.exists(latest.id):
+        if latest is not None and not self._is_fresh(newest) and not self._store.snapshots.exists(latest.id):
             return False
         return publish(snapshot) if after is None else publish(snapshot, after=after)
 
@@ -347,8 +402,10 @@ class Committer:
         """The snapshot to publish on top of `latest`; None if `latest` expired while it was read."""
         try:
             schema_ids = self._store.schemas.ids()
+            if not schema_ids:
+                raise NotFound(f"{self._store.paths.root} is being dropped")
             conflict_check.require_no_conflict(self._store, kind, latest, changes, schema_ids)
-            return following.on(latest, changes, max(schema_ids, default=self._store.schema.id), races)
+            return following.on(latest, changes, max(schema_ids), races)
         except (Corrupt, NotFound):
             self._store.require_same()
             if latest is not None and not self._store.snapshots.exists(latest.id):
@@ -394,20 +451,14 @@ def reuses_id(
     snapshots without it, or another one in its place, mean that the table was rolled back behind it.
     """
     try:
-        return _reuses_id(store, snapshot, latest, written)
+        base = None if latest is None else store.snapshots.find(latest.id)
+        if base is not None:
+            return base != latest
+        ids = store.snapshots.ids()
+        later = [i for i in ids if i > snapshot.id]
+        if not later or later[0] > snapshot.id + 1:
+            return bool(later) or (latest is not None and bool(ids) and ids[0] < latest.id)
+        return not is_made_from(store, store.snapshots.get(later[0]), written)
     except TablestoreError as e:  # the snapshot is published: nothing of it may be deleted now
         log.warning("could not look whether snapshot %d was taken before: %s", snapshot.id, e)
         return False
-
-
-def _reuses_id(
-    store: Store, snapshot: Snapshot, latest: Snapshot | None, written: Sequence[ManifestFileMeta]
-) -> bool:
-    base = None if latest is None else store.snapshots.find(latest.id)
-    if base is not None:
-        return base != latest
-    ids = store.snapshots.ids()
-    later = [i for i in ids if i > snapshot.id]
-    if not later or later[0] > snapshot.id + 1:
-        return bool(later) or (latest is not None and bool(ids) and ids[0] < latest.id)
-    return not is_made_from(store, store.snapshots.get(later[0]), written)

@@ -3,25 +3,119 @@ still there themselves, and has nobody else changed what a user has looked at (s
 
 Reads the snapshots and manifests that the rules of `conflict_rules.py` need and no others: an APPEND without
 index files reads none. Each check raises CommitConflict, which names the conflicting snapshot. Called for
-each try of a commit, with the then newest snapshot.
+each try of a commit, with the then newest snapshot; what reads for a commit gets the same error where its
+snapshot expires meanwhile (`conflict_if_expired`).
+
+Where files above level 0 are read without a merge, a commit refuses a compaction that did not know another
+one's files. A writer that prepares again knows its own, which are in its levels: so its `CompactionBasis`
+moves past snapshots in which nobody else added files above level 0 to the buckets that it compacts.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
-from tablestore.core.errors import CommitConflict, NotFound
+import pyarrow as pa
+
+from tablestore.core.errors import CommitConflict, Corrupt, NotFound
 from tablestore.core.options.table_options import MergeEngine
+from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.index_manifest import DELETION_VECTORS
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import APPEND, COMPACT, OVERWRITE, Snapshot
 from tablestore.log import offsets
+from tablestore.meta.snapshots import is_missing
 from tablestore.meta.store import Store
 from tablestore.write.commit import conflict_rules
 from tablestore.write.commit.changes import SnapshotChanges
-from tablestore.write.commit.compaction_basis import compacted_files
 from tablestore.write.commit.request import Basis, LogMoved, LogRange
+
+Place = tuple[bytes, int]
+
+
+def compacted_files(store: Store, since: int, until: int) -> Iterator[tuple[int, list[ManifestEntry] | None]]:
+    """(snapshot id, files that it added above level 0) of each snapshot after `since`, up to `until`; None
+    for the files of one that has expired."""
+    for snapshot_id in range(since + 1, until + 1):
+        try:
+            entries = store.manifests.delta_entries(store.snapshots.get(snapshot_id))
+        except NotFound:
+            yield snapshot_id, None
+            continue
+        above = (entries.numbers("kind") == ADD) & (entries.numbers("level") > 0)
+        yield snapshot_id, list(entries.filter(above)) if above.any() else []
+
+
+@dataclass(slots=True)
+class CompactionBasis:
+    """The writer knows all files of `snapshot`, and those of its `own` compactions since, by bucket."""
+
+    store: Store
+    snapshot: int
+    own: dict[Place, set[str]] = field(default_factory=dict)
+
+    def stamped(self, messages: Iterable[CommitMessage]) -> list[CommitMessage]:
+        """The messages; those that compact say which snapshot they were made from."""
+        messages = list(messages)
+        if self.own:
+            self._advance()
+        for m in messages:
+            if m.compact_after:
+                names = self.own.setdefault((m.partition, m.bucket), set())
+                names.update(f.file_name for f in m.compact_after)
+        compacts = (m.compact_before or m.compact_after for m in messages)
+        return [
+            replace(m, compacted_from=self.snapshot) if compacts_files else m
+            for m, compacts_files in zip(messages, compacts, strict=True)
+        ]
+
+    def _advance(self) -> None:
+        """Move to the newest snapshot before which nobody else compacted these buckets."""
+        latest = self.store.snapshots.latest_id() or 0
+        for snapshot_id, files in compacted_files(self.store, self.snapshot, latest):
+            if files is None or any(not self._knows(e) for e in files):
+                return
+            self.snapshot = snapshot_id
+
+    def _knows(self, e: ManifestEntry) -> bool:
+        """Whether this writer's own compaction added a file."""
+        return e.file.file_name in self.own.get((e.partition, e.bucket), ())
+
+
+@contextmanager
+def conflict_if_expired(store: Store, snapshot_id: int | None) -> Iterator[None]:
+    """A context that raises CommitConflict where a file is missing because `snapshot_id`, which it is read
+    from, expired.
+
+    A damaged file is still Corrupt, a table that is gone still NotFound.
+    """
+    try:
+        yield
+    except (Corrupt, NotFound) as e:
+        if isinstance(e, Corrupt) and not is_missing(store.io, e.path):
+            raise
+        if snapshot_id is None or not has_expired(store, snapshot_id):
+            raise
+        text = f"snapshot {snapshot_id}, which this commit was made from, expired meanwhile; do it again"
+        raise CommitConflict(text, snapshot=snapshot_id) from e
+
+
+def read_for_commit(
+    store: Store, batches: Iterable[pa.RecordBatch], snapshot: Snapshot | None
+) -> Iterator[pa.RecordBatch]:
+    """The batches; CommitConflict where `snapshot`, which they are read from, expired meanwhile."""
+    with conflict_if_expired(store, None if snapshot is None else snapshot.id):
+        yield from batches
+
+
+def has_expired(store: Store, snapshot_id: int) -> bool:
+    """Whether a snapshot is gone while newer ones are there."""
+    latest = store.snapshots.latest_id()
+    return latest is not None and latest > snapshot_id and not store.snapshots.exists(snapshot_id)
+
 
 YOUNG_MS = 60_000
 """Orphans are older than that (see `write.retention.orphans`)."""
@@ -146,7 +240,8 @@ def require_present(store: Store, changes: SnapshotChanges) -> None:
     moved = {e.file.file_name for e in changes.entries if e.kind == DELETE}
     added = [e for e in (*changes.entries, *changes.changelog) if e.kind == ADD]
     new = [e for e in added if e.file.file_name not in moved]
-    if not any(_is_old(store, e) for e in new):
+    created, now = (e.file.creation_time_ms for e in new), store.env.local_now_ms()
+    if not any(at is None or now - at > YOUNG_MS for at in created):
         return
     wanted: dict[str, set[str]] = defaultdict(set)
     for e in new:
@@ -165,11 +260,6 @@ def require_present(store: Store, changes: SnapshotChanges) -> None:
                 "longer than its older_than; nothing was committed, write the rows again",
                 files=tuple(gone),
             )
-
-
-def _is_old(store: Store, entry: ManifestEntry) -> bool:
-    created = entry.file.creation_time_ms
-    return created is None or store.env.local_now_ms() - created > YOUNG_MS
 
 
 OPTION = "commit.strict-mode.last-safe-snapshot"

@@ -58,7 +58,9 @@ class NextSnapshot:
         schema; `races`: those that the commit has lost."""
         store, writer, request = self._store, self._writer, self._request
         snapshot_id = (latest.id if latest else 0) + 1
-        entries, next_row = self._numbered(latest, changes.entries, snapshot_id)
+        entries, next_row = changes.entries, (latest.next_row_id or 0) if latest else 0
+        if store.options.row_tracking:
+            entries, next_row = numbered(entries, snapshot_id=snapshot_id, first_row_id=next_row)
         delta, changelog = self._manifests(changes, entries)
         base = store.manifests.manifests(latest) if latest else []
         keyed = bool(store.schema.primary_keys)
@@ -67,6 +69,7 @@ class NextSnapshot:
         changelog_list = writer.list(changelog) if changelog else (None, None)
         rows = sum(e.file.row_count if e.kind == ADD else -e.file.row_count for e in entries)
         inherited = latest.statistics if latest and latest.schema_id == schema_id else None
+        watermarks = (latest.watermark if latest else None, request.watermark)
         return Snapshot(
             id=snapshot_id,
             schema_id=schema_id,
@@ -85,7 +88,7 @@ class NextSnapshot:
             total_record_count=((latest.total_record_count or 0) if latest else 0) + rows,
             delta_record_count=rows,
             changelog_record_count=sum(e.file.row_count for e in changes.changelog) if changelog else None,
-            watermark=_watermark(latest, request),
+            watermark=max((w for w in watermarks if w is not None), default=None),
             statistics=changes.statistics or inherited,
             properties=self._properties(latest)
             | self._kept(changes)
@@ -95,14 +98,6 @@ class NextSnapshot:
             operation=self._operation,
             writer_version=positions.WRITER,
         )
-
-    def _numbered(
-        self, latest: Snapshot | None, entries: Sequence[ManifestEntry], snapshot_id: int
-    ) -> tuple[Sequence[ManifestEntry], int]:
-        first = (latest.next_row_id or 0) if latest else 0
-        if not self._store.options.row_tracking:
-            return entries, first
-        return numbered(entries, snapshot_id=snapshot_id, first_row_id=first)
 
     def _manifests(
         self, changes: SnapshotChanges, entries: Sequence[ManifestEntry]
@@ -194,8 +189,3 @@ def require_free(properties: Iterable[str]) -> None:
     for key in properties:
         if key.startswith(positions.PREFIX) or key in _OURS:
             raise InvalidRequest(f"property {key!r} is set by the engine; pass position=")
-
-
-def _watermark(latest: Snapshot | None, request: CommitRequest) -> int | None:
-    watermarks = [w for w in (latest.watermark if latest else None, request.watermark) if w is not None]
-    return max(watermarks, default=None)

@@ -26,11 +26,10 @@ from tablestore.io.scratch import Scratch
 from tablestore.lsm.merge import keys as key_columns
 from tablestore.meta.store import Store
 from tablestore.write.commit.request import Basis
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 from tablestore.write.routing.dynamic_bucket import MAX_BUCKETS
 from tablestore.write.routing.key_index import NOWHERE, KeyIndex
-from tablestore.write.routing.routing import IndexChange, Place
-from tablestore.write.routing.row_buckets import Slice
+from tablestore.write.routing.routing import IndexChange, Place, Slice
 
 LocatedKeys = Callable[[], Iterable[tuple[bytes, int, pa.RecordBatch]]]
 
@@ -110,7 +109,7 @@ class CrossPartitionRouting:
         if self._located is not None:
             located, self._located = self._located, None
             self._bootstrap(located())
-        for piece in row_buckets.pieces(batch):
+        for piece in routing.pieces(batch):
             yield from self._route(piece)
 
     def _bootstrap(self, located: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
@@ -130,7 +129,7 @@ class CrossPartitionRouting:
         return self._ids[partition]
 
     def _route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
-        partitions, codes = row_buckets.partitions_of(batch, self._schema)
+        partitions, codes = routing.partitions_of(batch, self._schema)
         samples = np.zeros(len(partitions), dtype=np.int64)
         samples[codes] = np.arange(batch.num_rows)
         ids = [self._id(p, batch, s) for p, s in zip(partitions, samples.tolist(), strict=True)]
@@ -139,7 +138,7 @@ class CrossPartitionRouting:
         if rows is None:
             return
         out, places, buckets = rows
-        yield from row_buckets.cut(out, list(self._ids), places.astype(np.int64), buckets)
+        yield from routing.cut(out, list(self._ids), places.astype(np.int64), buckets)
 
     def _moves(self, batch: pa.RecordBatch, own: np.ndarray) -> Moves:
         """What becomes of each row; the index then has where its key is now. `own`: the partition of each

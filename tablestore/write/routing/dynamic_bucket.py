@@ -24,9 +24,8 @@ from tablestore.format.manifests.manifest import ADD
 from tablestore.meta.deletion_files import read_hashes
 from tablestore.meta.store import Store
 from tablestore.write.commit.request import Basis
-from tablestore.write.routing import row_buckets
-from tablestore.write.routing.routing import IndexChange, Place
-from tablestore.write.routing.row_buckets import Slice
+from tablestore.write.routing import routing
+from tablestore.write.routing.routing import IndexChange, Place, Slice
 
 MAX_BUCKETS = 32_767
 
@@ -161,13 +160,13 @@ class DynamicRouting:
 
     def route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         """The slices of a batch; its new keys are given buckets."""
-        for piece in row_buckets.pieces(batch):
+        for piece in routing.pieces(batch):
             yield from self._route(piece)
 
     def _route(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         fields = self._store.schema.key_fields
         hashes = hashing.hash_rows([batch.column(f.name) for f in fields], [f.type for f in fields])
-        partitions, codes = row_buckets.partitions_of(batch, self._store.schema)
+        partitions, codes = routing.partitions_of(batch, self._store.schema)
         buckets = np.zeros(batch.num_rows, dtype=np.int32)
         order = np.argsort(codes, kind="stable")
         ends = np.searchsorted(codes[order], np.arange(len(partitions)), side="right")
@@ -176,7 +175,7 @@ class DynamicRouting:
             rows = order[start:end]
             buckets[rows] = self._index(partition).assign(hashes[rows])
             start = end
-        yield from row_buckets.cut(batch, partitions, codes, buckets)
+        yield from routing.cut(batch, partitions, codes, buckets)
 
     def _index(self, partition: bytes) -> PartitionIndex:
         if partition not in self._partitions:

@@ -9,7 +9,7 @@ import tablestore as ts
 from tablestore.read.changes.stream import StreamRequest
 from tablestore.read.table_log import TableLog
 from tablestore.table.normalize import follow
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 from tests.faults import SimEnv
 from tests.log.log_reader import LogReader
 from tests.log.logged import KIND, LOGGED, batch, to_files, to_log
@@ -79,7 +79,7 @@ def bucket_of_key(lake: LoggedLake, key: int) -> int:
     """The bucket of the log that has the rows of a key."""
     values, kinds = batch(lake.table, [("+I", "x", key, 0)])
     store = lake.table.store
-    ((_, bucket, _),) = row_buckets.route(values.append_column(KIND, kinds), store.schema, store.options)
+    ((_, bucket, _),) = routing.route(values.append_column(KIND, kinds), store.schema, store.options)
     return int(bucket)
 
 

@@ -8,11 +8,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import obstore.store
 import pytest
 
 import tablestore as ts
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.format.snapshot import Snapshot
+from tablestore.io import outcomes
+from tablestore.io.object_store import ObjectStoreFileIO
+from tablestore.io.paths import DROPPED
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.table.table import Table
 
@@ -138,6 +142,20 @@ def test_a_table_that_goes_during_a_commit_is_not_made_anew(
         assert not Path(t.location).exists()
     if happens is renamed:
         assert lake.table("e.other").check() == []
+
+
+def test_a_table_that_is_being_dropped_takes_no_commit() -> None:
+    """In an object store, where its snapshots are there until the drop has removed them."""
+    memory = obstore.store.MemoryStore()
+    lake = ts.connect("s3://b/lake", io=ObjectStoreFileIO(open_bucket=lambda *_: memory))
+    t = lake.create_table("d.t", schema={"k": ts.INT, "v": ts.INT}, primary_key=["k"])
+    t.write(ROW)
+    outcomes.put(t.store.io, f"{t.store.paths.schema_dir}/{DROPPED}", b"")
+    with pytest.raises(NotFound, match="is being dropped"):
+        t.write(ROW)
+    assert t.store.snapshots.ids() == [1]
+    lake.drop_table("d.t")
+    assert t.store.io.list(t.location, hidden=True) == []
 
 
 def test_a_branch_that_was_deleted_is_not_made_anew(tmp_path: Path) -> None:

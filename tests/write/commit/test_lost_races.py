@@ -12,7 +12,7 @@ import tablestore as ts
 from tablestore.cli.metrics import commit_families
 from tablestore.format.snapshot import LostRaces, Snapshot
 from tablestore.meta.snapshots import SnapshotStore
-from tablestore.write.commit.commit_counts import COUNTER
+from tablestore.write.commit.committer import COUNTER
 from tests.tables import KEYED, WRITE_ONLY
 
 QUICK = {"commit.min-retry-wait": "1 ms", "commit.max-retry-wait": "2 ms", "commit.max-retries": 3}

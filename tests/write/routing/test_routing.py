@@ -11,7 +11,7 @@ import pytest
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.format import hashing
 from tablestore.format.types.arrow_types import parse_type
-from tablestore.write.routing import row_buckets
+from tablestore.write.routing import routing
 
 
 def hive(column: pa.Array, t: str) -> list[int]:
@@ -67,7 +67,7 @@ def test_cut_keeps_the_order_of_rows_in_a_bucket() -> None:
     codes, buckets = rng.integers(0, 3, 500), rng.integers(0, 5, 500).astype(np.int32)
     batch = pa.record_batch({"i": np.arange(500)})
     seen = []
-    for partition, bucket, rows in row_buckets.cut(batch, [b"a", b"b", b"c"], codes, buckets):
+    for partition, bucket, rows in routing.cut(batch, [b"a", b"b", b"c"], codes, buckets):
         numbers = rows.column(0).to_numpy()
         assert (np.diff(numbers) > 0).all()
         assert set(codes[numbers]) == {b"abc".index(partition)}
@@ -80,7 +80,7 @@ def test_cut_keeps_the_order_of_rows_in_a_bucket() -> None:
 def test_large_slices_own_their_memory_and_small_ones_share_it(rows: int, own: bool) -> None:
     batch = pa.record_batch({"k": pa.array(range(rows), pa.int64()), "v": pa.array(["v" * 20] * rows)})
     buckets = (np.arange(rows) % 4).astype(np.int32)
-    actual = list(row_buckets.cut(batch, [b""], np.zeros(rows, dtype=np.int64), buckets))
+    actual = list(routing.cut(batch, [b""], np.zeros(rows, dtype=np.int64), buckets))
     assert [bucket for _, bucket, _ in actual] == [0, 1, 2, 3]
     for _, bucket, part in actual:
         assert part.column("k").to_pylist() == list(range(bucket, rows, 4))
