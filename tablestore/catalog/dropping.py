@@ -10,6 +10,7 @@ table. Where the directory of a table is a link, the link is removed, and what i
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -82,6 +83,23 @@ def tidy(io: FileIO, folder: str) -> None:
             _sweep(io, folder)
     except (TablestoreError, OSError) as e:
         log.warning("remains of dropped tables in %s are not removed yet: %s", folder, e)
+
+
+def register_moved(
+    register: Callable[[], None], is_done: Callable[[], bool], undo: Callable[[], None]
+) -> None:
+    """Register a table whose files are renamed. Where that fails `undo` names them back, unless the registry
+    has the new name, since only its answer was lost."""
+    try:
+        register()
+    except BaseException as e:
+        done = False
+        with contextlib.suppress(TablestoreError):
+            done = is_done()
+        if not done:
+            undo()
+        if not done or not isinstance(e, Unavailable):
+            raise
 
 
 def _mark(root: str) -> str:

@@ -224,12 +224,11 @@ class HiveCatalog:
                 if not moved:
                     self.io.move(source, target)
                 entry.sd.location = _uri(target)
-            try:
-                self._alter(database, table, entry)
-            except BaseException:
-                if moves:
-                    self.io.move(target, source)
-                raise
+            dropping.register_moved(
+                lambda: self._alter(database, table, entry),
+                lambda: self.holds(*onto),
+                lambda: self.io.move(target, source) if moves else None,
+            )
 
     def repair_table(self, database: str, table: str) -> None:
         root = self._default_location(database, table)
