@@ -14,6 +14,7 @@ beside the table. Where the directory of a table is a link, the link is removed,
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,6 +69,23 @@ def _cleared(place: str, delete: Callable[[], None]) -> None:
     except (TablestoreError, OSError) as e:
         text = f"{place} is dropped; some of its files are not deleted: {e}; the same call again deletes them"
         raise CommitUnknown(text) from e
+
+
+def register_moved(
+    register: Callable[[], None], is_done: Callable[[], bool], undo: Callable[[], None]
+) -> None:
+    """Register a table whose files are renamed. Where that fails `undo` names them back, unless the registry
+    has the new name, since only its answer was lost."""
+    try:
+        register()
+    except BaseException as e:
+        done = False
+        with contextlib.suppress(TablestoreError):
+            done = is_done()
+        if not done:
+            undo()
+        if not done or not isinstance(e, Unavailable):
+            raise
 
 
 def drop_directory(io: FileIO, path: str, forget: Callable[[], None] = lambda: None) -> None:

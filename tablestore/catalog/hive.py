@@ -30,7 +30,7 @@ from tablestore.catalog.catalog import (
     schemas_at,
     table_dir,
 )
-from tablestore.catalog.filesystem import drop_directory, drop_table, finish_drop, tidy
+from tablestore.catalog.filesystem import drop_directory, drop_table, finish_drop, register_moved, tidy
 from tablestore.catalog.metastore import Metastore, types
 from tablestore.catalog.options import CatalogOptions
 from tablestore.core.env import Env
@@ -225,12 +225,11 @@ class HiveCatalog:
                 if not moved:
                     self.io.move(source, target)
                 entry.sd.location = _uri(target)
-            try:
-                self._alter(database, table, entry)
-            except BaseException:
-                if moves:
-                    self.io.move(target, source)
-                raise
+            register_moved(
+                lambda: self._alter(database, table, entry),
+                lambda: self.holds(*onto),
+                lambda: self.io.move(target, source) if moves else None,
+            )
 
     def repair_table(self, database: str, table: str) -> None:
         root = self._default_location(database, table)

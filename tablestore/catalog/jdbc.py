@@ -32,7 +32,14 @@ from tablestore.catalog.catalog import (
     table_dir,
     table_properties,
 )
-from tablestore.catalog.filesystem import drop_directory, drop_table, finish_drop, refuse_own_path, tidy
+from tablestore.catalog.filesystem import (
+    drop_directory,
+    drop_table,
+    finish_drop,
+    refuse_own_path,
+    register_moved,
+    tidy,
+)
 from tablestore.catalog.options import CatalogOptions
 from tablestore.catalog.sql import DuplicateKey, ServerSession, SqlServer
 from tablestore.core.env import Env
@@ -225,11 +232,11 @@ class JdbcCatalog:
                 raise AlreadyExists(f"table {'.'.join(onto)} exists")
             if not moved:
                 outcomes.move(self.io, source, target)
-            try:
-                self._move_rows((database, table), onto)
-            except BaseException:
-                self.io.move(target, source)
-                raise
+            register_moved(
+                lambda: self._move_rows((database, table), onto),
+                lambda: self.holds(*onto),
+                lambda: self.io.move(target, source),
+            )
 
     def repair_table(self, database: str, table: str) -> None:
         schema = schemas_at(self.io, self.location(database, table)).latest()
@@ -247,7 +254,8 @@ class JdbcCatalog:
 
     def _move_rows(self, old: tuple[str, str], new: tuple[str, str]) -> None:
         with self.server.session() as session:
-            for rows in ("tables", "table_properties"):
+            session.run(f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", self._key, *new)
+            for rows in ("table_properties", "tables"):  # what says that the table has its new name is last
                 update = f"UPDATE paimon_{rows} SET database_name = ?, table_name = ? WHERE {_OF_TABLE}"
                 try:
                     session.run(update, *new, self._key, *old)

@@ -33,9 +33,14 @@ from tablestore.meta import consumers
 from tablestore.meta.store import Store
 from tablestore.read.changes.changed_keys import Place, with_level_0
 from tablestore.read.changes.first_state import first_state, first_store
-from tablestore.read.changes.incremental import changed_entries, snapshot_changes, snapshots_between
+from tablestore.read.changes.incremental import (
+    changed_entries,
+    moves,
+    snapshot_changes,
+    snapshots_between,
+)
 from tablestore.read.changes.log_start import files_alone
-from tablestore.read.changes.looked_up import looked_up_changes, moves, require_looked_up, touched
+from tablestore.read.changes.looked_up import looked_up_changes, require_looked_up, touched
 from tablestore.read.changes.overwritten import (
     leave_out,
     option_of,

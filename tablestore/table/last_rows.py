@@ -45,8 +45,7 @@ from tablestore.lsm.writing.memory import MemoryPool
 from tablestore.meta.snapshots import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Read, StateSize
-from tablestore.read.changes.incremental import change_schema, snapshot_changes
-from tablestore.read.changes.looked_up import moves
+from tablestore.read.changes.incremental import change_schema, moves, snapshot_changes
 from tablestore.table import overwriting
 from tablestore.write.buckets import LiveFiles, bucket_of
 from tablestore.write.commit.committer import CommitRequest, Committed, Committer

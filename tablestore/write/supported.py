@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.core.options import reading
 from tablestore.core.options.rules import refusal_of_stored
-from tablestore.core.options.table_options import ChangelogProducer, TableOptions, require_levels
+from tablestore.core.options.table_options import ChangelogProducer, MergeEngine, TableOptions, require_levels
 from tablestore.core.options.values import boolean
 from tablestore.format.data_format import FileSpec
 from tablestore.format.datafile import require_storable
@@ -73,6 +73,12 @@ def require_buckets(schema: TableSchema, options: TableOptions) -> None:
                 )
             if schema.by_name[key].type.children:
                 raise InvalidOption(f"option 'bucket-key' names {key!r}, whose type is nested")
+    across = BucketMode.of(schema, options) is BucketMode.CROSS_PARTITION
+    if across and options.ignore_delete and options.merge_engine is MergeEngine.DEDUPLICATE:
+        raise InvalidOption(
+            "option 'ignore-delete' needs all partition columns in the primary key: a row that moves to "
+            "another partition would stay in the first one, too"
+        )
     if options.row_tracking and (keyed or options.bucket != DYNAMIC_BUCKET):
         raise InvalidOption("option 'row-tracking.enabled' is for tables without primary key and buckets")
 

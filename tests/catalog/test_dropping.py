@@ -12,7 +12,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.catalog import filesystem
-from tablestore.core.errors import AlreadyExists, NotFound, TablestoreError
+from tablestore.catalog.sql import _CursorSession
+from tablestore.core.errors import AlreadyExists, NotFound, TablestoreError, Unavailable
 from tablestore.io.fileio import LocalFileIO
 from tests.faults import FaultyIO, Killed
 
@@ -114,6 +115,36 @@ def test_a_killed_rename_is_ended_by_the_same_call(connect: Connect, tmp_path: P
         assert lake.table("d.new").check() == []
 
     assert killed_anywhere(connect, tmp_path, lambda lake: lake.rename_table("d.t", "d.new"), look) >= 1
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_rename_is_taken_back_only_where_the_registry_has_the_old_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """The connection breaks after so many statements; the last one was answered by nobody."""
+    lake = ts.connect(tmp_path, metastore="jdbc", uri=f"sqlite:{tmp_path / 'catalog.sqlite'}")
+    fill(lake)
+    run, statements = _CursorSession.run, list[str]()
+
+    def breaks(self: _CursorSession, statement: str, *values: Any) -> int:
+        if len(statements) == 3:
+            return run(self, statement, *values)
+        statements.append(statement)
+        if len(statements) == step:
+            statements.extend([""] * (3 - step))
+            run(self, statement, *values)
+            raise Unavailable("no answer")
+        return run(self, statement, *values)
+
+    monkeypatch.setattr(_CursorSession, "run", breaks)
+    with contextlib.suppress(Unavailable):
+        lake.rename_table("d.t", "d.new")
+    name = "d.new" if step in (0, 3) else "d.t"
+    assert lake.tables() == sorted([name, "d.other"])
+    assert keys(lake.table(name)) == [1, 2]
+    if name == "d.t":
+        lake.rename_table("d.t", "d.new")
+        assert keys(lake.table("d.new")) == [1, 2]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
@@ -23,6 +24,8 @@ from tablestore.format.predicates import evaluate, predicate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.snapshot import APPEND, OVERWRITE, Snapshot
 from tablestore.lsm.merge import counted
+from tablestore.lsm.merge import keys as key_columns
+from tablestore.lsm.merge.groups import joined
 from tablestore.meta import changelogs
 from tablestore.meta.entries import EMPTY, Entries
 from tablestore.meta.store import Store
@@ -194,8 +197,39 @@ def snapshot_changes(
         changed = changed_entries(store, snapshot, mode=mode, within=filters.partition)
         entries = _checked(store, _kept(store, changed, filters))
         written = bool(store.schema.primary_keys) and not in_compaction_changelog(store)
-        for e in sorted(entries, key=lambda e: e.file.min_sequence if written else 0):
+        entries = sorted(entries, key=lambda e: e.file.min_sequence if written else 0)
+        if moves(store) and len({e.partition for e in entries}) > 1:
+            yield from _moved_last(store, entries, names, filters)
+            return
+        for e in entries:
             yield from _file_changes(store, e, names, filters)
+
+
+def moves(store: Store) -> bool:
+    """Whether a key may go from one partition to another: all changes of a snapshot then belong together."""
+    keys = store.schema.primary_keys
+    return bool(keys) and not set(store.schema.partition_keys) <= set(keys)
+
+
+def _moved_last(
+    store: Store, entries: Sequence[ManifestEntry], names: tuple[str, ...], filters: Filters
+) -> Iterator[pa.RecordBatch]:
+    """The changes of files where a key that moves is deleted in one partition before it is inserted in the
+    other; in each partition its changes keep their order. Memory: the changes of these files."""
+    places: dict[tuple[bytes, int], list[pa.RecordBatch]] = {}
+    wide = tuple(dict.fromkeys((*names, *store.schema.primary_keys)))
+    for e in entries:
+        places.setdefault((e.partition, e.bucket), []).extend(_file_changes(store, e, wide, filters))
+    waiting = []
+    for rows in map(joined, filter(None, places.values())):
+        codes = key_columns.codes(key_columns.of_batch(rows, store.schema.key_fields))
+        retracts = rowkind.retracts(rowkind.parse(rows.column(0)).to_numpy())
+        _, last = np.unique(codes[::-1], return_index=True)
+        gone = np.isin(codes, codes[::-1][last[retracts[::-1][last]]])
+        rows = rows.select([ROWKIND, *names])
+        waiting.append(rows.filter(pa.array(~gone)))
+        yield rows.filter(pa.array(gone))
+    yield from waiting
 
 
 def _in_changelogs(store: Store, file: DataFileMeta) -> bool:

@@ -30,7 +30,7 @@ from tablestore.lsm.merge.keys import equal_rows
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import StreamLost
 from tablestore.read.changes.changed_keys import Place, changed_keys, changed_of, with_level_0
-from tablestore.read.changes.incremental import change_schema
+from tablestore.read.changes.incremental import change_schema, moves
 from tablestore.read.changes.overwritten import streams_overwrite, with_overwrites
 from tablestore.read.points.point_read import PointReader
 from tablestore.read.scan.time_travel import expiring
@@ -59,11 +59,6 @@ def require_looked_up(store: Store) -> None:
         raise Unsupported("looking changes up where rows expire by age (record-level.expire-time)")
     if store.options.bucket == POSTPONE_BUCKET:
         raise Unsupported("looking changes up where rows wait in bucket-postpone", "set a changelog-producer")
-
-
-def moves(store: Store) -> bool:
-    """Whether a key may go from one partition to another: all changes of a snapshot then belong together."""
-    return not set(store.schema.partition_keys) <= set(store.schema.primary_keys)
 
 
 def looked_up_changes(

@@ -25,6 +25,7 @@ from tablestore.io import outcomes
 from tablestore.io.fileio import Sync
 from tablestore.io.paths import TablePaths
 from tablestore.meta import changelogs, compaction_history, positions, refs
+from tablestore.meta.entries import concatenated
 from tablestore.meta.snapshots import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
@@ -152,7 +153,8 @@ def fast_forward(store: Store, name: str) -> Removed:
     branch.
 
     Raises InvalidRequest for a branch without snapshots. Snapshots that the table made since the branch began
-    are removed, with the files that only they needed.
+    are removed, with the files that only they needed; all of them where the branch's first snapshot was not
+    made of the table's, since later ones of the branch have expired: each must follow from the one before.
     """
     if store.paths.branch != refs.MAIN:
         raise InvalidRequest("fast_forward is called on the table itself, not on a branch of it")
@@ -162,22 +164,46 @@ def fast_forward(store: Store, name: str) -> Removed:
     ids = branch.snapshots.ids()
     if not ids:
         raise InvalidRequest(f"branch {name!r} has no snapshot to go to: write to it first")
-    gone = reachable.looked_at(store, lambda: _replaced(store, ids[0]))
+    follows = reachable.looked_at(store, lambda: _follows(store, branch.snapshots.get(ids[0])))
+    start = ids[0] if follows else 0
+    gone = reachable.looked_at(store, lambda: _replaced(store, ids[0], start))
     _put(store, store.paths.snapshot(ids[0]), branch.io.read(branch.paths.snapshot(ids[0])), keep=True)
     synced.put(store, store.snapshots.get(ids[0]))
     try:
-        _replace(store, branch, ids)
+        _replace(store, branch, ids, start)
     except (TablestoreError, OSError) as e:
         text = f"fast_forward({name!r}) failed after it had begun: {e}; the same call completes it"
         raise CommitUnknown(text) from e
-    gone = remove(store, gone, lambda i: i >= ids[0])
+    gone = remove(store, gone, lambda i: i >= start)
     log.info("fast-forwarded %s to branch %s, snapshot %d", store.paths.root, name, ids[-1])
     return Removed(name, gone.paths, gone.bytes)
 
 
-def _replace(store: Store, branch: Store, ids: list[int]) -> None:
-    """Put the branch's snapshots `ids`, its schemas and tags in the place of the table's."""
+def _follows(store: Store, first: Snapshot) -> bool:
+    """Whether a branch's first snapshot follows from what the table has below it."""
+    before = store.snapshots.find(first.id - 1)
+    if before is None:  # below it are at most long-lived changelogs
+        return _snapshot_of(store, first.id) == first
+    both = [store.manifests.live_entries(before).table, store.manifests.delta_entries(first).table]
+    made = {e.identity for e in concatenated(both).live()}
+    return made == {e.identity for e in store.manifests.live_entries(first)}
+
+
+def _snapshot_of(store: Store, snapshot_id: int) -> Snapshot | None:
+    """The table's own snapshot of an id, as its changelog if that is there: a fast-forward that was killed
+    has put the branch's beside it."""
+    try:
+        return changelogs.get(store, snapshot_id)
+    except NotFound:
+        return store.snapshots.find(snapshot_id)
+
+
+def _replace(store: Store, branch: Store, ids: list[int], start: int) -> None:
+    """Put the branch's snapshots `ids`, its schemas and tags in the place of the table's; of these the
+    snapshots and changelogs from `start` on are removed."""
     remove_later(store, ids[0])
+    for snapshot_id in (i for i in store.snapshots.ids() if start <= i < ids[0]):
+        store.snapshots.delete(snapshot_id)
     _copy_schemas(store, branch.paths)
     for snapshot_id in ids:  # in order: each moment shows a snapshot of the branch
         _put(store, store.paths.snapshot(snapshot_id), branch.io.read(branch.paths.snapshot(snapshot_id)))
@@ -186,19 +212,20 @@ def _replace(store: Store, branch: Store, ids: list[int]) -> None:
     store.snapshots.hint_earliest(store.snapshots.ids()[0])
     positions.keep_again(store, store.snapshots.latest())
     _copy_tags(store, branch, ids[0])
+    _remove_changelogs(store, start)
     synced.put(store, store.snapshots.get(ids[-1]))
     store.sync(store.paths.snapshot_dir, store.paths.schema_dir, store.paths.tag_dir)
 
 
-def _replaced(store: Store, start: int) -> Files:
-    """The files that only the replaced snapshots, tags and changelogs need."""
+def _replaced(store: Store, first: int, start: int) -> Files:
+    """The files that only the snapshots and changelogs from `start` on and the tags from `first` on need."""
     late = [s for s in store.snapshots.all() if s.id >= start]
-    tags = [t.snapshot for t in refs.all_tags(store) if t.snapshot.id >= start]
+    tags = [t.snapshot for t in refs.all_tags(store) if t.snapshot.id >= first]
     late_changelogs = [c for c in changelogs.all_of(store) if c.id >= start]
     gone = reachable.candidates(store, [*late, *late_changelogs])
-    gone.add(reachable.candidates(store, tags, states=True))
+    gone.add(reachable.candidates(store, [*tags, *(late[:1] if start < first else ())], states=True))
     early = [s for s in store.snapshots.all() if s.id < start]
-    early_tags = [[t.snapshot] for t in refs.all_tags(store) if t.snapshot.id < start]
+    early_tags = [[t.snapshot] for t in refs.all_tags(store) if t.snapshot.id < first]
     histories = [early, *early_tags, *refs.histories_elsewhere(store)]
     outlived = [c for c in changelogs.all_of(store) if c.id < start] + refs.changelogs_elsewhere(store)
     needed = reachable.used(store, [h for h in histories if h], among=gone, changelogs=outlived)
@@ -222,6 +249,9 @@ def _copy_tags(store: Store, branch: Store, start: int) -> None:
             store.io.delete(store.paths.tag(tag.name))
     for name in sorted(kept):
         _put(store, store.paths.tag(name), store.io.read(branch.paths.tag(name)))
+
+
+def _remove_changelogs(store: Store, start: int) -> None:
     for snapshot_id in changelogs.ids(store):
         if snapshot_id >= start:
             changelogs.delete(store, snapshot_id)

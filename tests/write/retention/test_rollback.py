@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +23,7 @@ from tablestore.core.errors import (
 from tablestore.format.snapshot import Snapshot
 from tablestore.meta import manifest_cache
 from tablestore.meta.snapshots import SnapshotStore
-from tests.faults import FaultyIO
+from tests.faults import Cases, FaultyIO, failed_calls
 from tests.tables import KEEP_ALL, KEYED, WRITE_ONLY, keys
 
 UNCOMPACTED = KEYED.with_options(WRITE_ONLY | KEEP_ALL)
@@ -192,6 +193,62 @@ def test_a_commit_on_a_snapshot_that_was_replaced_starts_anew(
     assert stalled == [3]
     assert keys(t) == [1, 5, 9]
     assert t.refresh().check() == []
+
+
+def fork(warehouse: Path, *, compacted: bool) -> ts.Table:
+    """A table and its branch `b`, which has expired all snapshots but one since they parted."""
+    t = written(warehouse, (1, 2))
+    t.tags.create("parting")
+    t.branches.create("b", "parting")
+    t.tags.delete("parting")
+    if compacted:
+        t.compact(full=True)
+    for k in (30, 31):
+        t.write(row(k))
+    b = t.branch("b")
+    b.tags.delete("parting")
+    for k in (3, 4, 5):
+        b.write(row(k))
+    b.expire_snapshots(keep=1)
+    return t
+
+
+def require_forwarded(t: ts.Table) -> None:
+    """The rows of the branch `b` of such a table, which stay when nothing else has them."""
+    assert t.store.snapshots.ids() == [5]
+    assert t.check() == []
+    t.branches.delete("b")
+    t.write(row(6))
+    t.expire_snapshots(keep=1)
+    assert keys(t) == [1, 2, 3, 4, 5, 6]
+    assert t.check() == []
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_no_snapshot_stays_that_the_forwarded_branch_was_not_made_from(
+    tmp_path: Path, compacted: bool
+) -> None:
+    t = fork(tmp_path, compacted=compacted)
+    t.branches.fast_forward("b")
+    require_forwarded(t.refresh())
+    assert len(t.remove_orphans("1 ms", force=True).files) == 0
+
+
+def test_so_does_none_where_a_fast_forward_was_killed_and_called_again(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    fork(tmp_path / "start", compacted=True)
+    chance = random.Random(request.config.option.seed)
+
+    def some(cases: Cases) -> Cases:
+        return chance.sample(cases, min(len(cases), 4 * request.config.option.rounds))
+
+    def forward(lake: ts.Lake) -> None:
+        lake.table("d.t").branches.fast_forward("b")
+
+    for call in failed_calls(tmp_path / "start", tmp_path, forward, some):
+        forward(call.lake)
+        require_forwarded(call.table)
 
 
 def test_a_rollback_that_fails_after_it_began_does_not_say_that_nothing_was_done(tmp_path: Path) -> None:

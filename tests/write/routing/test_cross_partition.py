@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.core.errors import Unsupported
+from tablestore.core.errors import InvalidOption, Unsupported
 from tablestore.format.types.arrow_types import DataField, parse_type
 from tablestore.io.scratch import Scratch
 from tablestore.write.routing import cross_partition, key_index
@@ -119,3 +120,20 @@ def test_keys_found_in_a_snapshot_that_was_rolled_back_are_refused(tmp_path: Pat
         w.__exit__(None, None, None)
     rows = t.scan().to_arrow().to_pylist()
     assert sorted((r["k"], r["p"]) for r in rows) == [(1, "a"), (2, "c")]
+
+
+def test_deletes_are_not_ignored_where_they_move_a_row(tmp_path: Path) -> None:
+    lake = ts.connect(str(tmp_path))
+    across: dict[str, Any] = {
+        "schema": {"p": ts.STRING, "k": ts.INT},
+        "primary_key": ["k"],
+        "partition_by": ["p"],
+    }
+    with pytest.raises(InvalidOption, match="would stay in the first one"):
+        lake.create_table("d.t", **across, options={"bucket": -1, "ignore-delete": True})
+    t = lake.create_table("d.t", **across, options={"bucket": -1})
+    with pytest.raises(InvalidOption, match="would stay in the first one"):
+        t.alter(ts.set_options({"ignore-delete": True}))
+    lake.create_table(
+        "d.kept", **across, options={"bucket": -1, "ignore-delete": True, "merge-engine": "first-row"}
+    )
