@@ -30,6 +30,7 @@ from tablestore import __path__ as _package_path
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options import environment
 from tablestore.core.options.secrets import HIDDEN
+from tablestore.spark.daemon.sitecustomize import JOBS_ONLY
 from tablestore.spark.datasource import TablestoreSource
 from tablestore.spark.query_planning import plan_queries
 from tablestore.spark.work_source import WorkSource
@@ -83,12 +84,20 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     with (
-        _launch_environment(local, settings["spark.pyspark.python"]),
+        _launch_environment(local, settings["spark.pyspark.python"], jobs_only=jobs_only),
         _stderr_to(log_file),
         _own_interrupts(),
     ):
         spark = builder.getOrCreate()
+    if local and jobs_only:
+        threading.Thread(target=_start_workers, args=(spark.sparkContext,), daemon=True).start()
     return register(spark)
+
+
+def _start_workers(context: SparkContext) -> None:
+    """Have the daemon of tasks import the engine while other processes are being started."""
+    with contextlib.suppress(Exception):  # the session may have ended
+        context.parallelize([0], 1).foreach(bool)
 
 
 def register(spark: SparkSession) -> SparkSession:
@@ -191,7 +200,7 @@ def _archived() -> str:
 
 
 @contextlib.contextmanager
-def _launch_environment(local: bool, python: str) -> Iterator[None]:
+def _launch_environment(local: bool, python: str, *, jobs_only: bool) -> Iterator[None]:
     """The environment that the JVM inherits at its start: where it may listen, which `python` workers are,
     and where they import from, those of a `local` master early: others may not have imported what is not yet
     shipped.
@@ -208,6 +217,8 @@ def _launch_environment(local: bool, python: str) -> Iterator[None]:
             "SPARK_WORKER_DIR", os.path.join(tempfile.gettempdir(), "spark-work")
         ),
     }
+    if jobs_only:
+        wanted[JOBS_ONLY] = "1"
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -3,6 +3,7 @@ the plan what there is to do (`stream_jobs.py`).
 
 Spark plans, checkpoints and retries. Offset = that of the plan (`flow.batch.WorkPlan`). Options: plan
 (pickled, by `encoded`), start (an offset as JSON, for a first batch that does not begin at the beginning).
+Three processes of Spark only hand a stream on, so the engine is imported by the one that plans.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import base64
 import json
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from tablestore.core.errors import InvalidRequest
-from tablestore.flow.batch import WorkPlan
-from tablestore.spark.source_options import require_only
+
+if TYPE_CHECKING:
+    from tablestore.flow.batch import WorkPlan
 
 SCHEMA = "batch int"
 
@@ -44,9 +47,13 @@ class WorkReader(DataSourceStreamReader):
     def __init__(self, options: dict[str, str]) -> None:
         if not options.get("plan"):
             raise InvalidRequest('format("tablestore-work") needs the option plan')
-        require_only(options, ("plan", "start"))
-        self._plan: WorkPlan = pickle.loads(base64.b64decode(options["plan"]))
+        self._encoded = options["plan"]
         self._start: dict[str, Any] | None = json.loads(options.get("start") or "null")
+
+    @cached_property
+    def _plan(self) -> WorkPlan:
+        plan: WorkPlan = pickle.loads(base64.b64decode(self._encoded))
+        return plan
 
     def initialOffset(self) -> dict[str, Any]:
         if self._start is None:
