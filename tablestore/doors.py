@@ -21,6 +21,7 @@ from tablestore.core.errors import MissingPackage
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
 
     from tablestore.cdc.capture.job import CaptureJob as CaptureJob
     from tablestore.core.env import Env
@@ -331,6 +332,13 @@ def register_sources(spark: SparkSession) -> SparkSession:
     with _needs("data sources of a Spark session"):
         from tablestore.spark import register
     return register(spark)
+
+
+def table_source(options: dict[str, str]) -> DataSource:
+    """What reads and writes `format("tablestore")`."""
+    with _needs('format("tablestore")'):
+        from tablestore.spark.datasource import TablestoreSource
+    return TablestoreSource(options)
 
 
 def frame_of(rows: pa.Table, spark: SparkSession) -> DataFrame:

@@ -2,9 +2,10 @@
 
 First it counts the requests that a table in an object store (one in memory) makes, by number of buckets. Then
 runs of different kinds (many commits, many buckets, many rows, wide rows, full compactions) give the CPU
-seconds of a commit, a file, a row and a byte on this machine: `Costs`. At last tables are written for real,
+seconds of a commit, a file, a row and a byte on this machine: `Costs`. Other tables are written for real,
 with compaction, in this process, and their CPU is compared with what the simulated cluster says of the same
-commits. Times are of the CPU, so other work on the machine changes them little.
+commits. Other work on the machine makes a second of CPU do less, by up to a half; so runs of both kinds take
+turns, and medians count: the fastest of each would be short runs in quiet moments and long ones in no such.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -75,7 +76,9 @@ CHECKED = (
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./workbench bench cluster", description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each, the fastest counts")
+    parser.add_argument(
+        "--repeat", type=int, default=5, help="rounds of all runs, of which the median counts"
+    )
     asked = parser.parse_args(arguments)
     print(f"{'requests of':<22}{'1 bucket':>12}{'8 buckets':>12}{'64 buckets':>12}")
     for step, totals in counted_requests((1, 8, 64)).items():
@@ -84,11 +87,13 @@ def main(arguments: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="bench-cluster-"))
     try:
         _measured(Run("warm", 3, 50_000, 100_000), folder)
-        costs = _solved([m for run in CALIBRATION for m in _both(run, folder, asked.repeat)])
+        rounds = [_round(folder) for _ in range(asked.repeat)]
+        measured = {name: _median([each[name] for each in rounds]) for name in rounds[0]}
+        checked = [(run, measured.pop(run.name)) for run in CHECKED]
+        costs = _solved(list(measured.values()))
         print(f"Costs({', '.join(f'{f.name}={getattr(costs, f.name):.3g}' for f in fields(costs))})\n")
         print(f"{'run':<22}{'CPU s':>8}{'simulated':>11}{'off':>8}")
-        for run in CHECKED:
-            real = min((_measured(run, folder) for _ in range(asked.repeat)), key=lambda m: m.cpu)
+        for run, real in checked:
             said = predicted(run, costs, real.row_bytes)
             print(f"{run.name:<22}{real.cpu:>8.2f}{said:>11.2f}{100 * (said / real.cpu - 1):>+7.0f}%")
     finally:
@@ -132,14 +137,21 @@ def predicted(run: Run, costs: Costs, row_bytes: float) -> float:
     options = compaction_options({})
     tasks = simulated(rows, keys, row_bytes, options, buckets=run.buckets, commits=run.commits)
     work = sum(t.writing(costs) + t.merging(costs) for commit in tasks for t in commit)
-    return work + snapshots(tasks) * costs.snapshot
+    return work + snapshots(tasks, run.buckets) * costs.snapshot
 
 
-def _both(run: Run, folder: Path, repeat: int) -> Iterator[Measured]:
-    """The commits of a run, then the full compaction of what they wrote: the fastest of each."""
-    pairs = [(_measured(run, folder), _compacted(folder)) for _ in range(repeat)]
-    yield min((written for written, _ in pairs), key=lambda m: m.cpu)
-    yield min((merged for _, merged in pairs), key=lambda m: m.cpu)
+def _round(folder: Path) -> dict[str, Measured]:
+    """Every run once; those of the calibration with the full compaction of what they wrote."""
+    measured = {}
+    for run in (*CALIBRATION, *CHECKED):
+        measured[run.name] = _measured(run, folder)
+        if run in CALIBRATION:
+            measured[f"{run.name}, compacted"] = _compacted(folder)
+    return measured
+
+
+def _median(rounds: Sequence[Measured]) -> Measured:
+    return sorted(rounds, key=lambda m: m.cpu)[len(rounds) // 2]
 
 
 def _measured(run: Run, folder: Path) -> Measured:
@@ -154,10 +166,12 @@ def _measured(run: Run, folder: Path) -> Measured:
         table.write(batch)
     cpu = time.process_time() - began
     table = table.refresh()
-    row_bytes, written = _row_bytes(table), run.commits * run.rows
     outputs, inputs, rows, size = _merged(table.inspect.compactions())
-    counts = (table.inspect.snapshot_count(), run.commits * run.buckets, outputs, inputs)
-    return Measured(cpu, (*counts, written, written * row_bytes, rows, size), row_bytes)
+    files = run.commits * run.buckets
+    commits = table.inspect.commits()
+    flushed = pc.sum(commits.filter(pc.equal(commits["commit_kind"], "APPEND"))["bytes_added"]).as_py()
+    counts = (table.inspect.snapshot_count(), files, files if run.compacts else 0, outputs, inputs)
+    return Measured(cpu, (*counts, run.commits * run.rows, flushed, rows, size), _row_bytes(table))
 
 
 def _merged(compactions: pa.Table) -> tuple[float, float, float, float]:
@@ -187,7 +201,7 @@ def _compacted(folder: Path) -> Measured:
     cpu = time.process_time() - began
     after = _merged(table.refresh().inspect.compactions())
     outputs, inputs, rows, size = (b - a for a, b in zip(before, after, strict=True))
-    return Measured(cpu, (1, 0, outputs, inputs, 0, 0, rows, size), row_bytes)
+    return Measured(cpu, (1, 0, outputs, outputs, inputs, 0, 0, rows, size), row_bytes)
 
 
 def _solved(runs: list[Measured]) -> Costs:

@@ -13,19 +13,10 @@ environment); and those of a table that may be set for one use: for a batch read
 `incremental-*`, for a stream where it starts. Any other is refused (`source_options.py`). Planning happens in
 Spark's helper process, reading and writing in Python workers; each opens the table itself, so nothing but
 paths is pickled. For reads that need no merge `frames.to_spark` gives Spark's own Parquet scan instead, which
-prunes columns.
-
-`format("tablestore-work")`: a plan of batches as a stream without rows: who carries out a batch asks the plan
-what there is to do (`stream_jobs.py`). Spark plans, checkpoints and retries. Offset = that of the plan
-(`flow.batch.WorkPlan`). Options: plan (pickled, by `encoded`), start (an offset as JSON, for a first batch
-that does not begin at the beginning).
-"""
+prunes columns."""
 
 from __future__ import annotations
 
-import base64
-import json
-import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,19 +38,16 @@ from pyspark.sql.types import StringType, StructType
 from tablestore.cdc.change_feed import ChangeFeed, SnapshotPiece
 from tablestore.cdc.log_pieces import LogPiece
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
-from tablestore.flow.batch import WorkPlan
 from tablestore.flow.writing import SEQUENCE_SPAN
 from tablestore.format import rowkind
 from tablestore.io.confined import roots_in
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.split_generator import split_raw_and_merged
 from tablestore.spark.exchange import arrow_schema, for_spark, spark_schema
-from tablestore.spark.source_options import TABLE_SOURCE, Use, path_of, require_only, scan_of, start_of, used
+from tablestore.spark.source_options import TABLE_SOURCE, Use, path_of, scan_of, start_of, used
 from tablestore.table.scan import Scan
 from tablestore.table.table import Table
 from tablestore.table.union_read import UnionPart, UnionState
-
-SCHEMA = "batch int"
 
 
 def written(
@@ -301,47 +289,3 @@ class TableStreamWriter(_Writing, DataSourceStreamArrowWriter):
 
 def _all(messages: list[WriterCommitMessage | None]) -> list[bytes]:
     return [message for m in messages if isinstance(m, TaskMessages) for message in m.messages]
-
-
-class WorkSource(DataSource):
-    """The data source Spark makes by name."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "tablestore-work"
-
-    def schema(self) -> str:
-        return SCHEMA
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return WorkReader(dict(self.options))
-
-
-class WorkReader(DataSourceStreamReader):
-    """Plans batches in the driver's helper process."""
-
-    def __init__(self, options: dict[str, str]) -> None:
-        if not options.get("plan"):
-            raise InvalidRequest('format("tablestore-work") needs the option plan')
-        require_only(options, ("plan", "start"))
-        self._plan: WorkPlan = pickle.loads(base64.b64decode(options["plan"]))
-        self._start: dict[str, Any] | None = json.loads(options.get("start") or "null")
-
-    def initialOffset(self) -> dict[str, Any]:
-        if self._start is None:
-            self._start = self._plan.initial()
-        return self._start
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        return self._plan.next(start)
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [InputPartition(None)]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
-        yield from ()
-
-
-def encoded(plan: WorkPlan) -> str:
-    """A plan as the value of an option; pickled, since it never leaves the processes of one query."""
-    return base64.b64encode(pickle.dumps(plan)).decode()

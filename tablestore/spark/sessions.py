@@ -30,8 +30,10 @@ from tablestore import __path__ as _package_path
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.core.options import environment
 from tablestore.core.options.secrets import HIDDEN
-from tablestore.spark.datasource import TablestoreSource, WorkSource
+from tablestore.spark.daemon.sitecustomize import JOBS_ONLY
+from tablestore.spark.datasource import TablestoreSource
 from tablestore.spark.query_planning import plan_queries
+from tablestore.spark.work_source import WorkSource
 
 _PACKAGE = os.path.abspath(next(iter(_package_path)))
 _ROOT = os.path.dirname(_PACKAGE)
@@ -43,6 +45,10 @@ CLASS_ARCHIVE = os.path.join(sys.prefix, "spark-classes.jsa")
 """Where `class_archive` puts what makes the JVM start in half the time."""
 NO_ARCHIVE_LOG = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _LOGGING = os.path.join(_PACKAGE, "spark", "log4j2.properties")
+_CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+"""Renames as the default does, which starts 16 more processes a batch to ask for links."""
 _REMEDY = "install a JDK (on Debian: apt install openjdk-17-jre-headless) and point JAVA_HOME at it"
 
 
@@ -78,12 +84,20 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     with (
-        _launch_environment(local, settings["spark.pyspark.python"]),
+        _launch_environment(local, settings["spark.pyspark.python"], jobs_only=jobs_only),
         _stderr_to(log_file),
         _own_interrupts(),
     ):
         spark = builder.getOrCreate()
+    if local and jobs_only:
+        threading.Thread(target=_start_workers, args=(spark.sparkContext,), daemon=True).start()
     return register(spark)
+
+
+def _start_workers(context: SparkContext) -> None:
+    """Have the daemon of tasks import the engine while other processes are being started."""
+    with contextlib.suppress(Exception):  # the session may have ended
+        context.parallelize([0], 1).count()
 
 
 def register(spark: SparkSession) -> SparkSession:
@@ -167,6 +181,7 @@ def _settings(cores: int, memory: str, *, jobs_only: bool = False) -> dict[str, 
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
         "spark.sql.streaming.stopTimeout": "30s",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
@@ -185,7 +200,7 @@ def _archived() -> str:
 
 
 @contextlib.contextmanager
-def _launch_environment(local: bool, python: str) -> Iterator[None]:
+def _launch_environment(local: bool, python: str, *, jobs_only: bool) -> Iterator[None]:
     """The environment that the JVM inherits at its start: where it may listen, which `python` workers are,
     and where they import from, those of a `local` master early: others may not have imported what is not yet
     shipped.
@@ -202,6 +217,8 @@ def _launch_environment(local: bool, python: str) -> Iterator[None]:
             "SPARK_WORKER_DIR", os.path.join(tempfile.gettempdir(), "spark-work")
         ),
     }
+    if jobs_only:
+        wanted[JOBS_ONLY] = "1"
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

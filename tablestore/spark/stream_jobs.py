@@ -26,8 +26,8 @@ from tablestore.core.errors import TablestoreError, Unavailable
 from tablestore.flow.batch import WorkPlan
 from tablestore.flow.checkpoint import Checkpoint
 from tablestore.flow.source import Offset
-from tablestore.spark.datasource import encoded
 from tablestore.spark.sessions import pass_environment
+from tablestore.spark.work_source import encoded
 
 logging.getLogger("py4j.clientserver").addFilter(lambda record: "Python Proxy" not in record.msg)
 """The error of a batch is raised by who waits for the query; py4j would print its traceback, too."""

@@ -1,9 +1,10 @@
 """Lets the daemons that fork Spark's Python processes import the engine once, before they fork.
 
 PySpark's daemon imports nothing, so each process that it forks imports everything anew: a second of processor
-time for each answer of a planner, which is a process of its own. Python imports a module of this name when it
-starts; in any process that is no daemon nothing happens here. Another `sitecustomize` of the path runs as
-without this one.
+time for each answer of a planner, which is a process of its own. Planners of a session for jobs only need no
+engine (`work_source.py`), nor does the one that looks for sources that are installed. Python imports a module
+of this name when it starts; in any process that is no daemon nothing happens here. Another `sitecustomize` of
+the path runs as without this one.
 
 The planner of a stream is no child of a daemon: Spark starts a process, and waits ten seconds until it
 connects. Nobody can set that, and on a busy machine its imports take longer ("Python worker failed to connect
@@ -30,7 +31,10 @@ import sys
 
 DAEMON = "pyspark.daemon"
 PLANNER = "pyspark.sql.streaming.python_streaming_source_runner"
-SOURCES = ("tablestore.spark.datasource", "tablestore.spark.datasource")
+LOOKUP = "pyspark.sql.worker.lookup_data_sources"
+TASKS = "pyspark.worker"
+JOBS_ONLY = "TABLESTORE_SPARK_JOBS_ONLY"
+SOURCES = ("tablestore.spark.datasource", "tablestore.spark.work_source")
 WITHOUT_THREADS = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "OMP_NUM_THREADS": "1",
@@ -68,7 +72,9 @@ def import_once(arguments: list[str]) -> None:
     for name, value in WITHOUT_THREADS.items():
         os.environ.setdefault(name, value)
     runs = [argument for argument in arguments if argument.startswith("pyspark.") and argument != DAEMON]
-    for module in (*SOURCES, *(runs or ["pyspark.worker"])):
+    runs = runs or [TASKS]
+    plans = JOBS_ONLY not in os.environ and LOOKUP not in runs
+    for module in (*(SOURCES if plans or TASKS in runs else ()), *runs):
         with contextlib.suppress(Exception):
             importlib.import_module(module)
     gc.collect()
