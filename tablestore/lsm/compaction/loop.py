@@ -16,15 +16,14 @@ from tablestore.core.options.table_options import CompactionStrategy, TableOptio
 from tablestore.format.manifests.data_file import DataFileMeta
 from tablestore.lsm.compaction import leveled, universal
 from tablestore.lsm.compaction.decision import Decision
-from tablestore.lsm.compaction.options import CompactionOptions, First, PickContext
+from tablestore.lsm.compaction.options import STRATEGY, CompactionOptions, First, PickContext
 from tablestore.lsm.compaction.universal import full
 from tablestore.lsm.levels.sorted_run import Levels
 
 if TYPE_CHECKING:
     from tablestore.format.schema import TableSchema
 
-
-_KEY = "tablestore.compaction.strategy"
+CarryOut = Callable[[Decision, Levels], Levels | None]
 
 
 def pick(levels: Levels, options: CompactionOptions, at: PickContext) -> Decision:
@@ -37,12 +36,9 @@ def require_strategy(schema: TableSchema, options: TableOptions) -> None:
     if options.strategy is not CompactionStrategy.LEVELED:
         return
     if not schema.primary_keys:
-        raise InvalidOption(f"option {_KEY!r} = leveled needs a primary key: other tables have no levels")
+        raise InvalidOption(f"option {STRATEGY!r} = leveled needs a primary key: other tables have no levels")
     if min(options.leveled_level0_trigger, options.leveled_base_bytes, options.leveled_multiplier) < 1:
         raise InvalidOption("options 'tablestore.compaction.leveled.…' must be at least 1")
-
-
-CarryOut = Callable[[Decision, Levels], Levels | None]
 
 
 class CompactionLoop:

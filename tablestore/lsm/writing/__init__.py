@@ -1,1 +1,1 @@
-"""Writers of buckets: write buffers, flushes, rolling, memory."""
+"""Writers of buckets: write buffers, flushes, memory."""
