@@ -26,7 +26,7 @@ from tablestore.sql.forms import FORMS, sql_session
 from tablestore.sql.result import Result
 from tablestore.sql.scope import exists
 from tablestore.sql.session import Session
-from tablestore.sql.text import Name, name_of
+from tablestore.sql.text import Name, name_of, name_text
 from tablestore.table.lake import Lake, connect
 from tablestore.table.table import Table
 
@@ -337,7 +337,7 @@ def name_in(text: str) -> Name:
 
 def shown(name: Name) -> str:
     """A name as a statement has it."""
-    return ".".join(part if part.isidentifier() else f"`{part}`" for part in name.parts)
+    return ".".join(part if part.isidentifier() else name_text(part) for part in name.parts)
 
 
 class _ShortErrors:

@@ -97,19 +97,35 @@ class RecordMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class TemporaryTable:
-    """A table of CREATE TEMPORARY TABLE. `columns` are those that the connector gives, some as `metadata`;
-    `computed` are made of them. `options` are as they were typed, `connector` among them, and may hold
-    secrets."""
+class TableDefinition:
+    """What a table is, whoever keeps it. `columns` are stored or, of a `temporary` one, those that the
+    connector gives, some as `metadata`; `computed` are made of them. `options` of a temporary one are as they
+    were typed, `connector` among them, and may hold secrets."""
 
     columns: tuple[DataField, ...]
     primary_key: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    watermark: Watermark | None = None
-    computed: tuple[ComputedColumn, ...] = ()
     partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    computed: tuple[ComputedColumn, ...] = ()
+    watermark: Watermark | None = None
     comment: str | None = None
     metadata: tuple[RecordMetadata, ...] = ()
+    temporary: bool = False
+
+    @staticmethod
+    def of_schema(schema: TableSchema) -> TableDefinition:
+        """Of a table of a catalog, as its users see it: options show no secrets and hold none of computed
+        columns."""
+        schema = schema.shown
+        return TableDefinition(
+            schema.fields,
+            schema.primary_keys,
+            schema.partition_keys,
+            hidden(other_options(schema.options, schema.names)),
+            computed_columns(schema.options, schema.names),
+            watermark(schema.options),
+            schema.comment,
+        )
 
     @property
     def connector(self) -> str:
@@ -118,16 +134,17 @@ class TemporaryTable:
 
     @property
     def names(self) -> list[str]:
-        """All columns in order, computed ones too."""
+        """All columns in order, computed ones at their positions."""
         return in_order([f.name for f in self.columns], self.computed)
 
     @property
-    def shown_options(self) -> dict[str, str]:
-        """The options with secrets, and what comes from the environment, as `***`."""
+    def shown(self) -> TableDefinition:
+        """The same with secrets, and what comes from the environment, as `***`."""
         shown = hidden(self.options)
-        return {k: HIDDEN if ENVIRONMENT in self.options[k] else v for k, v in shown.items()}
+        options = {k: HIDDEN if ENVIRONMENT in self.options[k] else v for k, v in shown.items()}
+        return replace(self, options=options)
 
-    def with_options(self, options: Mapping[str, str]) -> TemporaryTable:
+    def with_options(self, options: Mapping[str, str]) -> TableDefinition:
         """The same table with these options, too."""
         return replace(self, options={**self.options, **options}) if options else self
 
@@ -166,7 +183,7 @@ class Scope:
         if spark is not None:
             self.settings.set("execution.engine", "spark")
         self.on_progress: Callable[[float], None] | None = None  # gets percent of a query, -1 if unknown
-        self.temporary: dict[FullName, TemporaryTable] = {}
+        self.temporary: dict[FullName, TableDefinition] = {}
         self.views: dict[FullName, NamedQuery] = {}  # the temporary ones
 
     def lake(self, catalog: str | None = None) -> Lake:
@@ -190,7 +207,7 @@ class Scope:
         catalog, database, table = (*defaults[: 3 - len(parts)], *parts)
         return catalog, database, table
 
-    def temporary_table(self, name: Name) -> TemporaryTable | None:
+    def temporary_table(self, name: Name) -> TableDefinition | None:
         """The temporary table of a name; it hides a table of a catalog."""
         return self.temporary.get(self.full_name(name))
 
@@ -239,60 +256,12 @@ def quoted(part: str) -> str:
     return f"`{part}`"
 
 
-@dataclass(frozen=True, slots=True)
-class TableDefinition:
-    """A table's definition. `options` show no secrets and hold none of computed columns."""
-
-    columns: tuple[DataField, ...]
-    computed: tuple[ComputedColumn, ...] = ()
-    watermark: Watermark | None = None
-    primary_key: tuple[str, ...] = ()
-    partition_by: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
-    comment: str | None = None
-    temporary: bool = False
-    metadata: tuple[RecordMetadata, ...] = ()
-
-    @staticmethod
-    def of_schema(schema: TableSchema) -> TableDefinition:
-        """Of a table of a catalog, as its users see it."""
-        schema = schema.shown
-        return TableDefinition(
-            schema.fields,
-            computed_columns(schema.options, schema.names),
-            watermark(schema.options),
-            schema.primary_keys,
-            schema.partition_keys,
-            hidden(other_options(schema.options, schema.names)),
-            schema.comment,
-        )
-
-    @staticmethod
-    def of_temporary(table: TemporaryTable) -> TableDefinition:
-        return TableDefinition(
-            table.columns,
-            table.computed,
-            table.watermark,
-            table.primary_key,
-            table.partition_by,
-            table.shown_options,
-            table.comment,
-            temporary=True,
-            metadata=table.metadata,
-        )
-
-    @property
-    def names(self) -> list[str]:
-        """All columns in order, computed ones at their positions."""
-        return in_order([f.name for f in self.columns], self.computed)
-
-
 def shape_of(scope: Scope, name: Name) -> TableDefinition:
     """The definition of a table, temporary or of a catalog. Raises NotFound, InvalidRequest for system
     tables, which have none."""
     temporary = scope.temporary_table(name)
     if temporary is not None:
-        return TableDefinition.of_temporary(temporary)
+        return temporary.shown
     return TableDefinition.of_schema(stored_table(scope, name).store.schema)
 
 

@@ -24,7 +24,7 @@ from tablestore.format.predicates import evaluate
 from tablestore.format.predicates.predicate import Predicate
 from tablestore.format.types.data_type import DataField, DataType
 from tablestore.io.confined import Roots
-from tablestore.sql.scope import TemporaryTable, written_inside
+from tablestore.sql.scope import TableDefinition, written_inside
 from tablestore.table.lazy_read import SchemaScan, bind, limited
 
 _COLUMN = "#"  # in a key: the name of a column
@@ -126,7 +126,7 @@ class Connector:
     columns: Callable[[ConnectorOptions], tuple[tuple[DataField, ...], tuple[str, ...]]] | None = None
     metadata: Mapping[str, tuple[str, DataType]] = field(default_factory=dict)
 
-    def parsed(self, table: TemporaryTable, roots: Roots | None = None) -> ConnectorOptions:
+    def parsed(self, table: TableDefinition, roots: Roots | None = None) -> ConnectorOptions:
         """The table's options, parsed. Raises NotFound, InvalidOption, Unsupported and, where `roots` confine
         them, OutsideRoots, naming the option."""
         values: dict[str, Any] = {o.key: o.default for o in self.options if not {_COLUMN, _ANY} & {*o.key}}
@@ -232,7 +232,7 @@ class ConnectorTable:
     """A temporary table that is read or written; `definition` is what CREATE TEMPORARY TABLE said, `roots`
     are those of the session."""
 
-    def __init__(self, name: str, definition: TemporaryTable, roots: Roots | None) -> None:
+    def __init__(self, name: str, definition: TableDefinition, roots: Roots | None) -> None:
         self.name, self.definition = name, definition
         self._connector = connector_of(definition.connector)
         self.options: ConnectorOptions = self._connector.parsed(definition, roots)

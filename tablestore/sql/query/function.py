@@ -18,6 +18,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.types.data_type import DataType, to_arrow
+from tablestore.sql.text import quoted
 
 Sql = str | Callable[[list[str]], str]
 FunctionRows = Sequence[tuple[str, str] | tuple[str, str, Sql]]
@@ -178,7 +179,7 @@ def duck_type(t: DataType) -> str:
         value = duck_type(t.children[1].type) if t.root == "MAP" else "INTEGER"
         return f"MAP({duck_type(t.children[0].type)}, {value})"
     if t.root == "ROW":
-        fields = [f'"{f.name.replace(chr(34), chr(34) * 2)}" {duck_type(f.type)}' for f in t.children]
+        fields = [f"{quoted(f.name)} {duck_type(f.type)}" for f in t.children]
         return f"STRUCT({', '.join(fields)})"
     if t.root in ("VARIANT", "BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY", "NULL"):
         raise Unsupported(f"{t.root} in an expression")

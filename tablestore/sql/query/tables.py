@@ -163,7 +163,7 @@ def _with_computed(tree: exp.Expression, node: exp.Table, name: Name, table: Any
     them stands around it."""
     shape = TableDefinition.of_schema(table.store.schema) if isinstance(table, Table) else None
     if isinstance(table, ConnectorTable):
-        shape = TableDefinition.of_temporary(table.definition)
+        shape = table.definition
     if shape is None or not shape.computed:
         return node
     asked = {part.name for part in tree.find_all(exp.Identifier)}

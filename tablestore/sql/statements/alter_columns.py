@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.format import schema_change
@@ -33,14 +34,13 @@ _KEY_STAYS = "the key of a table says where its rows are: make another table"
 Place = Mapping[str, Any]  # the arguments after, first of `schema_change.add`
 
 
-class Alteration(Protocol):
-    """One change of a statement, which stands `at` a place of the script."""
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """One change of a statement, which stands `at` a place of the script: what it means for the table as the
+    statement has left it so far."""
 
-    @property
-    def at(self) -> int: ...
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        """What it means for the table as the statement has left it so far."""
+    at: int
+    changes: Callable[[Planned], Sequence[Change]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,149 +107,99 @@ class Planned:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """A change that means the same whatever the table is. A `column` that is renamed or dropped (`verb`) must
-    not be one by which others are computed."""
-
-    at: int
-    change: Change
-    column: tuple[str, ...] = ()
-    verb: str = ""
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        if self.verb:
-            before.require_unused(self.column, self.verb)
-        return [self.change]
+def _plain(change: Change, before: Planned) -> Sequence[Change]:
+    """A change that means the same whatever the table is."""
+    return [change]
 
 
-@dataclass(frozen=True, slots=True)
-class SetTableOptions:
+def _unused(change: Change, column: tuple[str, ...], verb: str, before: Planned) -> Sequence[Change]:
+    """A column that is renamed or dropped (`verb`) must not be one by which others are computed."""
+    before.require_unused(column, verb)
+    return [change]
+
+
+def _options_set(
+    written: Mapping[str, str], partition: Mapping[str, Any] | None, before: Planned
+) -> Sequence[Change]:
     """Options of the table, of which `comment` is its comment, or of a partition."""
-
-    at: int
-    options: Mapping[str, str]
-    partition: Mapping[str, Any] | None
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        options = dict(self.options)
-        if self.partition is not None:
-            named = typed_partition(before.table, self.partition)
-            require_inside(before.session.roots, options)
-            return [schema_change.set_options(options, partition=named)]
-        refuse_other_connectors(options)
+    options = dict(written)
+    if partition is not None:
+        named = typed_partition(before.table, partition)
         require_inside(before.session.roots, options)
-        comment = options.pop("comment", None)
-        changes = [schema_change.set_options(options)] if options else []
-        return [*changes, schema_change.comment(None, comment)] if comment is not None else changes
+        return [schema_change.set_options(options, partition=named)]
+    refuse_other_connectors(options)
+    require_inside(before.session.roots, options)
+    comment = options.pop("comment", None)
+    changes = [schema_change.set_options(options)] if options else []
+    return [*changes, schema_change.comment(None, comment)] if comment is not None else changes
 
 
-@dataclass(frozen=True, slots=True)
-class ResetTableOptions:
+def _options_reset(
+    written: Sequence[str], partition: Mapping[str, Any] | None, before: Planned
+) -> Sequence[Change]:
     """The same, taken back."""
-
-    at: int
-    keys: tuple[str, ...]
-    partition: Mapping[str, Any] | None
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        if self.partition is not None:
-            named = typed_partition(before.table, self.partition)
-            return [schema_change.reset_options(*self.keys, partition=named)]
-        keys = [key for key in self.keys if key != "comment"]
-        changes = [schema_change.reset_options(*keys)] if keys else []
-        return [*changes, schema_change.comment(None, None)] if "comment" in self.keys else changes
+    if partition is not None:
+        named = typed_partition(before.table, partition)
+        return [schema_change.reset_options(*written, partition=named)]
+    keys = [key for key in written if key != "comment"]
+    changes = [schema_change.reset_options(*keys)] if keys else []
+    return [*changes, schema_change.comment(None, None)] if "comment" in written else changes
 
 
-@dataclass(frozen=True, slots=True)
-class AddedColumn:
-    at: int
-    column: ColumnText
-    place: Place
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        column = self.column
-        if column.expression is not None:
-            return [before.computed(column, self.place)]
-        f = column.field(before.text)
-        return [
-            schema_change.add(column.name, f.type, comment=f.description, default=f.default, **self.place)
-        ]
+def _added(column: ColumnText, place: Place, before: Planned) -> Sequence[Change]:
+    if column.expression is not None:
+        return [before.computed(column, place)]
+    f = column.field(before.text)
+    return [schema_change.add(column.name, f.type, comment=f.description, default=f.default, **place)]
 
 
-@dataclass(frozen=True, slots=True)
-class ModifiedColumn:
+def _modified(column: ColumnText, place: Place, before: Planned) -> Sequence[Change]:
     """MODIFY says the whole column: what it leaves out goes, but for NOT NULL of a key."""
-
-    at: int
-    column: ColumnText
-    place: Place
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        changes = self._stored(before) if self.column.expression is None else self._computed(before)
-        moves = [schema_change.move(self.column.name, **self.place)] if self.place else []
-        return [*changes, *moves]
-
-    def _computed(self, before: Planned) -> list[Change]:
-        change, name = before.computed(self.column, {}), self.column.name[-1]
-        if name not in {c.name for c in before.shape.computed}:
-            raise InvalidRequest(f"column {name!r} is stored: drop it, then add a computed one")
-        return [change]
-
-    def _stored(self, before: Planned) -> list[Change]:
-        f, name = self.column.field(before.text), self.column.name
-        changes = [schema_change.retype(name, f.type)]
-        field = before.schema.by_name.get(name[0]) if len(name) == 1 else None
-        if field is not None and field.type.nullable != f.type.nullable:
-            if not f.type.nullable:
-                changes.append(schema_change.not_null(name))
-            elif name[0] not in before.schema.primary_keys:
-                changes.append(schema_change.nullable(name))
-        if f.description is not None:
-            changes.append(schema_change.comment(name, f.description))
-        if f.default is not None:
-            changes.append(schema_change.default(name, f.default))
-        return changes
+    moves = [schema_change.move(column.name, **place)] if place else []
+    if column.expression is None:
+        return [*_modified_stored(column, before), *moves]
+    change, name = before.computed(column, {}), column.name[-1]
+    if name not in {c.name for c in before.shape.computed}:
+        raise InvalidRequest(f"column {name!r} is stored: drop it, then add a computed one")
+    return [change, *moves]
 
 
-@dataclass(frozen=True, slots=True)
-class RetypedColumn:
-    at: int
-    column: ColumnText
+def _modified_stored(column: ColumnText, before: Planned) -> list[Change]:
+    f, name = column.field(before.text), column.name
+    changes = [schema_change.retype(name, f.type)]
+    field = before.schema.by_name.get(name[0]) if len(name) == 1 else None
+    if field is not None and field.type.nullable != f.type.nullable:
+        if not f.type.nullable:
+            changes.append(schema_change.not_null(name))
+        elif name[0] not in before.schema.primary_keys:
+            changes.append(schema_change.nullable(name))
+    if f.description is not None:
+        changes.append(schema_change.comment(name, f.description))
+    if f.default is not None:
+        changes.append(schema_change.default(name, f.default))
+    return changes
 
-    def changes(self, before: Planned) -> Sequence[Change]:
-        return [schema_change.retype(self.column.name, self.column.field(before.text).type)]
+
+def _retyped(column: ColumnText, before: Planned) -> Sequence[Change]:
+    return [schema_change.retype(column.name, column.field(before.text).type)]
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
+def _marked(written: WatermarkText, again: bool, before: Planned) -> Sequence[Change]:
     """ADD or MODIFY WATERMARK; `again`: there is one before."""
-
-    at: int
-    watermark: WatermarkText
-    again: bool
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        shape = before.shape
-        if shape.watermark is not None and not self.again:
-            raise AlreadyExists("the table has a watermark: write MODIFY WATERMARK")
-        if shape.watermark is None and self.again:
-            raise NotFound("the table has no watermark: write ADD WATERMARK")
-        mark = watermark_of(before.session, self.watermark, shape.columns, before.text, shape.computed)
-        assert mark is not None
-        return [schema_change.mark(mark.column, mark.expression, mark.type)]
+    shape = before.shape
+    if shape.watermark is not None and not again:
+        raise AlreadyExists("the table has a watermark: write MODIFY WATERMARK")
+    if shape.watermark is None and again:
+        raise NotFound("the table has no watermark: write ADD WATERMARK")
+    mark = watermark_of(before.session, written, shape.columns, before.text, shape.computed)
+    assert mark is not None
+    return [schema_change.mark(mark.column, mark.expression, mark.type)]
 
 
-@dataclass(frozen=True, slots=True)
-class Unmarked:
-    """DROP WATERMARK."""
-
-    at: int
-
-    def changes(self, before: Planned) -> Sequence[Change]:
-        if before.shape.watermark is None:
-            raise NotFound("the table has no watermark")
-        return [schema_change.drop_watermark()]
+def _unmarked(before: Planned) -> Sequence[Change]:
+    if before.shape.watermark is None:
+        raise NotFound("the table has no watermark")
+    return [schema_change.drop_watermark()]
 
 
 def alterations(p: Parser) -> list[Alteration]:
@@ -262,7 +212,8 @@ def alterations(p: Parser) -> list[Alteration]:
         p.accept("COLUMN")
         name = column_name(p)
         p.expect("TO")
-        return [Plain(at, schema_change.rename(name, p.part("the new name")), name, "renamed")]
+        change = schema_change.rename(name, p.part("the new name"))
+        return [Alteration(at, partial(_unused, change, name, "renamed"))]
     if p.accept("ADD"):
         return _each(p, ("COLUMNS", "COLUMN"), _add)
     if p.accept("MODIFY"):
@@ -279,12 +230,12 @@ def of_options(p: Parser, partition: Mapping[str, Any] | None = None) -> Alterat
     """SET or RESET of options, of the table or of a partition; None if neither comes."""
     at = p.at
     if p.accept("SET TBLPROPERTIES") or p.accept("SET"):
-        return SetTableOptions(at, p.options(), partition)
+        return Alteration(at, partial(_options_set, p.options(), partition))
     if p.accept("UNSET TBLPROPERTIES"):
         p.accept("IF EXISTS")
     elif not p.accept("RESET"):
         return None
-    return ResetTableOptions(at, tuple(p.listed(p.option_key)), partition)
+    return Alteration(at, partial(_options_reset, p.listed(p.option_key), partition))
 
 
 def _each(p: Parser, words: tuple[str, ...], read: Callable[[Parser], Alteration]) -> list[Alteration]:
@@ -301,20 +252,20 @@ def _refuse_key(p: Parser, verb: str) -> None:
 def _add(p: Parser) -> Alteration:
     at = p.at
     if p.comes("WATERMARK FOR"):
-        return Marked(at, watermark_text(p), again=False)
+        return Alteration(at, partial(_marked, watermark_text(p), False))
     _refuse_key(p, "ADD")
     column = column_text(p)
     if column.is_key:
         p.refuse("ADD PRIMARY KEY", _KEY_STAYS)
-    return AddedColumn(at, column, _place(p))
+    return Alteration(at, partial(_added, column, _place(p)))
 
 
 def _modify(p: Parser) -> Alteration:
     at = p.at
     if p.comes("WATERMARK FOR"):
-        return Marked(at, watermark_text(p), again=True)
+        return Alteration(at, partial(_marked, watermark_text(p), True))
     _refuse_key(p, "MODIFY")
-    return ModifiedColumn(at, column_text(p), _place(p))
+    return Alteration(at, partial(_modified, column_text(p), _place(p)))
 
 
 def _place(p: Parser) -> Place:
@@ -328,14 +279,14 @@ def _place(p: Parser) -> Place:
 def _dropped(p: Parser) -> list[Alteration]:
     at = p.at
     if p.accept("WATERMARK"):
-        return [Unmarked(at)]
+        return [Alteration(at, _unmarked)]
     _refuse_key(p, "DROP")
     return _each(p, ("COLUMNS", "COLUMN"), _drop)
 
 
 def _drop(p: Parser) -> Alteration:
     at, name = p.at, column_name(p)
-    return Plain(at, schema_change.drop(name), name, "dropped")
+    return Alteration(at, partial(_unused, schema_change.drop(name), name, "dropped"))
 
 
 def _alter_column(p: Parser) -> list[Alteration]:
@@ -345,7 +296,8 @@ def _alter_column(p: Parser) -> list[Alteration]:
     alterations: list[Alteration] = []
     while not (p.ended and alterations):
         if p.accept("TYPE") or p.accept("SET DATA TYPE"):
-            alterations.append(RetypedColumn(at, ColumnText(name, p.at, p.type_text())))
+            column = ColumnText(name, p.at, p.type_text())
+            alterations.append(Alteration(at, partial(_retyped, column)))
             continue
         if p.accept("COMMENT"):
             change = schema_change.comment(name, p.string("the comment, in single quotes,"))
@@ -361,5 +313,5 @@ def _alter_column(p: Parser) -> list[Alteration]:
             change = schema_change.move(name, **_place(p))
         else:
             p.fail("TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL, FIRST or AFTER is expected")
-        alterations.append(Plain(at, change))
+        alterations.append(Alteration(at, partial(_plain, change)))
     return alterations

@@ -13,13 +13,8 @@ import pyarrow as pa
 from tablestore import doors
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, TablestoreError, Unsupported
 from tablestore.format.computed_columns import (
-    ComputedColumn,
-    Watermark,
     as_options,
-    computed_columns,
     in_order,
-    other_options,
-    watermark,
 )
 from tablestore.format.schema import numbered
 from tablestore.format.types.arrow_types import DataField, from_arrow
@@ -27,7 +22,7 @@ from tablestore.sql.connectors.connector import connector_of
 from tablestore.sql.dialect.parser import Parser
 from tablestore.sql.form import Form, of_family
 from tablestore.sql.result import Result
-from tablestore.sql.scope import RecordMetadata, TemporaryTable, require_inside
+from tablestore.sql.scope import RecordMetadata, TableDefinition, require_inside
 from tablestore.sql.session import Session
 from tablestore.sql.settings import TABLE_STORAGE
 from tablestore.sql.statements.columns import (
@@ -55,20 +50,6 @@ class LikeClause:
 
     source: Name
     excluded: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class _Definition:
-    """A table as it is to be made."""
-
-    columns: tuple[DataField, ...]
-    primary_key: tuple[str, ...] = ()
-    partition_by: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    computed: tuple[ComputedColumn, ...] = ()
-    watermark: Watermark | None = None
-    comment: str | None = None
-    metadata: tuple[RecordMetadata, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +143,8 @@ class CreateTable:
             raise InvalidRequest("a temporary table needs option 'connector': WITH ('connector' = 'datagen')")
         connector_of(options["connector"]).require_no_secrets(options)
         definition = self._definition(session, None)
-        session.temporary[key] = TemporaryTable(
-            columns=numbered(without_nulls(definition.columns, definition.primary_key)),
-            primary_key=definition.primary_key,
-            options=dict(definition.options),
-            watermark=definition.watermark,
-            computed=definition.computed,
-            partition_by=definition.partition_by,
-            comment=definition.comment,
-            metadata=definition.metadata,
-        )
+        columns = numbered(without_nulls(definition.columns, definition.primary_key))
+        session.temporary[key] = replace(definition, columns=columns, temporary=True)
         return Result(message=f"temporary table {self.name} is made")
 
     @property
@@ -179,10 +152,10 @@ class CreateTable:
         """Whether the columns are those that the connector finds."""
         return self.temporary and self.like is None and not self.table.of_rows
 
-    def _definition(self, session: Session, rows: pa.Schema | None) -> _Definition:
+    def _definition(self, session: Session, rows: pa.Schema | None) -> TableDefinition:
         """The whole table: what is written, what LIKE takes over, the columns of the query."""
         text, written = self.table.text, self.table.columns
-        base = _found(session, self.options) if self._of_source else _Definition(())
+        base = _found(session, self.options) if self._of_source else TableDefinition(())
         if self.like is not None:
             base = _model(session, self.like)
         own = [c.field(text, of_spark=self.of_spark) for c in self.table.stored]
@@ -205,7 +178,7 @@ class CreateTable:
         mark = watermark_of(
             session, self.table.watermark, stored, text, (*base.computed, *later), typed=not self.temporary
         )
-        return _Definition(
+        return TableDefinition(
             stored,
             key,
             tuple(of_one_part(c) for c in self.partition_by) or base.partition_by,
@@ -220,12 +193,12 @@ class CreateTable:
         )
 
 
-def _found(session: Session, options: Mapping[str, str]) -> _Definition:
+def _found(session: Session, options: Mapping[str, str]) -> TableDefinition:
     """The columns and the primary key that a connector finds in its source."""
     connector = connector_of(options["connector"])
     assert connector.columns is not None, "asked for when the statement was read"
-    columns, key = connector.columns(connector.parsed(TemporaryTable((), options=options), session.roots))
-    return _Definition(columns, key)
+    columns, key = connector.columns(connector.parsed(TableDefinition((), options=options), session.roots))
+    return TableDefinition(columns, key)
 
 
 def _names(columns: tuple[ColumnText, ...]) -> set[str]:
@@ -237,33 +210,14 @@ def _of_query(f: pa.Field) -> DataField:
     return DataField(0, f.name, from_arrow(t))
 
 
-def _model(session: Session, like: LikeClause) -> _Definition:
+def _model(session: Session, like: LikeClause) -> TableDefinition:
     """What LIKE takes over."""
     temporary = session.temporary_table(like.source)
     if temporary is not None:
-        definition = _Definition(
-            temporary.columns,
-            temporary.primary_key,
-            temporary.partition_by,
-            dict(temporary.options),
-            temporary.computed,
-            temporary.watermark,
-            temporary.comment,
-            temporary.metadata,
-        )
-    else:
-        table = session.table(like.source)
-        schema = table.store.schema.shown
-        definition = _Definition(
-            schema.fields,
-            schema.primary_keys,
-            schema.partition_keys,
-            other_options(schema.options, schema.names),
-            computed_columns(schema.options, schema.names),
-            watermark(schema.options),
-            schema.comment,
-        )
-        definition = replace(definition, options={})  # `Lake.create_table(like=…)` knows which are taken over
+        definition = temporary
+    else:  # `Lake.create_table(like=…)` knows which options are taken over
+        schema = session.table(like.source).store.schema
+        definition = replace(TableDefinition.of_schema(schema), options={})
     without = like.excluded
     if "METADATA" in without:
         names = {column.name for column in definition.metadata}

@@ -26,7 +26,7 @@ from tablestore.sql.form import Form, of_family
 from tablestore.sql.problems import SqlProblem, concealed, placed
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
-from tablestore.sql.scope import TemporaryTable
+from tablestore.sql.scope import TableDefinition
 from tablestore.sql.session import Session
 from tablestore.sql.settings import LOCAL_TIME_ZONE
 from tablestore.sql.statements.partitions import typed_partition
@@ -89,7 +89,7 @@ class Insert:
         _, database, name = session.full_name(self.target)
         return JobPart(f"{database}.{name}", plan, filling, sink)
 
-    def _temporary(self, session: Session, table: TemporaryTable) -> ConnectorTable:
+    def _temporary(self, session: Session, table: TableDefinition) -> ConnectorTable:
         return ConnectorTable(str(self.target), table.with_options(self.options), session.roots)
 
     def _part_of_sink(self, session: Session, table: ConnectorTable, plan: StreamPlan) -> JobPart:

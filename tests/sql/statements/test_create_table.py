@@ -180,7 +180,7 @@ def test_a_temporary_table_lives_in_the_session(session: Session) -> None:
         ComputedColumn("x", "UNHEARD_OF(`n`)", "", 2),
     )
     assert table.watermark == Watermark("ts", "`ts`", "TIMESTAMP(3)")
-    assert (table.connector, table.shown_options["password"]) == ("datagen", "***")
+    assert (table.connector, table.shown.options["password"]) == ("datagen", "***")
     assert "hidden" not in repr(session.temporary)
     assert "shop.src" not in session.lake()
     session.sql("CREATE TABLE kept LIKE src (EXCLUDING OPTIONS EXCLUDING GENERATED)")
