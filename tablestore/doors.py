@@ -295,7 +295,7 @@ def explained_compactions(
     """The records of other engines' compactions, completed by our rules; as they are without `insight`."""
     try:
         with _needs("compactions of other engines"):
-            from tablestore.insight.explain.foreign_compactions import explained
+            from tablestore.insight.inspect.commits import explained
     except MissingPackage:
         return records
     return explained(store, snapshot, records)

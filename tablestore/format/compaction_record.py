@@ -4,7 +4,7 @@ Records are part of commit messages, one JSON text each, and are stored in the C
 `tablestore.compactions`: a JSON list, or, where that is shorter, `zstd:` and the Base64 of it compressed.
 Other engines keep the property and ignore it. Where one commit compacts so many buckets that the property
 would exceed `MAX_BYTES`, the sums of single rules are left out;
-`insight.explain.foreign_compactions` finds them again. Pure values.
+`insight.inspect.commits` finds them again. Pure values.
 """
 
 from __future__ import annotations

@@ -16,8 +16,15 @@ import tablestore as ts
 import widgets
 from tests.browsing import Page, needs_browser
 from tests.widgets.hostile import VALUES
-from widgets.chart.model import MOST_BARS, MOST_COLUMNS, MOST_PLACES, MOST_POINTS
-from widgets.chart.sums import BINS, ValueBins, ValueGroups
+from widgets.chart.model import (
+    BINS,
+    MOST_BARS,
+    MOST_COLUMNS,
+    MOST_PLACES,
+    MOST_POINTS,
+    ValueBins,
+    ValueGroups,
+)
 
 HOURS = pa.array(np.datetime64("2026-01-01T00", "us") + np.arange(4) * np.timedelta64(1, "h"))
 ROWS = pa.table(

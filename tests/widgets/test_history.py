@@ -7,8 +7,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.insight.simulator import Simulator, Workload
-from widgets.history.history import History
-from widgets.history.packing import Sent
+from widgets.history.history import History, Sent
 
 COMPARED = [
     *("partition", "bucket", "level", "run", "file_name", "rows", "deletes", "bytes", "min_key", "max_key"),

@@ -8,9 +8,8 @@ the scale of their runs. Pure: model → `Figure`. Called by the widget and by t
 
 from collections.abc import Sequence
 
-from widgets.game.model import BUDGETS, GameModel, Meter, Player
+from widgets.game.model import BUDGETS, GameModel, Meter, Player, Tree
 from widgets.game.rules import POINTS
-from widgets.game.trees import Tree
 from widgets.kit import format as fmt
 from widgets.kit.svg import Figure, fit, group, line, num, path, rect, stack, text, text_width, wrap
 from widgets.kit.theme import var

@@ -18,9 +18,8 @@ import traitlets
 
 import tablestore as ts
 from widgets.chart.axes import Asked
-from widgets.history.history import MOST, History
+from widgets.history.history import MOST, History, Sent
 from widgets.history.moments import LevelsAt, Moments, moments_of
-from widgets.history.packing import Sent
 from widgets.kit import format as fmt
 from widgets.kit import static, svg
 from widgets.kit.jobs import JobRunner, ViewJob, WorkingView
@@ -28,9 +27,8 @@ from widgets.kit.source import num_levels_of
 from widgets.kit.svg import Figure
 from widgets.kit.view import LINKED, Source, module, option_map, require_source, title_of
 from widgets.levels import figure as draw
-from widgets.levels.boxes import FillBy
+from widgets.levels.boxes import FillBy, bucket_facts, cards
 from widgets.levels.buckets import BucketCell, bucket_cells, worst
-from widgets.levels.cards import bucket_facts, cards
 from widgets.levels.layout import Mode, lay_out, rows_kept
 from widgets.levels.model import CompactionPlan, LsmModel, in_bucket, lsm_model, text_form
 from widgets.levels.overview import (

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from widgets.history.spans import spans_of
+from widgets.history.history import spans_of
 from widgets.kit import format as fmt
 from widgets.kit.svg import plain
 

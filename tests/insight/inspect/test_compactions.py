@@ -15,7 +15,7 @@ import tablestore as ts
 from tablestore.core.errors import Corrupt, InvalidRequest, TablestoreError
 from tablestore.format import compaction_record
 from tablestore.format.snapshot import Snapshot
-from tablestore.insight.explain import foreign_compactions as foreign
+from tablestore.insight.inspect.commits import explained
 from tablestore.meta import compaction_history, deltas
 from tablestore.meta.store import Store
 from tablestore.write.retention.expire import ExpirePolicy, expire
@@ -289,7 +289,7 @@ def test_of_two_processes_that_expire_a_snapshot_the_one_that_found_its_manifest
 
     def keep(snapshot: Snapshot) -> None:
         read = deltas.read_both(store.manifests, [snapshot])
-        lines = compaction_history.lines(store, [snapshot], read, foreign.explained)
+        lines = compaction_history.lines(store, [snapshot], read, explained)
         compaction_history.keep(store, lines, snapshot.id, snapshot.id)
 
     for s in snapshots:
