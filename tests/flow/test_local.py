@@ -1,5 +1,5 @@
-"""Streams without Spark: batches between offsets, the end of what ends, a checkpoint that goes on, and workers
-that carry out tasks."""
+"""Streams without Spark: batches between offsets, the end of what ends, a checkpoint that goes on, and
+workers that carry out tasks."""
 
 from __future__ import annotations
 
