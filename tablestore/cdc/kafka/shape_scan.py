@@ -86,8 +86,8 @@ def place(topic: str, partition: int, offset: int) -> str:
 
 
 class ShapeScan:
-    """Scans ranges; `shapes` and the events `found` say what came of it. `earlier`: the shapes before, None for
-    a table that is not captured. Not thread-safe."""
+    """Scans ranges; `shapes` and the events `found` say what came of it. `earlier`: the shapes before, None
+    for a table that is not captured. Not thread-safe."""
 
     def __init__(
         self, format: EventFormat, tables: CaptureTables, earlier: Mapping[SourceName, TableShape | None]
