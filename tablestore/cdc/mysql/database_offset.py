@@ -31,9 +31,8 @@ from tablestore.cdc.databases.chunks import FOLLOWED, GONE, HELD, READING, SETTL
 from tablestore.cdc.mysql import charsets as sets
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
-from tablestore.cdc.mysql.events import TableMap, WireColumn
+from tablestore.cdc.mysql.events import LogPosition, TableMap, WireColumn
 from tablestore.cdc.mysql.foreign_keys import Ancestry
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.snapshot import Key
 from tablestore.core.errors import Corrupt, InvalidRequest
 from tablestore.flow.journal import ContentFiles, JournalFiles
