@@ -7,7 +7,7 @@ from typing import Any
 
 import tablestore as ts
 from notebooks.demo.mariadb import MariaDb
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 
 _LOOK_SECONDS = 0.1
 

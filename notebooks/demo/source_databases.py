@@ -12,7 +12,7 @@ from notebooks.demo.source_checksums import TableComparison, compare, compare_po
 from notebooks.demo.tpch_postgres import SCHEMA
 from tablestore.cdc.capture.report import BatchReport
 from tablestore.cdc.databases.address import Address
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.postgres import server as postgres
 

@@ -22,7 +22,7 @@ from notebooks.demo.mariadb import MariaDb
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.snapshot import read_view
 

@@ -94,7 +94,7 @@ class Report:
     def from_json(cls, item: Mapping[str, Any]) -> Self:
         """The report of an object. Raises InvalidRequest for what is none."""
         if item.get("v") != 1:
-            raise InvalidRequest(f"{str(item)[:80]!r} is no {cls.__name__}")
+            raise InvalidRequest(f"{str(item)[:80]!r} is no report of this kind ({cls.__name__})")
         return cast(Self, _of_type(cls, {key: value for key, value in item.items() if key != "v"}))
 
 
@@ -110,7 +110,7 @@ def _of_type(kind: Any, value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class DigestFiles:
+class ContentFiles:
     """Values as JSON in files `<folder>/<digest>.json` of a journal, each named by so many `digits` of the
     SHA-256 of what it holds, and never changed."""
 

@@ -7,7 +7,7 @@ import pytest
 from notebooks.demo import mariadb, watermark_race
 from notebooks.demo.watermark_race import OURS, TEXTBOOK, Race, Read
 from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tests.suite import counterparts
 
 

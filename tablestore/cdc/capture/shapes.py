@@ -14,7 +14,7 @@ from typing import Any
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.source import ShapeColumn, TableShape
 from tablestore.core.errors import SchemaMismatch
-from tablestore.flow.journal import DigestFiles, JournalFiles
+from tablestore.flow.journal import ContentFiles, JournalFiles
 from tablestore.format.types import arrow_types as t
 from tablestore.format.types import casts
 from tablestore.format.types.data_type import DataType
@@ -179,8 +179,8 @@ class ShapeFiles:
         return self._files.place(digest)
 
     @property
-    def _files(self) -> DigestFiles:
-        return DigestFiles(JournalFiles.at(self.checkpoint), FOLDER, 32)
+    def _files(self) -> ContentFiles:
+        return ContentFiles(JournalFiles.at(self.checkpoint), FOLDER, 32)
 
 
 def grown(before: TableShape, after: tuple[ShapeColumn, ...], *, inferred: bool = False) -> TableShape:

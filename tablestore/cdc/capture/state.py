@@ -14,12 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tablestore.cdc.capture.report import BatchProgress, BatchReport, ChunkReport, EventReport, Freshness
+from tablestore.cdc.capture.source import CAPTURED, DROPPED, EMPTIED, PAUSED, RENAMED, SKIPPED
 from tablestore.core.arguments import checked
 from tablestore.core.quantities import ABSENT, elapsed, many, one_line, seconds_text, short_count, size
 
-CAPTURED, RENAMED, EMPTIED, DROPPED, SKIPPED = "captured", "renamed", "emptied", "dropped", "skipped"
-PAUSED = "paused"
-"""Kinds of events; the one that is left alters a table."""
 SPEED_SECONDS = 10.0
 """The time over which rows a second are counted while a capture runs."""
 SHARES = (0.5, 0.95, 0.99)

@@ -47,7 +47,7 @@ from tablestore.cdc.capture.source import (
 )
 from tablestore.cdc.formats.events import SNAPSHOT, TRUNCATE, EventFormat, Routes
 from tablestore.cdc.formats.registry import EVENTS, events_of, require_from_environment
-from tablestore.cdc.kafka.shape_scan import CaptureTables, Found, ShapeScan, place, source_name, table_names
+from tablestore.cdc.kafka.shape_scan import CaptureTables, ShapeScan, place, source_name, table_names
 from tablestore.cdc.kafka.topic_ranges import (
     EARLIEST,
     GROUP,
@@ -308,7 +308,7 @@ def _as_json(value: bytes | None) -> str:
         return json.dumps({"base64": base64.b64encode(value).decode()})
 
 
-def _event(event: Found) -> list[Any]:
+def _event(event: TableEvent) -> list[Any]:
     return [event.kind, event.table.database, event.table.table, event.position, event.seconds, event.reason]
 
 

@@ -20,7 +20,15 @@ import pyarrow.compute as pc
 from tablestore.cdc.capture.names import SourceName
 from tablestore.cdc.capture.rules import CaptureRules
 from tablestore.cdc.capture.shapes import grown
-from tablestore.cdc.capture.source import ALTERED, CAPTURED, EMPTIED, SKIPPED, ShapeColumn, TableShape
+from tablestore.cdc.capture.source import (
+    ALTERED,
+    CAPTURED,
+    EMPTIED,
+    SKIPPED,
+    ShapeColumn,
+    TableEvent,
+    TableShape,
+)
 from tablestore.cdc.formats.events import NO_ROWS, SNAPSHOT, TRUNCATE, EventFormat, Routes
 from tablestore.core.errors import InvalidRequest, Unsupported
 from tablestore.format.messages.messages import BadMessage, Messages, readable
@@ -55,17 +63,6 @@ class CaptureTables:
         return next(matching, {})
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a scan has found of a table: an event's kind, where it is caused, when, and why."""
-
-    kind: str
-    table: SourceName
-    position: str
-    seconds: int
-    reason: str = ""
-
-
 def table_names(routes: Routes, topic: str) -> pa.Array:
     """The database and table of each message, as a dictionary of texts; NULL for one without rows that names
     none."""
@@ -89,8 +86,8 @@ def place(topic: str, partition: int, offset: int) -> str:
 
 
 class ShapeScan:
-    """Scans ranges; `shapes` and `found` say what came of it. `known`: the shapes before, None for a table
-    that is not captured. Not thread-safe."""
+    """Scans ranges; `shapes` and the events `found` say what came of it. `earlier`: the shapes before, None
+    for a table that is not captured. Not thread-safe."""
 
     def __init__(
         self, format: EventFormat, tables: CaptureTables, earlier: Mapping[SourceName, TableShape | None]
@@ -98,7 +95,7 @@ class ShapeScan:
         self._format, self._tables, self._known = format, tables, earlier
         self.shapes: dict[SourceName, TableShape | None] = dict(earlier)
         self.topics: dict[SourceName, set[str]] = {}
-        self.found: dict[tuple[SourceName, str], Found] = {}
+        self.found: dict[tuple[SourceName, str], TableEvent] = {}
         self.seconds: Counter[int] = Counter()
         self.bytes = 0
         self._targets: dict[str, SourceName] = {}
@@ -146,7 +143,8 @@ class ShapeScan:
             if truncates[row] and ordered and self.shapes.get(name) is not None:
                 if behind:
                     return row
-                self.found.setdefault((name, EMPTIED), Found(EMPTIED, name, position, at, "TRUNCATE"))
+                event = TableEvent(EMPTIED, name, position, seconds=at, reason="TRUNCATE")
+                self.found.setdefault((name, EMPTIED), event)
         there.update(source_name(texts[code]) for code in first_rows)
         return None
 
@@ -195,16 +193,16 @@ class ShapeScan:
             if self._tables.named:
                 raise
             self.shapes[name] = None
-            self.found[name, SKIPPED] = Found(SKIPPED, name, position, at, str(e))
+            self.found[name, SKIPPED] = TableEvent(SKIPPED, name, position, seconds=at, reason=str(e))
             return True
         if shape == before:
             return True
         if self._known.get(name) is not None:
             if behind:
                 return False
-            self.found.setdefault((name, ALTERED), Found(ALTERED, name, position, at))
+            self.found.setdefault((name, ALTERED), TableEvent(ALTERED, name, position, seconds=at))
         else:
-            self.found.setdefault((name, CAPTURED), Found(CAPTURED, name, position, at))
+            self.found.setdefault((name, CAPTURED), TableEvent(CAPTURED, name, position, seconds=at))
         self.shapes[name] = shape
         return True
 

@@ -25,9 +25,8 @@ from tablestore.cdc.databases.undo import keyed, part_of
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
 from tablestore.cdc.mysql.dump import REFUSED, Dump, RecordedLog
-from tablestore.cdc.mysql.events import RowEvent, TableMap
+from tablestore.cdc.mysql.events import LogPosition, RowEvent, TableMap
 from tablestore.cdc.mysql.foreign_keys import UNWATCHED, CascadeWatch
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.row_slices import cut_images
 from tablestore.cdc.mysql.statements import TextChanges
 from tablestore.cdc.mysql.values import checked, image_column, require_dates, require_readable

@@ -31,10 +31,10 @@ from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.columns import NULL, SourceTable
 from tablestore.cdc.mysql.database_offset import DatabaseProgress, Definitions, PausedTables
 from tablestore.cdc.mysql.dump import DumpRecording
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.foreign_keys import Cascades, ForeignKeys
 from tablestore.cdc.mysql.log_scan import BinlogScan, ScanRequest, scan
 from tablestore.cdc.mysql.pieces import BinlogPiece, MysqlChunkPiece, log_pieces, next_chunks
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.server_checks import (
     bytes_between,

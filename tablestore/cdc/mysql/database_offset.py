@@ -31,12 +31,11 @@ from tablestore.cdc.databases.chunks import FOLLOWED, GONE, HELD, READING, SETTL
 from tablestore.cdc.mysql import charsets as sets
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable
-from tablestore.cdc.mysql.events import TableMap, WireColumn
+from tablestore.cdc.mysql.events import LogPosition, TableMap, WireColumn
 from tablestore.cdc.mysql.foreign_keys import Ancestry
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.snapshot import Key
 from tablestore.core.errors import Corrupt, InvalidRequest
-from tablestore.flow.journal import DigestFiles, JournalFiles
+from tablestore.flow.journal import ContentFiles, JournalFiles
 from tablestore.flow.source import Offset
 
 VERSION = 1
@@ -243,8 +242,8 @@ class Definitions:
         return self._known[digest]
 
     @property
-    def _files(self) -> DigestFiles:
-        return DigestFiles(JournalFiles.at(self.checkpoint), _FOLDER, 24)
+    def _files(self) -> ContentFiles:
+        return ContentFiles(JournalFiles.at(self.checkpoint), _FOLDER, 24)
 
 
 def _from_json(item: Mapping[str, Any]) -> SourceTable:

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import Connection, DamagedBinlog, dialect_of, own_errors
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import Corrupt, NotFound

@@ -21,9 +21,8 @@ from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events, statements
 from tablestore.cdc.mysql.binlog import LogStatement
 from tablestore.cdc.mysql.dump import REFUSED, Dump, DumpRecording
-from tablestore.cdc.mysql.events import QueryEvent, TableMap
+from tablestore.cdc.mysql.events import LogPosition, QueryEvent, TableMap
 from tablestore.cdc.mysql.foreign_keys import UNWATCHED, CascadeWatch
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server_checks import with_creation
 from tablestore.cdc.mysql.statements import TextChanges
 from tablestore.core.errors import Unsupported

@@ -25,9 +25,9 @@ from tablestore.cdc.mysql.binlog import ImageChoice, LogStatement, RowImages, re
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.database_offset import DatabaseProgress, Definitions, TableProgress, shape_of
 from tablestore.cdc.mysql.dump import RecordedLog
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.foreign_keys import UNWATCHED, Ancestry, CascadeWatch
 from tablestore.cdc.mysql.log_scan import ScanRequest, scan
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.server_checks import require_in_log, server_id
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, next_range, read_range, read_view

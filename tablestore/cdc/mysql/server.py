@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from tablestore.cdc.databases.address import OFF, PREFERRED, VERIFY_IDENTITY, Address
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.core.errors import InvalidRequest, NotFound, TablestoreError, Unavailable
 from tablestore.core.extras import required
 

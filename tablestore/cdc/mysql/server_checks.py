@@ -19,7 +19,7 @@ from dataclasses import replace
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.dump import Dump
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import RIGHTS, Connection, Dialect, dialect_of
 from tablestore.core.env import SYSTEM, Env
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tablestore.cdc.databases.slices import PADDING
 from tablestore.cdc.mysql.columns import SourceColumn, SourceTable, quoted
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.row_slices import BIG, END, FULL, RowSlicer
 from tablestore.cdc.mysql.server import Connection, Dialect, own_errors
 from tablestore.cdc.mysql.values import text_batch

@@ -34,10 +34,9 @@ from tablestore.cdc.databases.declared import DeclaredColumns, DeclaredStream
 from tablestore.cdc.mysql import events
 from tablestore.cdc.mysql.columns import SourceTable
 from tablestore.cdc.mysql.dump import Dump
-from tablestore.cdc.mysql.events import FIRST_OFFSET
+from tablestore.cdc.mysql.events import FIRST_OFFSET, LogPosition
 from tablestore.cdc.mysql.foreign_keys import Ancestry, ForeignKeys
 from tablestore.cdc.mysql.pieces import BinlogPiece, EachOnce, MysqlChunkPiece
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.server_checks import require_in_log, require_ready, server_id, with_creation
 from tablestore.cdc.mysql.snapshot import Key, KeyRange, chunk_key, next_range

@@ -40,9 +40,9 @@ from tablestore.cdc.mysql.database_offset import (
     shape_of,
 )
 from tablestore.cdc.mysql.ddl import Effect
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.foreign_keys import Cascades
 from tablestore.cdc.mysql.log_scan import first_rows
-from tablestore.cdc.mysql.position import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.core.env import SYSTEM
 

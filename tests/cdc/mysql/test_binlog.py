@@ -19,7 +19,7 @@ from tablestore.cdc.mysql.binlog import (
     read_log,
 )
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.core.errors import Corrupt, NotFound, SchemaMismatch, Unsupported
 from tests.servers.mariadb import MariaDb

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.stream import MysqlTable
 from tablestore.core.errors import NotFound
 from tests.cdc.databases.sources import MariaDbSource

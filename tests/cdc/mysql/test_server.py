@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.cdc.databases.address import PASSWORD_VARIABLE, Address, patiently
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.server_checks import require_in_log, require_ready, server_id
 from tablestore.core.errors import InvalidRequest, NotFound, Unavailable

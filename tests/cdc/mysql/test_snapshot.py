@@ -12,7 +12,7 @@ import pytest
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.cdc.mysql.snapshot import KeyRange, chunk_key, ranges, read_range, read_view
 from tablestore.core.errors import NotFound, Unavailable

@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.cdc.databases.address import Address
 from tablestore.cdc.mysql.binlog import RowImages, read_log
 from tablestore.cdc.mysql.columns import SourceTable
-from tablestore.cdc.mysql.position import LogPosition
+from tablestore.cdc.mysql.events import LogPosition
 from tablestore.cdc.mysql.server import Connection, dialect_of
 from tablestore.core.errors import Corrupt
 from tests.servers.mariadb import MariaDb, mariadb
