@@ -35,6 +35,7 @@ from tablestore.format.manifests.manifest import ADD, DataFileMeta
 from tablestore.format.result_tables import table_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.insight.inspect.columns import COMMITS, compactions_table
+from tablestore.lsm.compaction import recording
 from tablestore.lsm.compaction.decision import Decision, shape_text
 from tablestore.lsm.compaction.loop import pick
 from tablestore.lsm.compaction.options import CompactionOptions, PickContext
