@@ -135,8 +135,6 @@ _NAMES = {
     "insight.simulator": "what_if",
     "insight.simulator.opening": "simulator",
     "lsm.compaction.options": "CompactionSettings compaction_settings",
-    "maintenance.history": "maintenance_report",
-    "lsm.compaction.settings": "CompactionSettings compaction_settings",
     "maintenance.policy": "MaintenancePolicy",
     "maintenance.report": "MaintenanceReport maintenance_report TableHealth WorkDone WorkWaiting",
     "sql": "sql_session",
