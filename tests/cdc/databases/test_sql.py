@@ -51,7 +51,7 @@ REFUSED = [
     (COLUMNS, {"password": "${env:X}", "tablestore.password-file": "f"}, "password-file', not both"),
     (COLUMNS, {"hostname": ""}, "needs option 'hostname'"),
     (COLUMNS, {"table-name": "u"}, r"table in d\w+ 'u'|no table public\.u"),
-    (COLUMNS, {"debezium.snapshot.mode": "never"}, "read from the (binlog|slot) itself"),
+    (COLUMNS, {"debezium.snapshot.mode": "never"}, "read from the log itself"),
     (COLUMNS, {"scan.startup.mode": "latest-offset"}, "'latest-offset' in batch mode"),
     (COLUMNS, {"server-time-zone": "Atlantis"}, "a time zone such as"),
     (COLUMNS, {"scan.incremental.snapshot.chunk.key-column": "v"}, "begins with 'k'"),
