@@ -27,7 +27,7 @@ from tablestore.lsm.levels.bucket import BucketFiles
 from tablestore.lsm.lookup.lookup import Hits, LevelLookup
 from tablestore.lsm.merge.keys import Component
 from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.meta.snapshots import SchemaStore
+from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.read.changes.incremental import snapshot_changes
 from tablestore.table import overwriting
