@@ -31,7 +31,6 @@ from tablestore.io import outcomes
 from tablestore.io.fileio import FileIO, Sync
 from tablestore.io.paths import TablePaths, join
 
-_SNAPSHOT = re.compile(r"snapshot-(\d+)")
 _MAX_TRIED = 100  # newest snapshots that are tried
 log = logging.getLogger(__name__)
 _FILE = re.compile(r"snapshot-(\d+)")
@@ -299,7 +298,7 @@ def advised(io: FileIO, paths: TablePaths, error: Corrupt) -> Corrupt:
 
 def newest_sound(io: FileIO, paths: TablePaths, *, without: str) -> int | None:
     """Id of the newest snapshot whose metadata can be read and which does not need the file `without`."""
-    names = (_SNAPSHOT.fullmatch(s.name) for s in io.list(paths.snapshot_dir))
+    names = (_FILE.fullmatch(s.name) for s in io.list(paths.snapshot_dir))
     ids = sorted((int(m[1]) for m in names if m), reverse=True)
     return next((i for i in ids[:_MAX_TRIED] if _is_sound(io, paths, i, without)), None)
 
