@@ -40,7 +40,7 @@ from tablestore.format.types.type_text import parse_field
 from tablestore.io.confined import GuardedFileIO, confined
 from tablestore.io.fileio import FileIO
 from tablestore.io.paths import DROPPED, TablePaths, checked_name, join
-from tablestore.meta.snapshots import SchemaStore
+from tablestore.meta.schemas import SchemaStore
 
 DIALECT = "flink"  # whose text of a query is preferred where a view has several
 

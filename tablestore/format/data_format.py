@@ -191,7 +191,9 @@ def fitting() -> Iterator[None]:
 def plain_rows(rows: pa.RecordBatch, columns: Sequence[DataField]) -> pa.RecordBatch:
     """The rows without dictionaries; raises SchemaMismatch for a NULL in a NOT NULL column."""
     rows = pa.RecordBatch.from_arrays([plain(c) for c in rows.columns], names=rows.schema.names)
-    require_filled(rows, columns)
+    for f, column in zip(columns, rows.columns, strict=True):
+        if column.null_count and not f.type.nullable:
+            raise SchemaMismatch(f"rows do not fit the table's columns: column {f.name!r} is NOT NULL")
     return rows
 
 
@@ -219,13 +221,6 @@ def require_size(size: int, expected: int | None, path: str) -> None:
     """Raise Corrupt when the file has another size than the manifest says."""
     if expected is not None and size != expected:
         raise Corrupt(path, f"it has {size:,} bytes; the manifest says {expected:,}")
-
-
-def require_filled(rows: pa.RecordBatch, columns: Sequence[DataField]) -> None:
-    """Raise SchemaMismatch for a NULL in a NOT NULL column."""
-    for f, column in zip(columns, rows.columns, strict=True):
-        if column.null_count and not f.type.nullable:
-            raise SchemaMismatch(f"rows do not fit the table's columns: column {f.name!r} is NOT NULL")
 
 
 def chosen(batches: Iterable[pa.RecordBatch], rows: np.ndarray | None, path: str) -> Iterator[pa.RecordBatch]:

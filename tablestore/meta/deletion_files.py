@@ -25,15 +25,9 @@ def deletion_files(
     store: Store, snapshot: Snapshot | None, *, partition: Callable[[bytes], bool] = lambda _: True
 ) -> dict[Place, dict[str, DeletionFile]]:
     """Deletion files by data file name, for each bucket that has any."""
-    entries = [e for e in store.manifests.index_entries(snapshot) if partition(e.partition)]
-    return of_entries(store, entries)
-
-
-def of_entries(store: Store, entries: list[IndexEntry]) -> dict[Place, dict[str, DeletionFile]]:
-    """The same from index entries; those of other index types are skipped."""
     by_bucket: dict[Place, dict[str, DeletionFile]] = {}
-    for e in entries:
-        if e.file.index_type != DELETION_VECTORS:
+    for e in store.manifests.index_entries(snapshot):
+        if e.file.index_type != DELETION_VECTORS or not partition(e.partition):
             continue
         path = store.index_path(e.partition, e.bucket, e.file)
         files = by_bucket.setdefault((e.partition, e.bucket), {})

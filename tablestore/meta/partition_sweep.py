@@ -4,7 +4,7 @@ million files holds few of their entries at once.
 Manifests are read in the order of their least partitions, which their statistics say. A partition is whole
 once the next manifest begins after it. Merges keep manifests in this order (`manifest_rewrite.py`), so few
 of them overlap. Memory: the entries of the manifests that overlap, of at least one, and one part. Where all
-manifests hold all partitions, or there is one partition only, that is everything. Used by plans and `check`.
+manifests hold all partitions, or there is one partition only, that is everything. Used by plans.
 """
 
 from __future__ import annotations
@@ -32,14 +32,6 @@ def live_parts(
 ) -> Iterator[Entries]:
     """The live entries of these manifests; no partition is in two parts, and in a partition they are in the
     order of manifests. `types`: of the partition columns. Raises Corrupt as reads of manifests do."""
-    for part in stored_parts(store, manifests, types):
-        yield part.live()
-
-
-def stored_parts(
-    store: ManifestStore, manifests: Sequence[ManifestFileMeta], types: Sequence[DataType]
-) -> Iterator[Entries]:
-    """As `live_parts`, with the entries of deletions and those that they cancel."""
     nullable = tuple(t.as_nullable() for t in types)
     begins = [_least(m, nullable) for m in manifests]
     order = sorted(range(len(manifests)), key=begins.__getitem__)
@@ -51,7 +43,7 @@ def stored_parts(
         del group  # else it would stay until the next one is decoded
         bound = begins[order[read]] if read < len(order) else None
         if bound is None or any(begins[i] < bound for i in waiting):
-            yield from _whole(waiting, bound, nullable)
+            yield from (part.live() for part in _whole(waiting, bound, nullable))
 
 
 def _least(m: ManifestFileMeta, types: Sequence[DataType]) -> tuple[Any, ...]:

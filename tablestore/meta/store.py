@@ -32,7 +32,8 @@ from tablestore.io.fileio import FileIO, Sync
 from tablestore.io.paths import TablePaths, checked_external, inside, join
 from tablestore.io.routed import file_io_for
 from tablestore.meta.manifests import ManifestStore
-from tablestore.meta.snapshots import SchemaStore, SnapshotStore
+from tablestore.meta.schemas import SchemaStore
+from tablestore.meta.snapshots import SnapshotStore
 
 _MAX_LOOKED_AT = 1000  # directories that are searched for a renamed table
 

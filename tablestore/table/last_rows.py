@@ -42,7 +42,7 @@ from tablestore.lsm.merge.keys import Component
 from tablestore.lsm.merge.merge_function import merge_function
 from tablestore.lsm.merge.validate import wanted_rows
 from tablestore.lsm.writing.memory import MemoryPool
-from tablestore.meta.snapshots import SchemaStore
+from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Read, StateSize
 from tablestore.read.changes.incremental import change_schema, moves, snapshot_changes

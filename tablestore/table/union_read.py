@@ -31,7 +31,7 @@ from tablestore.log.kafka.kafka_log import KafkaLog
 from tablestore.log.log import Log, LogBatch, LogExpired
 from tablestore.log.offsets import Offsets, reaches
 from tablestore.meta.entries import PartitionFilter
-from tablestore.meta.snapshots import SchemaStore
+from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.read.scan import fallback, time_travel
 from tablestore.read.scan.plan import FileChoice, Plan

@@ -13,7 +13,7 @@ from __future__ import annotations
 import bz2
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -56,7 +56,12 @@ class BlockReader:
     def plain(self, data: bytes, path: str) -> tuple[AvroHeader, list[AvroBlock]]:
         """Header and decompressed blocks; raises Corrupt naming `path`."""
         header, blocks = self.parse(data, path)
-        return header, list(plain_blocks(blocks, header.codec, path))
+        plain, size = list[AvroBlock](), 0
+        for block in blocks:
+            plain.append(plain_block(block, header.codec, path))
+            size += len(plain[-1].data)
+            require_bounded(size, path)
+        return header, plain
 
     def parse(self, data: bytes, path: str) -> tuple[AvroHeader, list[AvroBlock]]:
         """Header and blocks, not decompressed; raises Corrupt naming `path` and the byte."""
@@ -109,16 +114,6 @@ def container(header: bytes, blocks: Iterable[AvroBlock]) -> bytes:
 def framed(block: AvroBlock, sync: bytes) -> bytes:
     """The bytes of a block in a container."""
     return b"".join((zigzag(block.rows), zigzag(len(block.data)), block.data, sync))
-
-
-def plain_blocks(blocks: Iterable[AvroBlock], codec: str, path: str) -> Iterator[AvroBlock]:
-    """The blocks of one file decompressed, each when it is asked for; raises Corrupt naming `path`."""
-    size = 0
-    for block in blocks:
-        plain = plain_block(block, codec, path)
-        size += len(plain.data)
-        require_bounded(size, path)
-        yield plain
 
 
 def require_bounded(size: int, path: str) -> None:

@@ -43,7 +43,7 @@ from tablestore.insight.inspect.claim_book import (
 from tablestore.io.paths import join
 from tablestore.meta import changelogs, consumers, refs
 from tablestore.meta.entries import Entries
-from tablestore.meta.snapshots import SchemaStore
+from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 
 

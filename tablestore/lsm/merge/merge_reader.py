@@ -191,13 +191,9 @@ def _fold(parts: Sequence[Part], function: MergeFunction, keep_retracts: bool) -
         return rows if keep_retracts else without_retracts(rows)
     rows = joined([batch for batch, _ in parts])
     codes = key_columns.codes(key_columns.concatenated([components for _, components in parts]))
+    groups = grouped(codes, function.sequence.numbers(rows))
     if keep_retracts or not isinstance(function, Choosing):
-        folded = fold_rows(rows, codes, function)
+        folded = function.merge(rows, groups)
         return folded if keep_retracts else without_retracts(folded)
-    places = function.winners(rows, grouped(codes, function.sequence.numbers(rows)))
+    places = function.winners(rows, groups)
     return take(rows, places[~rowkind.retracts(kinds_of(rows)[places])])
-
-
-def fold_rows(rows: pa.RecordBatch, codes: np.ndarray, function: MergeFunction) -> pa.RecordBatch:
-    """The rows merged by these key codes, in key order; the function orders the rows of a key."""
-    return function.merge(rows, grouped(codes, function.sequence.numbers(rows)))

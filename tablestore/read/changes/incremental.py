@@ -196,7 +196,10 @@ def snapshot_changes(
             return
         changed = changed_entries(store, snapshot, mode=mode, within=filters.partition)
         entries = _checked(store, _kept(store, changed, filters))
-        written = bool(store.schema.primary_keys) and not in_compaction_changelog(store)
+        # a compaction's changelog has sequence numbers of old rows, which give no order; there may be several
+        # writers, so their rows come by sequence number
+        compacting = (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
+        written = bool(store.schema.primary_keys) and store.options.changelog_producer not in compacting
         entries = sorted(entries, key=lambda e: e.file.min_sequence if written else 0)
         if moves(store) and len({e.partition for e in entries}) > 1:
             yield from _moved_last(store, entries, names, filters)
@@ -236,12 +239,6 @@ def _in_changelogs(store: Store, file: DataFileMeta) -> bool:
     """Whether long-lived changelogs keep this file: where there is a producer, only those that it wrote."""
     produced = store.options.changelog_producer is not ChangelogProducer.NONE
     return not produced or file.file_name.startswith(store.options.changelog_file_prefix)
-
-
-def in_compaction_changelog(store: Store) -> bool:
-    """Whether changes come in the order of a compaction's changelog: it has sequence numbers of old rows,
-    which give no order. Rows of writers come by sequence number, since there may be several writers."""
-    return store.options.changelog_producer in (ChangelogProducer.LOOKUP, ChangelogProducer.FULL_COMPACTION)
 
 
 def _checked(store: Store, entries: list[ManifestEntry]) -> list[ManifestEntry]:

@@ -26,7 +26,7 @@ from tablestore.io.fileio import Sync
 from tablestore.io.paths import TablePaths
 from tablestore.meta import changelogs, compaction_history, positions, refs
 from tablestore.meta.entries import concatenated
-from tablestore.meta.snapshots import SchemaStore
+from tablestore.meta.schemas import SchemaStore
 from tablestore.meta.store import Store
 from tablestore.write.commit import synced
 from tablestore.write.retention import reachable
