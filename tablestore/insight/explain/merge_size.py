@@ -321,7 +321,8 @@ class _Overlap:
         total, deletes = 0.0, 0.0
         for active, share, width in self._cut():
             rows = self._rows[active] * share
-            among = max(self._among_keys(keys, rows, width), float(rows.max()), 1e-9)
+            most = rows.max()
+            among = max(float(self._among_keys(keys, np.asarray(most), np.asarray(width))), float(most), 1e-9)
             free = np.concatenate(([1.0], np.cumprod(1.0 - np.minimum(rows / among, 1.0))[:-1]))
             total += float((rows * free).sum())
             deletes += float((self._deletes[active] * share * free).sum())
@@ -349,13 +350,13 @@ class _Overlap:
         """`rows` in one step: a file that is not over a piece has no rows in it and frees no keys."""
         rows = self._rows[:, None] * shares
         most = rows.max(axis=0)
-        among = np.maximum(np.maximum(self._among_all(keys, most, widths), most), 1e-9)
+        among = np.maximum(np.maximum(self._among_keys(keys, most, widths), most), 1e-9)
         free = np.cumprod(1.0 - np.minimum(rows / among, 1.0), axis=0)
         free = np.concatenate((np.ones((1, len(widths))), free[:-1]))
         return float((rows * free).sum()), float((self._deletes[:, None] * shares * free).sum())
 
-    def _among_all(self, keys: float | None, most: np.ndarray, widths: np.ndarray) -> np.ndarray:
-        """`_among_keys` of every piece."""
+    def _among_keys(self, keys: float | None, most: np.ndarray, widths: np.ndarray) -> np.ndarray:
+        """How many keys pieces of these widths hold, whose largest file has `most` rows."""
         estimate = keys if keys is not None else self._keys
         if estimate is not None:
             return estimate * widths
@@ -363,17 +364,6 @@ class _Overlap:
         if self._dense and self._possible is not None:
             return self._possible * widths / span
         return 2.0 * self._among * widths / span if self._among else 2.0 * most
-
-    def _among_keys(self, keys: float | None, rows: np.ndarray, width: float) -> float:
-        estimate = keys if keys is not None else self._keys
-        if estimate is not None:
-            return estimate * width
-        span = float(self._high.max() - self._low.min()) or 1.0
-        if self._dense and self._possible is not None:
-            return self._possible * width / span
-        if self._among:
-            return 2.0 * self._among * width / span
-        return 2.0 * float(rows.max())
 
     def _cut(self) -> Iterable[_Piece]:
         widths = self._high - self._low
