@@ -218,8 +218,8 @@ def legend(
                 break
             x, y, rows = left, y + pitch, rows - 1
         parts.append(group(mark, transform=f"translate({num(x)} {num(y - top)})"))
-        own = {"class_": classes[at]} if at < len(classes) else {}
-        parts.append(text(x + wide + 6, y, words, size=11, **own))
+        own = classes[at] if at < len(classes) else None
+        parts.append(text(x + wide + 6, y, words, size=11, class_=own))
         x += needed + gap
     return "".join(parts), x, y
 

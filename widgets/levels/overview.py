@@ -97,10 +97,10 @@ def overview_figure(view: Overview, *, width: float, colour_by: ColourBy, opened
     body.append(group(*cells, stroke=var("edge")) + chosen)
     bottom = BARS + 22 + len(view.rows) * ROW
     body.append(_years(years, xs, bottom + 12))
-    words, bottom = _legend(view, shown, colour_by, largest, (width, bottom + 32, pitch))
+    words, last = _legend(view, shown, colour_by, largest, (width, bottom + 32, pitch))
     body.append(words)
     label = f"{len({c.partition for c in shown}):,} partitions, {len(shown):,} buckets shown"
-    return Figure(width, bottom + 12, "".join(body), label)
+    return Figure(width, last + 12, "".join(body), label)
 
 
 def _year(partition: str) -> str:
