@@ -126,6 +126,14 @@ function lvTicks(files, keyed, view) {
   for (let n = Math.ceil((low - near) / step); n <= Math.floor((high + near) / step); n++) ticks.push([(n * step - start) / slope, words(n * step)]);
   return ticks;
 }
+// What hover and selection say of a file, from its facts.
+const lvCard = (f) => ({
+  name: f.name, short: lwFileName(f.name), level: f.level, lane: f.lane, run: f.run, bytes: lwBytes(f.bytes), rows: lwCount(f.rows),
+  keys: f.min_key == null ? "–" : `${lwKey(f.min_key)} … ${lwKey(f.max_key)}`, from: [f.origin, f.source].filter(Boolean).join(" "),
+  sequence: f.sequence.map(lwCount).join(" … "), deletes: f.deletes ? `${lwCount(f.deletes)} (${lwPercent(f.deletes, f.rows)})` : "0",
+  masked: f.masked == null ? "–" : `${lwCount(f.masked)} rows (${lwPercent(f.masked, f.rows)})`, lo: f.lo, hi: f.hi,
+  next: f.planned ? "input of the next compaction" : "",
+});
 // One bucket at one moment: { svg, label, meta, cards, words }.
 function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fill_by }) {
   const files = lvFiles(history, history.at(snapshot, place), place);
@@ -166,12 +174,7 @@ function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fil
     if (f.low != null) says.push(`keys ${lwKey(f.low)} to ${lwKey(f.high)}`);
     if (f.deletes) says.push(`${lwCount(f.deletes)} deletes`);
     if (f.masked >= 0) says.push(`deletion vector ${lwCount(f.masked)}`);
-    cards.push({
-      name: f.name, short: lwFileName(f.name), level: f.level, lane: n, run: f.level ? `L${f.level}` : lanes[n].note, bytes: words, rows: lwCount(f.rows),
-      keys: f.low == null ? "–" : `${lwKey(f.low)} … ${lwKey(f.high)}`, from: [f.origin, f.source].filter(Boolean).join(" "),
-      sequence: `${lwCount(f.sequence[0])} … ${lwCount(f.sequence[1])}`, deletes: f.deletes ? `${lwCount(f.deletes)} (${lwPercent(f.deletes, f.rows)})` : "0",
-      masked: f.masked < 0 ? "–" : `${lwCount(f.masked)} rows (${lwPercent(f.masked, f.rows)})`, lo: f.lo, hi: f.hi,
-    });
+    cards.push({ ...f, lane: n, run: f.level ? `L${f.level}` : lanes[n].note, masked: f.masked < 0 ? null : f.masked, min_key: f.low, max_key: f.high });
     return `<g class="file" data-name="${lwEsc(f.name)}" role="gridcell" aria-label="${lwEsc(says.join(", "))}">${inner}</g>`;
   };
   const columns = (lane, n, spans) => {
