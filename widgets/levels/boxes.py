@@ -277,17 +277,17 @@ def bucket_facts(model: LsmModel) -> dict[str, object]:
     columns = model.columns
     if not model.count:
         return {}
-    deletes, masked = int(columns.deletes.sum()), int(columns.masked[columns.masked > 0].sum())
     low, high = columns.table["min_key"], columns.table["max_key"]
-    ends = low[int(np.argmin(columns.lo))].as_py(), high[int(np.argmax(columns.hi))].as_py()
     first, last = (pc.min_max(columns.table[name]).as_py() for name in ("min_sequence", "max_sequence"))
-    facts = [["runs", fmt.count(model.runs)]] if model.keyed else []
-    facts += [["files", fmt.count(model.count)], ["size", fmt.bytes_text(model.bytes)]]
-    facts += [["rows", fmt.count(model.rows)]]
-    facts += [["keys", fmt.key_range(*ends)]] if model.keyed else []
-    facts += [["deletes", f"{fmt.count(deletes)} ({fmt.percent(deletes, model.rows)})" if deletes else "0"]]
-    facts += [
-        ["masked", f"{fmt.count(masked)} rows ({fmt.percent(masked, model.rows)})" if masked else fmt.ABSENT]
-    ]
-    facts += [["sequence", f"{first['min'] or 0:,} … {last['max'] or 0:,}"]]
-    return {"name": model.place, "facts": facts}
+    return {
+        "name": model.place,
+        "runs": model.runs if model.keyed else None,
+        "files": model.count,
+        "bytes": model.bytes,
+        "rows": model.rows,
+        "deletes": int(columns.deletes.sum()),
+        "masked": int(columns.masked[columns.masked > 0].sum()) or None,
+        "min_key": low[int(np.argmin(columns.lo))].as_py(),
+        "max_key": high[int(np.argmax(columns.hi))].as_py(),
+        "sequence": [first["min"] or 0, last["max"] or 0],
+    }
