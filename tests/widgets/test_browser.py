@@ -95,7 +95,15 @@ def test_a_click_selects_a_file_and_arrows_walk_on(page: Page, cockpit_file: Pat
     page.open(cockpit_file)
     page.page.locator('.file[data-name^="base--0-1"]').click()
     assert page.text(".lw-strip code") == "base--0-1"
-    assert "96.0 MiB" in page.text(".lw-facts")
+    facts = page.page.locator(".lw-facts [data-fact]").evaluate_all(
+        "all => Object.fromEntries(all.map((row) => [row.dataset.fact, row.lastChild.textContent]))"
+    )
+    assert {n: facts[n] for n in ("size", "keys", "deletes", "masked")} == {
+        "size": "96.0 MiB",
+        "keys": "375,000 … 749,999",
+        "deletes": "0",
+        "masked": "–",
+    }
     assert page.page.locator(".lw-levels .lw-pic .ring").count() == 1
     page.page.keyboard.press("ArrowRight")
     assert page.text(".lw-strip code") == "base--0-2"

@@ -201,7 +201,7 @@ def test_files_without_keys_lie_across_the_whole_axis():
     levels = LsmLevels(files)
     assert {(file.lo, file.hi) for file in levels.model.files} == {(0.0, 1.0)}
     assert levels.model.ticks == ()
-    assert {card["keys"] for card in levels.frame["cards"]} == {"–"}
+    assert {card["min_key"] for card in levels.frame["cards"]} == {None}
     assert "None" not in levels.frame["svg"]
 
 

@@ -44,8 +44,7 @@ def test_a_deletion_vector_folds_the_corner_and_is_reported_everywhere():
         == 2
     )
     cards = {card["name"]: card["masked"] for card in levels.frame["cards"]}
-    assert cards["data-390-0.parquet"] == "9,120 rows (< 1 %)"
-    assert cards["data-390-1.parquet"] == "–"
+    assert (cards["data-390-0.parquet"], cards["data-390-1.parquet"]) == (9_120, None)
     assert levels.frame["svg"].count("deletion vector 9,120") == 1
     assert any(line.endswith(" dv") for line in levels.text().splitlines())
     assert bucket_cells(masked_files())[0].masked == 9120

@@ -50,6 +50,7 @@ class LakeAlarms(WorkingView):
 
     chart = Asked(x="table", y="worst")
     _esm = module("alarms")
+    unreadable = ("The lake could not be read.", "Check its path, or its catalog.")
     verbs = ("stop",)
     alarm = traitlets.Unicode("").tag(sync=True)
 
@@ -104,13 +105,6 @@ class LakeAlarms(WorkingView):
         if table and isinstance(self._lake_or_table, ts.Lake):
             opened = f"ts.connect({self._lake_or_table.warehouse!r}).table({table!r})"
         return f"{opened}.inspect.alarms({limits})"
-
-    def refresh(self) -> Self:
-        """Read every table again, in the background."""
-        self.guarded(
-            self._load, what="The lake could not be read.", next_step="Check its path, or its catalog."
-        )
-        return self
 
     def _load(self) -> None:
         source = self._lake_or_table

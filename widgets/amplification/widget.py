@@ -102,7 +102,7 @@ class AmplificationChart(WorkingView):
 
     def refresh(self) -> Self:
         """Read the history again, in the background if it takes long. The latest stays followed."""
-        if not self._later and not self._jobs.restart(self._load):
+        if not self._later and not self._jobs.restart(self._work):
             self._loading = True
             self.redraw()
         return self
@@ -112,7 +112,7 @@ class AmplificationChart(WorkingView):
         self.read()
         return super().wait(timeout)
 
-    def _load(self, job: ViewJob) -> None:
+    def _work(self, job: ViewJob) -> None:
         def read() -> None:
             rows, opened = _rows_of(self._source, self.opened)
             after = _after_compaction(self._source, opened, rows) if rows.num_rows else None

@@ -6,7 +6,7 @@ and draws only what has changed; every reading holds the lock.
 
 import threading
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import traitlets
@@ -38,6 +38,7 @@ class BarChart(WatchingView):
 
     links = ()
     _esm = module("bars")
+    unreadable = ("The rows could not be read.", "Check the query.")
     index = traitlets.Int(0).tag(sync=True)
 
     def __init__(
@@ -82,12 +83,6 @@ class BarChart(WatchingView):
     @traitlets.validate("index")
     def _there(self, proposal: Mapping[str, Any]) -> int:
         return min(max(int(proposal["value"]), 0), max(len(self.model.groups) - 1, 0))
-
-    def refresh(self) -> Self:
-        """Read the rows again."""
-        with self._reading:
-            self.guarded(self._load, what="The rows could not be read.", next_step="Check the query.")
-        return self
 
     def _load(self) -> None:
         table: Any = self._rows() if callable(self._rows) else self._rows

@@ -5,7 +5,7 @@ is made; `refresh` counts again.
 """
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import traitlets
@@ -32,6 +32,7 @@ class BucketAdvisor(View):
     links = ()
     chart = Asked(x="bucket", y="rows", kind="bars")
     _esm = module("buckets")
+    unreadable = ("The rows could not be counted.", "Check the data.")
     buckets = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, data: Any, *, width: int = 1040, **asked: Any) -> None:
@@ -68,11 +69,6 @@ class BucketAdvisor(View):
         """The call that gives what each bucket would hold."""
         asked = "".join(f", {name}={value!r}" for name, value in self._asked.items())
         return f"ts.advise_buckets(data{asked}).spread({self.buckets})"
-
-    def refresh(self) -> Self:
-        """Count the rows again."""
-        self.guarded(self._load, what="The rows could not be counted.", next_step="Check the data.")
-        return self
 
     def _load(self) -> None:
         self._advice = self._ask()

@@ -72,6 +72,7 @@ class CaptureProgress(WatchingView):
     links = ()
     chart = Asked(x="ended", y="rows", how="sum")
     _esm = module("capture")
+    unreadable = ("The reports of the capture could not be read.", "Check its checkpoint, then refresh().")
     verbs = ("pause", "resume", "stop")
     batch = traitlets.Int(None, allow_none=True).tag(sync=True)
 
@@ -117,16 +118,6 @@ class CaptureProgress(WatchingView):
         self.refresh()
         if not running:
             self.unwatch()
-
-    def refresh(self) -> Self:
-        """Read the reports that are new."""
-        with self._reading:
-            self.guarded(
-                self._load,
-                what="The reports of the capture could not be read.",
-                next_step="Check its checkpoint, then refresh().",
-            )
-        return self
 
     def _load(self) -> None:
         under_way = None if self._job is None else self._job.progress()  # before the reports: one may end it

@@ -68,6 +68,7 @@ class CompactionControls(WorkingView):
     """
 
     _esm = module("controls")
+    unreadable = ("The plan could not be made.", "Check the table, then Dry run.")
     verbs = ("step", "run_until_quiet", "flush", "pause", "store", "reset", "go_to_now")
     is_panel = True
     index = traitlets.Int(0).tag(sync=True)
@@ -127,13 +128,6 @@ class CompactionControls(WorkingView):
         return f"{name}{under}.compact({', '.join(f'{k}={v!r}' for k, v in asked.items())})"
 
     # planning
-
-    def refresh(self) -> Self:
-        """Plan again; writes nothing."""
-        self.guarded(
-            self._load, what="The plan could not be made.", next_step="Check the table, then Dry run."
-        )
-        return self
 
     def _load(self) -> None:
         previous = self._model.pick

@@ -66,6 +66,7 @@ class Findings(WorkingView):
 
     chart = Asked(x="severity")
     _esm = module("findings")
+    unreadable = ("The doctor could not look.", "Check the table: table.check()")
     verbs = ("mend", "leave")
 
     def __init__(
@@ -98,13 +99,6 @@ class Findings(WorkingView):
     def plan(self) -> MendingPlan | None:
         """What is asked about mending, or was done; None if nothing."""
         return self._plan
-
-    def refresh(self) -> Self:
-        """Look again."""
-        self.guarded(
-            self._load, what="The doctor could not look.", next_step="Check the table: table.check()"
-        )
-        return self
 
     def _load(self) -> None:
         self._diagnosis = getattr(self._table.inspect, self._verb)(self.snapshot)

@@ -47,6 +47,7 @@ class TableHealth(WorkingView):
 
     chart = Asked(x="bucket", y="runs", kind="bars", how="max")
     _esm = module("health")
+    unreadable = ("The table could not be read.", "Check the table: table.check()")
     verbs = ("compact", "cancel", "choose_due")
     opened = traitlets.Unicode("").tag(sync=True)
     colour_by = traitlets.Enum(COLOURS, "runs").tag(sync=True)
@@ -54,7 +55,7 @@ class TableHealth(WorkingView):
     progress = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, table: ts.Table, **kwargs: object) -> None:
-        self._jobs, self._reading = JobRunner("compaction"), JobRunner("amplification")
+        self._jobs, self._measuring = JobRunner("compaction"), JobRunner("amplification")
         require_source(table, type(self).__name__)
         if not callable(getattr(getattr(table, "inspect", None), "health", None)):
             raise ts.InvalidRequest(f"TableHealth takes a table, not a {type(table).__name__}")
@@ -99,13 +100,6 @@ class TableHealth(WorkingView):
 
     # reading
 
-    def refresh(self) -> Self:
-        """Read the table again."""
-        self.guarded(
-            self._load, what="The table could not be read.", next_step="Check the table: table.check()"
-        )
-        return self
-
     def _load(self) -> None:
         fresh = self._table if getattr(self._table, "past", False) else self._table.refresh()
         commits, options = self._moments.source.inspect.commits(), dict(option_map(fresh))
@@ -124,8 +118,8 @@ class TableHealth(WorkingView):
             self._show(amplification=measured)
         if not self.opened and self._model.worst:
             self.opened = self._model.worst[0].id
-        if not same or (measured is None and not self._reading.busy):
-            self._reading.restart(self._amplification)
+        if not same or (measured is None and not self._measuring.busy):
+            self._measuring.restart(self._amplification)
 
     def _show(self, *, amplification: dict[str, Any] | None) -> None:
         """Make the model of the snapshot that is looked at."""
@@ -154,7 +148,7 @@ class TableHealth(WorkingView):
 
     def _amplification(self, job: ViewJob) -> None:
         rows = self._moments.source.inspect.amplification().to_pylist()
-        if rows and not self._reading.replaced(job):
+        if rows and not self._measuring.replaced(job):
             self._model = replace(self._model, amplification=rows[0])
             self.redraw()
 
@@ -246,12 +240,12 @@ class TableHealth(WorkingView):
 
     def wait(self, timeout: float | None = None) -> Self:
         """Block until the work in the background is over, and raise what it raised."""
-        self._reading.wait(timeout)
+        self._measuring.wait(timeout)
         return super().wait(timeout)
 
     def close(self) -> None:
         """Stop at once, and leave the page."""
-        self._reading.stop()
+        self._measuring.stop()
         super().close()
 
     def _off(self) -> str:
@@ -298,7 +292,7 @@ class TableHealth(WorkingView):
 
     def picture(self, *, width: float, footer: bool = True) -> Figure:
         """The static figure with its header, the snapshot marked, and by default a footer."""
-        self._reading.wait_at_most(STATIC_PATIENCE)
+        self._measuring.wait_at_most(STATIC_PATIENCE)
         note = self.note() if footer else ""
         return static.framed(self._drawn(width, cursor=True), words=self.words(width=width), note=note)
 
@@ -326,7 +320,7 @@ class TableHealth(WorkingView):
 
     def export(self, *, widths: tuple[int, ...]) -> dict[str, Any]:
         """The newest state in every colour; compacting needs a kernel."""
-        self._reading.wait_at_most(STATIC_PATIENCE)
+        self._measuring.wait_at_most(STATIC_PATIENCE)
         frames: dict[str, Any] = {}
         for width in widths:
             words = self.words(width=width)

@@ -9,7 +9,7 @@ in a page without Python and in a file, and the page loads no script of megabyte
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -201,22 +201,25 @@ def legend(
     rows: int = 1,
     left: float | None = None,
     pitch: float = 20,
+    classes: Sequence[str] = (),
 ) -> tuple[str, float, float]:
     """Marks with their words in a row from `start`, whose y is the base line, and where the last one ends.
 
     What does not fit goes on in a row `pitch` below, from `left` on; where that would be more than `rows`, it
     is left out. A mark's own origin is `top` above the base line; words take a `share` of their estimate.
+    `classes` are those of the first words.
     """
     (x, y), parts = start, list[str]()
     left = x if left is None else left
-    for wide, mark, words in entries:
+    for at, (wide, mark, words) in enumerate(entries):
         needed = wide + 6 + text_width(words, size=11) * share
         if x + needed > right and (rows == 1 or x != left):
             if rows == 1:
                 break
             x, y, rows = left, y + pitch, rows - 1
         parts.append(group(mark, transform=f"translate({num(x)} {num(y - top)})"))
-        parts.append(text(x + wide + 6, y, words, size=11))
+        own = classes[at] if at < len(classes) else None
+        parts.append(text(x + wide + 6, y, words, size=11, class_=own))
         x += needed + gap
     return "".join(parts), x, y
 

@@ -8,6 +8,7 @@ their own lock).
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -51,11 +52,13 @@ class View(anywidget.AnyWidget):
 
     `links` are the traits that mean the same in every view that names them; `link` joins those of both.
     `verbs` are the methods that the page may call by their names, beside `refresh`; `chart` are the axes of
-    `to_plotly` where none are asked for.
+    `to_plotly` where none are asked for. `unreadable`: what is said where `_load` fails, and what to do then.
     """
 
     links: ClassVar[tuple[str, ...]] = LINKED
     verbs: ClassVar[tuple[str, ...]] = ()
+    unreadable: ClassVar[tuple[str, str]] = ("", "")
+    _reading: AbstractContextManager[Any] = nullcontext()  # of a view with a thread its lock
     chart: ClassVar[Asked] = Asked()
     assets = anywidget.WidgetTrait().tag(sync=True)
     frame = traitlets.Dict().tag(sync=True)
@@ -168,7 +171,13 @@ class View(anywidget.AnyWidget):
         return spec | {"frames": frames, "words": words, "state": begins}
 
     def refresh(self) -> Self:
-        """Read the source again and redraw."""
+        """Read the source again and redraw; where that fails the view says so and keeps its picture."""
+        what, step = self.unreadable
+        with self._reading:
+            self.guarded(self._load, what=what, next_step=step)
+        return self
+
+    def _load(self) -> None:
         raise NotImplementedError
 
     def redraw(self) -> None:

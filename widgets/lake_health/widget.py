@@ -42,6 +42,7 @@ class LakeHealth(WorkingView):
 
     chart = Asked(x="table", y="bytes")
     _esm = module("lake_health")
+    unreadable = ("The lake could not be read.", "Check its path, or its catalog.")
     verbs = ("stop",)
     table = traitlets.Unicode("").tag(sync=True)
     bench = traitlets.Instance(Workbench, allow_none=True).tag(sync=True, to_json=_reference)
@@ -78,13 +79,6 @@ class LakeHealth(WorkingView):
             if self.table
             else f"widgets.LakeHealth({lake})"
         )
-
-    def refresh(self) -> Self:
-        """Read every table again, in the background."""
-        self.guarded(
-            self._load, what="The lake could not be read.", next_step="Check its path, or its catalog."
-        )
-        return self
 
     def _load(self) -> None:
         names = self._lake.tables()

@@ -251,17 +251,12 @@ def _by_pixel(
     left: np.ndarray, right: np.ndarray, counts: np.ndarray, frame: Frame
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The most runs at each pixel column."""
-    places = int(frame.width)
-    highest = np.zeros(places, dtype=np.int64)
-    first = np.clip((left - frame.left).astype(np.int64), 0, places - 1)
-    last = np.clip(np.ceil(right - frame.left).astype(np.int64) - 1, first, places - 1)
-    wide = last - first > 1
-    for at in np.flatnonzero(wide):
-        highest[first[at] : last[at] + 1] = np.maximum(highest[first[at] : last[at] + 1], counts[at])
-    np.maximum.at(highest, first[~wide], counts[~wide])
-    np.maximum.at(highest, last[~wide], counts[~wide])
-    pixels = np.flatnonzero(highest)
-    return frame.left + pixels, frame.left + pixels + 1.0, highest[pixels]
+    edges = frame.left + np.arange(int(frame.width) + 1)
+    first = np.searchsorted(right, edges[:-1], side="right")
+    after = np.searchsorted(left, edges[1:], side="left")
+    highest = np.maximum.reduceat(np.r_[counts, 0], np.c_[first, after].ravel())[::2]
+    at = np.flatnonzero(after > first)
+    return edges[at], edges[at] + 1.0, highest[at]
 
 
 def _axis(model: LsmModel, layout: LevelsLayout, y: float) -> str:

@@ -126,6 +126,20 @@ function lvTicks(files, keyed, view) {
   for (let n = Math.ceil((low - near) / step); n <= Math.floor((high + near) / step); n++) ticks.push([(n * step - start) / slope, words(n * step)]);
   return ticks;
 }
+// What hover and selection say of a file, from its facts.
+const lvCard = (f) => ({
+  name: f.name, short: lwFileName(f.name), level: f.level, lane: f.lane, run: f.run, bytes: lwBytes(f.bytes), rows: lwCount(f.rows),
+  keys: f.min_key == null ? "–" : `${lwKey(f.min_key)} … ${lwKey(f.max_key)}`, from: [f.origin, f.source].filter(Boolean).join(" "),
+  sequence: f.sequence.map(lwCount).join(" … "), deletes: f.deletes ? `${lwCount(f.deletes)} (${lwPercent(f.deletes, f.rows)})` : "0",
+  masked: f.masked == null ? "–" : `${lwCount(f.masked)} rows (${lwPercent(f.masked, f.rows)})`, lo: f.lo, hi: f.hi,
+  next: f.planned ? "input of the next compaction" : "",
+});
+// What is said of the bucket where no file is selected.
+function lvBucket(b) {
+  const words = lvCard(b), keyed = b.runs != null;
+  return { name: b.name, facts: [...(keyed ? [["runs", lwCount(b.runs)]] : []), ["files", lwCount(b.files)], ["size", words.bytes], ["rows", words.rows],
+    ...(keyed ? [["keys", words.keys]] : []), ...["deletes", "masked", "sequence"].map((name) => [name, words[name]])] };
+}
 // One bucket at one moment: { svg, label, meta, cards, words }.
 function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fill_by }) {
   const files = lvFiles(history, history.at(snapshot, place), place);
@@ -166,12 +180,7 @@ function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fil
     if (f.low != null) says.push(`keys ${lwKey(f.low)} to ${lwKey(f.high)}`);
     if (f.deletes) says.push(`${lwCount(f.deletes)} deletes`);
     if (f.masked >= 0) says.push(`deletion vector ${lwCount(f.masked)}`);
-    cards.push({
-      name: f.name, short: lwFileName(f.name), level: f.level, lane: n, run: f.level ? `L${f.level}` : lanes[n].note, bytes: words, rows: lwCount(f.rows),
-      keys: f.low == null ? "–" : `${lwKey(f.low)} … ${lwKey(f.high)}`, from: [f.origin, f.source].filter(Boolean).join(" "),
-      sequence: `${lwCount(f.sequence[0])} … ${lwCount(f.sequence[1])}`, deletes: f.deletes ? `${lwCount(f.deletes)} (${lwPercent(f.deletes, f.rows)})` : "0",
-      masked: f.masked < 0 ? "–" : `${lwCount(f.masked)} rows (${lwPercent(f.masked, f.rows)})`, lo: f.lo, hi: f.hi,
-    });
+    cards.push({ ...f, lane: n, run: f.level ? `L${f.level}` : lanes[n].note, masked: f.masked < 0 ? null : f.masked, min_key: f.low, max_key: f.high });
     return `<g class="file" data-name="${lwEsc(f.name)}" role="gridcell" aria-label="${lwEsc(says.join(", "))}">${inner}</g>`;
   };
   const columns = (lane, n, spans) => {
@@ -246,16 +255,14 @@ function levelsPicture(history, snapshot, place, sheet, { width, mode, view, fil
   const box = `width="${lvNum(width)}" height="${lvNum(height)}" style="max-width:${Math.round(width * 1.05)}px" viewBox="0 0 ${lvNum(width)} ${lvNum(height)}"`;
   const many = keyed ? lwPlural(runs, "sorted run") : lwPlural(files.length, "file"), total = lwBytes(files.reduce((all, f) => all + f.bytes, 0));
   const cut = place.lastIndexOf("/"), where = `${cut > 0 ? `${place.slice(0, cut)} · ` : ""}bucket ${place.slice(cut + 1)}`;
-  const sum = (name) => files.reduce((all, f) => all + Math.max(f[name], 0), 0), rows = sum("rows");
-  const share = (n) => `${lwCount(n)} (${lwPercent(n, rows)})`, masked = sum("masked");
-  const ends = files.length ? [files.reduce((a, b) => (b.lo < a.lo ? b : a)), files.reduce((a, b) => (b.hi > a.hi ? b : a))] : [];
-  const facts = !files.length ? [] : [
-    ...(keyed ? [["runs", lwCount(runs)]] : []), ["files", lwCount(files.length)], ["size", total], ["rows", lwCount(rows)],
-    ...(keyed ? [["keys", `${lwKey(ends[0].low)} … ${lwKey(ends[1].high)}`]] : []), ["deletes", sum("deletes") ? share(sum("deletes")) : "0"],
-    ["masked", masked ? share(masked).replace(" (", " rows (") : "–"],
-    ["sequence", `${lwCount(Math.min(...files.map((f) => f.sequence[0])))} … ${lwCount(Math.max(...files.map((f) => f.sequence[1])))}`]];
+  const sum = (name) => files.reduce((all, f) => all + Math.max(f[name], 0), 0);
+  const bucket = () => ({
+    name: where, runs: keyed ? runs : null, files: files.length, bytes: sum("bytes"), rows: sum("rows"), deletes: sum("deletes"), masked: sum("masked") || null,
+    min_key: files.reduce((a, b) => (b.lo < a.lo ? b : a)).low, max_key: files.reduce((a, b) => (b.hi > a.hi ? b : a)).high,
+    sequence: [Math.min(...files.map((f) => f.sequence[0])), Math.max(...files.map((f) => f.sequence[1]))],
+  });
   return {
-    bucket: files.length ? { name: where, facts } : {},
+    bucket: files.length ? bucket() : {},
     svg: `<svg xmlns="http://www.w3.org/2000/svg" font-size="12" ${box}>${sheet.hatch}${parts.join("")}</svg>`,
     label: `Levels at #${snapshot}, ${where}: ${many}, ${total}`,
     meta: { plot: [left, LV.top, right - left, bottom - LV.top], axis: [top + strip - 6, LV.axis + 8], view: [low, high], lanes: [LV.top, pitch], binned },

@@ -461,15 +461,11 @@ def _text_lane(model: LsmModel, lane: LevelLane, width: int) -> str:
 def _text_cells(model: LsmModel, lane: LevelLane, width: int) -> list[str]:
     shade = "░▒▓█"[min(lane.level * 3 // max(model.num_levels - 1, 1), 3)]
     first = np.minimum((model.columns.lo[lane.at] * width).astype(np.int64), width - 1)
-    if lane.count > width:  # too many to draw one by one
-        last = np.clip(np.ceil(model.columns.hi[lane.at] * width).astype(np.int64), first + 1, width)
-        change = np.bincount(first, minlength=width + 1) - np.bincount(last, minlength=width + 1)
-        return [shade if filled else " " for filled in np.cumsum(change)[:width]]
-    cells = [" "] * width
-    for lo, hi in zip(model.columns.lo[lane.at].tolist(), model.columns.hi[lane.at].tolist(), strict=True):
-        first = min(int(lo * width), width - 1)
-        last = max(min(int(np.ceil(hi * width)), width), first + 1)
-        cells[first:last] = [shade] * (last - first)
-        if first and cells[first - 1] == shade and last - first > 1:
-            cells[first] = "|"
+    last = np.clip(np.ceil(model.columns.hi[lane.at] * width).astype(np.int64), first + 1, width)
+    change = np.bincount(first, minlength=width + 1) - np.bincount(last, minlength=width + 1)
+    cells = [shade if filled else " " for filled in np.cumsum(change)[:width]]
+    few = lane.count <= width  # else too many to tell them apart
+    for begin in first[last - first > 1].tolist() if few else ():
+        if begin and cells[begin - 1] == shade:
+            cells[begin] = "|"
     return cells

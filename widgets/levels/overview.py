@@ -11,7 +11,20 @@ from itertools import groupby
 from typing import Literal
 
 from widgets.kit import format as fmt
-from widgets.kit.svg import Figure, esc, fit, group, labels, line, num, path, rect, tag, text, text_width
+from widgets.kit.svg import (
+    Figure,
+    esc,
+    fit,
+    group,
+    labels,
+    legend,
+    line,
+    num,
+    path,
+    rect,
+    tag,
+    text,
+)
 from widgets.kit.theme import level_fill, level_text, var
 from widgets.levels.buckets import BucketCell
 
@@ -84,9 +97,10 @@ def overview_figure(view: Overview, *, width: float, colour_by: ColourBy, opened
     body.append(group(*cells, stroke=var("edge")) + chosen)
     bottom = BARS + 22 + len(view.rows) * ROW
     body.append(_years(years, xs, bottom + 12))
-    body.append(_legend(view, shown, colour_by, largest, (width, bottom + 32, pitch)))
+    words, last = _legend(view, shown, colour_by, largest, (width, bottom + 32, pitch))
+    body.append(words)
     label = f"{len({c.partition for c in shown}):,} partitions, {len(shown):,} buckets shown"
-    return Figure(width, bottom + 44, "".join(body), label)
+    return Figure(width, last + 12, "".join(body), label)
 
 
 def _year(partition: str) -> str:
@@ -158,10 +172,10 @@ def _marks(runs: int, view: Overview, box: tuple[float, float, float, float], st
     return parts
 
 
-def _swatch(x: float, y: float, pitch: float, runs: int, view: Overview, colour_by: ColourBy) -> str:
+def _swatch(pitch: float, runs: int, view: Overview, colour_by: ColourBy) -> str:
     """A cell of that many runs, as the grid has it; where shades mean something else, the palest."""
     step = min(int(runs / view.stop_trigger * STEPS), STEPS - 1) if colour_by == "runs" else 0
-    return group(*_marks(runs, view, (x + 1, y - 8, min(pitch - 2, 10), 10), step), stroke=var("edge"))
+    return group(*_marks(runs, view, (1, -8, min(pitch - 2, 10), 10), step), stroke=var("edge"))
 
 
 def _opened(x: float, y: float, wide: float, tall: float) -> str:
@@ -192,30 +206,27 @@ def _legend(
     colour_by: ColourBy,
     largest: float,
     place: tuple[float, float, float],
-) -> str:
-    """Shades with their ends, how many buckets are above the trigger, how many stall, what is left out."""
-    (width, y, pitch), x = place, float(MARGIN + LEFT)
-    parts = []
-    for step in range(STEPS):
-        parts.append(
-            rect(x + step * 13, y - 10, 11, 12, rx=2, fill=level_fill(step, STEPS), stroke=var("edge"))
-        )
-    x += STEPS * 13 + 6
+) -> tuple[str, float]:
+    """Shades with their ends, how many buckets are above the trigger, how many stall, what is left out; and
+    the y of its last row."""
+    width, y, pitch = place
+    boxes = (
+        rect(step * 13, -10, 11, 12, rx=2, fill=fill, stroke=var("edge"))
+        for step, fill in enumerate(STEP_FILLS)
+    )
     name = SHARES.get(colour_by, "" if colour_by == "bytes" else colour_by)
     over = sum(1 for cell in shown if cell.runs > view.trigger)
     stalls = sum(1 for cell in shown if cell.runs > view.stop_trigger)
     more = "+" if colour_by == "runs" else ""
-    words = f"0 … {_shown_value(largest, colour_by)}{more} {name}".rstrip()
-    parts.append(text(x, y, words, size=11, class_="range"))
-    x += text_width(words, size=11) + 16
-    words = f"above trigger {view.trigger}: {fmt.plural(over, 'bucket')}"
-    parts.append(_swatch(x, y, pitch, view.trigger + 1, view, colour_by))
-    parts.append(text(x + 18, y, words, size=11, class_="above"))
-    x += 18 + text_width(words, size=11) + 16
-    words = f"writers stall: {stalls}"
-    parts.append(_swatch(x, y, pitch, view.stop_trigger + 1, view, colour_by))
-    parts.append(text(x + 17, y, words, size=11, class_="stalls"))
+    above, beyond = (_swatch(pitch, runs + 1, view, colour_by) for runs in (view.trigger, view.stop_trigger))
+    entries = [
+        (STEPS * 13.0, "".join(boxes), f"0 … {_shown_value(largest, colour_by)}{more} {name}".rstrip()),
+        (12.0, above, f"above trigger {view.trigger}: {fmt.plural(over, 'bucket')}"),
+        (11.0, beyond, f"writers stall: {stalls}"),
+    ]
+    start, names = (MARGIN + LEFT, y), ("range", "above", "stalls")
+    drawn, _, last = legend(entries, start, width - MARGIN, top=0, gap=16, rows=3, left=MARGIN, classes=names)
     if view.left_out:
         words = f"newest {len(view.partitions)} of {len(view.partitions) + view.left_out:,} partitions"
-        parts.append(text(width - MARGIN, 12, words, size=11, text_anchor="end"))
-    return "".join(parts)
+        drawn += text(width - MARGIN, 12, words, size=11, text_anchor="end")
+    return drawn, last

@@ -136,6 +136,8 @@ function renderLevels({ model, el }) {
   }
   function draw() {
     const before = motion.places(groups()), f = (shown = pictured());
+    f.cards = (f.cards || []).map(lvCard);
+    f.bucket = f.bucket && f.bucket.name ? lvBucket(f.bucket) : {};
     stage.words(f);
     svg = f.svg ? stage.picture(host, f.svg) : null;
     host.setAttribute("aria-label", f.label || "levels");

@@ -71,6 +71,7 @@ class LogAndLake(WatchingView):
     links = ()
     chart = Asked(x="bucket", y="record_count", kind="bars")
     _esm = module("log")
+    unreadable = ("The log of the table could not be read.", "Is the table still there, and its broker up?")
     bucket = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(
@@ -142,16 +143,6 @@ class LogAndLake(WatchingView):
                 changed = True  # refresh says what failed
             if changed:
                 self.refresh()
-
-    def refresh(self) -> Self:
-        """Read the log and the snapshots again."""
-        with self._reading:
-            self.guarded(
-                self._load,
-                what="The log of the table could not be read.",
-                next_step="Is the table still there, and its broker up?",
-            )
-        return self
 
     def _state(self) -> tuple[object, ...]:
         """What a look compares."""

@@ -56,6 +56,7 @@ class MaintenanceView(WatchingView):
 
     links = ()
     _esm = module("maintenance")
+    unreadable = ("The report could not be read.", "Check the warehouse, then refresh().")
     verbs = ("pause", "resume", "stop", "advise")
 
     def __init__(
@@ -92,16 +93,6 @@ class MaintenanceView(WatchingView):
         self.refresh()
         if self.state not in LIVE:
             self.unwatch()
-
-    def refresh(self) -> Self:
-        """Read the report again."""
-        with self._reading:
-            self.guarded(
-                self._load,
-                what="The report could not be read.",
-                next_step="Check the warehouse, then refresh().",
-            )
-        return self
 
     def _load(self) -> None:
         report = self._read()

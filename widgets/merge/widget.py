@@ -49,6 +49,10 @@ class MergeView(View):
 
     chart = Asked(x="fate")
     _esm = module("merge")
+    unreadable = (
+        "The merge could not be shown.",
+        "Choose another engine, key range or bucket; the last picture stays.",
+    )
     verbs = ("later", "earlier")
     _events: list[dict[str, Any]] | None = None
     _key: Sequence[str] | str = ()
@@ -208,15 +212,6 @@ class MergeView(View):
         if self.engine != self._own:
             asked.append(f"options={{'merge-engine': {self.engine!r}}}")
         return f"table.inspect.merging({', '.join(asked)})"
-
-    def refresh(self) -> Self:
-        """Read the window again; the cursor stays on its key where it is still there."""
-        self.guarded(
-            self._load,
-            what="The merge could not be shown.",
-            next_step="Choose another engine, key range or bucket; the last picture stays.",
-        )
-        return self
 
     def _on_opened(self, change: Mapping[str, Any]) -> None:
         if change["old"]:  # else it only says which bucket was chosen

@@ -5,7 +5,7 @@ id). All scenes are drawn by Python when a compaction is chosen; playing them as
 """
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import traitlets
@@ -33,6 +33,7 @@ class CompactionPlay(View):
     """
 
     _esm = module("play")
+    unreadable = ("This compaction cannot be played.", "Choose another snapshot.")
     links = ("snapshot", "opened")
     index = traitlets.Int(0).tag(sync=True)
     opened = traitlets.Unicode("").tag(sync=True)
@@ -72,13 +73,6 @@ class CompactionPlay(View):
     @traitlets.validate("index")
     def _in_scenes(self, proposal: Mapping[str, Any]) -> int:
         return max(int(proposal["value"]), 0)
-
-    def refresh(self) -> Self:
-        """Look for the compaction again."""
-        self.guarded(
-            self._load, what="This compaction cannot be played.", next_step="Choose another snapshot."
-        )
-        return self
 
     def _load(self) -> None:
         partition, _, number = self.opened.rpartition("/")

@@ -71,6 +71,7 @@ class TieringView(WatchingView):
     links = ()
     chart = Asked(x="table", y="lag_rows")
     _esm = module("tiering")
+    unreadable = ("The reports of the service could not be read.", "Check its journal, then refresh().")
     verbs = ("pause", "resume", "stop", "kill", "start")
     table = traitlets.Unicode("").tag(sync=True)
     round = traitlets.Int(None, allow_none=True).tag(sync=True)
@@ -126,16 +127,6 @@ class TieringView(WatchingView):
         self.refresh()
         if not live and not self._live:
             self.unwatch()
-
-    def refresh(self) -> Self:
-        """Read the reports again."""
-        with self._reading:
-            self.guarded(
-                self._load,
-                what="The reports of the service could not be read.",
-                next_step="Check its journal, then refresh().",
-            )
-        return self
 
     def _load(self) -> None:
         self._show(self._read())

@@ -44,6 +44,7 @@ class SnapshotTimeline(WatchingView):
 
     chart = Asked(x="snapshot_id", y=("rows_added", "rows_removed"))
     _esm = module("timeline")
+    unreadable = ("The snapshots could not be read.", "Check the table, then refresh().")
     links = (*LINKED, "range")
     index = traitlets.Int(-1).tag(sync=True)
     range = traitlets.Tuple().tag(sync=True)
@@ -86,16 +87,6 @@ class SnapshotTimeline(WatchingView):
     def model(self) -> TimelineModel:
         """The commits as columns."""
         return self._model
-
-    def refresh(self) -> Self:
-        """Read the commits again. A view of the latest follows the latest, any other keeps its snapshot."""
-        with self._reading:
-            self.guarded(
-                self._load,
-                what="The snapshots could not be read.",
-                next_step="Check the table, then refresh().",
-            )
-        return self
 
     def _load(self) -> None:
         self._read_to = self._newest()  # before reading: what comes meanwhile is newer

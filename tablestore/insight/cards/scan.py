@@ -17,8 +17,7 @@ from tablestore.core.quantities import many, size
 from tablestore.format.types.arrow_types import is_number
 from tablestore.insight.cards import html
 from tablestore.insight.cards.html import TextCell
-from tablestore.insight.explain.column_facts import column_facts
-from tablestore.insight.explain.explanation import Explanation
+from tablestore.insight.explain.explanation import Explanation, column_facts
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.plan import Plan
 

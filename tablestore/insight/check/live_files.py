@@ -3,8 +3,8 @@ compared with; and those that are named, with who needs each of them and whether
 
 Each entry is kept once, as compressed columns, and has a number; all else is arrays by that number. Entries
 are told apart by hashes of 64 bits, which are wrong in one of 30 million checks of a million files. Memory:
-about 300 bytes for each file that is named, the entries of one bucket, and the listing of one directory; 100
-MB for entries that are objects.
+about 400 bytes for each file that is named, the entries of one bucket, and the listing of one directory; 250
+MB at most for entries that are objects or were just read.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Made from the verdicts of pruning; nothing is decided anew. `steps` is the funne
 that are read; `decisions` has the numbers that were compared. Of row groups the footers of Parquet files are
 opened, and nothing else but file indexes and deletion vectors. The filter of each file, its statistics,
 indexes and masks are those by which `data_split` and `datafile.read` go. ORC and Avro files are read whole:
-such a file counts as one group.
+such a file counts as one group. `columns` says what the metadata of the files that a plan reads says of each
+column: of stored rows; bounds hold every value, and those of long text are cut.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from tablestore.core import quantities, rich
 from tablestore.core.errors import NotFound
 from tablestore.core.quantities import many
-from tablestore.format import deletion_vector, evolution
+from tablestore.format import deletion_vector, evolution, stats
 from tablestore.format.data_format import complaints
 from tablestore.format.manifests.manifest import ManifestEntry
 from tablestore.format.parquet.checked_file import open_checked, sound_metadata
@@ -32,16 +33,94 @@ from tablestore.format.predicates import literal, predicate
 from tablestore.format.predicates.predicate import Compare, In, Predicate
 from tablestore.format.result_tables import result_schema, table_of
 from tablestore.format.schema import TableSchema
-from tablestore.insight.explain.column_facts import column_facts
+from tablestore.format.stats import ColumnStats
+from tablestore.format.types.arrow_types import DataField
 from tablestore.insight.explain.key_axis import key_line
 from tablestore.io.paths import file_format
+from tablestore.meta import statistics
 from tablestore.meta.store import Store
 from tablestore.read.scan.data_split import DataSplit
 from tablestore.read.scan.file_read import select_rows
+from tablestore.read.scan.file_stats import stats_by_name
 from tablestore.read.scan.plan import Plan
 from tablestore.read.scan.pruning import RULES, TRUE, FileVerdict, Filters, buckets_of
 from tablestore.read.scan.refusal import Refusal, bounds_text, refusal
 from tablestore.read.scan.time_travel import expiring
+
+PARTS = 12
+"""Parts of equal width between the bounds of a column of numbers, for which rows are estimated."""
+COLUMNS = result_schema(
+    "column string, type string, rows int64, nulls int64, distinct int64, distinct_most int64, "
+    "min string, max string, spread spread",
+    spread=pa.list_(pa.float64()),
+)
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE")
+_PLACED = (*_WHOLE, "FLOAT", "DOUBLE")
+
+
+def column_facts(plan: Plan, names: Sequence[str]) -> pa.Table:
+    """One row a column of `names`. Unknown is NULL.
+
+    `distinct` is what `analyze` counted of the snapshot, `distinct_most` the most that its rows and bounds
+    allow. `spread` estimates the rows in `PARTS` parts from `min` to `max`, as if each file's rows lay evenly
+    between the file's own bounds.
+    """
+    stats_of_files = list(_of_files(plan))
+    counted = statistics.read(plan.store, plan.snapshot)
+    distinct = {} if counted is None else {n: c.distinct_count for n, c in counted.columns.items()}
+    rows = []
+    for name in names:
+        field = plan.store.schema.by_name[name]
+        parts = [of_file.get(name, ColumnStats(None, None, None, n)) for n, of_file in stats_of_files]
+        whole = stats.together(parts, field.type.as_nullable())
+        bounds = bounds_text(whole, name, plan.store.schema)
+        most = _most(whole, field)
+        counts = whole.rows, whole.null_count, distinct.get(name), most
+        rows.append((name, str(field.type), *counts, *bounds, _spread(parts, whole, field)))
+    return table_of(COLUMNS, rows)
+
+
+def _of_files(plan: Plan) -> Iterator[tuple[int, dict[str, ColumnStats]]]:
+    """(rows, statistics by name) of each file that is read."""
+    for branch in plan.branches:
+        for split in branch.splits:
+            for file in split.files:
+                written = branch.store.schema_of(file.schema_id)
+                yield file.row_count, stats_by_name(file, written, plan.store.schema)
+
+
+def _most(whole: ColumnStats, field: DataField) -> int | None:
+    """The most distinct values, NULL aside, that there can be."""
+    rows = whole.rows - (whole.null_count or 0)
+    if field.type.root == "BOOLEAN":
+        return min(rows, 2)
+    if field.type.root in _WHOLE and isinstance(whole.min, int) and isinstance(whole.max, int):
+        return min(rows, whole.max - whole.min + 1)
+    return rows
+
+
+def _spread(parts: Sequence[ColumnStats], whole: ColumnStats, field: DataField) -> list[float] | None:
+    """Rows of each part; None where values have no place on an axis, or bounds are not known."""
+    low, high = whole.min, whole.max
+    if (
+        field.type.root not in _PLACED
+        or not isinstance(low, int | float)
+        or not isinstance(high, int | float)
+    ):
+        return None
+    there = [p for p in parts if not p.all_null]
+    starts = np.array([p.min for p in there], dtype=float)
+    ends = np.array([p.max for p in there], dtype=float)
+    rows = np.array([p.rows - (p.null_count or 0) for p in there], dtype=float)
+    if not (np.isfinite(starts).all() and np.isfinite(ends).all()):
+        return None
+    edges = np.linspace(float(low), float(high), PARTS + 1)
+    width = np.where(ends > starts, ends - starts, 1.0)
+    below = np.clip((edges[:, None] - starts) / width, 0.0, 1.0)
+    below = np.where(ends > starts, below, edges[:, None] > starts)  # a lone value lies in one part
+    below[0], below[-1] = 0.0, 1.0
+    return [float(n) for n in np.diff((below * rows).sum(axis=1))]
+
 
 _SHOWN = 20
 

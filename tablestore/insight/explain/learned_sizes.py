@@ -23,8 +23,7 @@ from tablestore.format.manifests.manifest import ADD, DataFileMeta, ManifestEntr
 from tablestore.format.parquet.checked_file import open_checked, sound_metadata
 from tablestore.format.parquet.schema import KIND, SEQUENCE
 from tablestore.format.snapshot import COMPACT, Snapshot
-from tablestore.insight.explain.key_sample import KeySample
-from tablestore.insight.explain.merge_size import UNKNOWN, Merge, SizeModel
+from tablestore.insight.explain.merge_size import UNKNOWN, KeySample, Merge, SizeModel
 from tablestore.io.confined import is_local
 from tablestore.io.paths import file_format
 from tablestore.lsm.levels.sorted_run import newest_first

@@ -4,11 +4,14 @@ panels, dry runs, accounts and replays.
 A key of two files comes out once, and no metadata say how many such keys there are. The rows are exact where
 key ranges do not meet, and where all keys were read (`KeySample`). Else rows count as draws from a number of
 keys. That is what a sample of keys shows, what earlier merges gave (`SizeModel.learned`), or supposed. Pure.
+
+A sample holds all keys of its files, or all up to one key. So any of these files can be merged in thought:
+equal keys become one, the newest file decides, and a delete that wins takes its key away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -19,8 +22,54 @@ from tablestore.core import quantities
 from tablestore.format.manifests.manifest import DataFileMeta
 from tablestore.format.types.arrow_types import DataType
 from tablestore.insight.explain.key_axis import key_axis, whole_keys
-from tablestore.insight.explain.key_sample import KeySample
 from tablestore.lsm.levels.sorted_run import newest_first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeySample:
+    """`files` newest first; `codes` by file name: ascending numbers that are equal where keys of these files
+    are. `deletes`: which of a file's keys are retracts, absent where none is. `whole`: all keys are there.
+    `fixed_bytes`: what a file takes besides its rows, on average; `sequence_bytes`: what each row takes for
+    its sequence number. None where no footer says so.
+    """
+
+    files: tuple[DataFileMeta, ...]
+    codes: Mapping[str, np.ndarray]
+    deletes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    whole: bool = True
+    fixed_bytes: float | None = None
+    sequence_bytes: float | None = None
+
+    @property
+    def count(self) -> int:
+        """How many keys were read."""
+        return sum(map(len, self.codes.values()))
+
+    def masked(self, files: Sequence[DataFileMeta]) -> int | None:
+        """How many of the keys read are of rows that these files no longer have, since they are marked as
+        deleted; None where not every key of every one of them is here."""
+        codes = self.codes
+        if not (self.whole and all(f.file_name in codes for f in files)):
+            return None
+        return sum(len(codes[f.file_name]) - f.row_count for f in files)
+
+    def merged(self, newest_first: Sequence[DataFileMeta]) -> tuple[int, int]:
+        """(keys that differ, those of them whose newest row is a delete) of these files."""
+        names = [f.file_name for f in newest_first]
+        keys, first = np.unique(np.concatenate([self.codes[n] for n in names]), return_index=True)
+        if not self.deletes:
+            return len(keys), 0
+        gone = [self.deletes.get(n, np.zeros(len(self.codes[n]), dtype=bool)) for n in names]
+        return len(keys), int(np.concatenate(gone)[first].sum())
+
+    @property
+    def mixing(self) -> float:
+        """The share of neighbouring keys of all files merged whose newest rows lie in different files."""
+        codes = [self.codes[f.file_name] for f in self.files]
+        _, first = np.unique(np.concatenate(codes), return_index=True)
+        holder = np.repeat(np.arange(len(codes)), [len(c) for c in codes])[first]
+        return float((holder[1:] != holder[:-1]).mean()) if len(holder) > 1 else 0.0
+
 
 _ROUNDS = 44  # of a bisection over powers: the number is found to a part in 10^11
 _DENSE = 0.5  # share of possible keys from which on they count as all there are
@@ -321,7 +370,8 @@ class _Overlap:
         total, deletes = 0.0, 0.0
         for active, share, width in self._cut():
             rows = self._rows[active] * share
-            among = max(self._among_keys(keys, rows, width), float(rows.max()), 1e-9)
+            most = rows.max()
+            among = max(float(self._among_keys(keys, np.asarray(most), np.asarray(width))), float(most), 1e-9)
             free = np.concatenate(([1.0], np.cumprod(1.0 - np.minimum(rows / among, 1.0))[:-1]))
             total += float((rows * free).sum())
             deletes += float((self._deletes[active] * share * free).sum())
@@ -349,13 +399,13 @@ class _Overlap:
         """`rows` in one step: a file that is not over a piece has no rows in it and frees no keys."""
         rows = self._rows[:, None] * shares
         most = rows.max(axis=0)
-        among = np.maximum(np.maximum(self._among_all(keys, most, widths), most), 1e-9)
+        among = np.maximum(np.maximum(self._among_keys(keys, most, widths), most), 1e-9)
         free = np.cumprod(1.0 - np.minimum(rows / among, 1.0), axis=0)
         free = np.concatenate((np.ones((1, len(widths))), free[:-1]))
         return float((rows * free).sum()), float((self._deletes[:, None] * shares * free).sum())
 
-    def _among_all(self, keys: float | None, most: np.ndarray, widths: np.ndarray) -> np.ndarray:
-        """`_among_keys` of every piece."""
+    def _among_keys(self, keys: float | None, most: np.ndarray, widths: np.ndarray) -> np.ndarray:
+        """How many keys pieces of these widths hold, whose largest file has `most` rows."""
         estimate = keys if keys is not None else self._keys
         if estimate is not None:
             return estimate * widths
@@ -363,17 +413,6 @@ class _Overlap:
         if self._dense and self._possible is not None:
             return self._possible * widths / span
         return 2.0 * self._among * widths / span if self._among else 2.0 * most
-
-    def _among_keys(self, keys: float | None, rows: np.ndarray, width: float) -> float:
-        estimate = keys if keys is not None else self._keys
-        if estimate is not None:
-            return estimate * width
-        span = float(self._high.max() - self._low.min()) or 1.0
-        if self._dense and self._possible is not None:
-            return self._possible * width / span
-        if self._among:
-            return 2.0 * self._among * width / span
-        return 2.0 * float(rows.max())
 
     def _cut(self) -> Iterable[_Piece]:
         widths = self._high - self._low

@@ -17,7 +17,7 @@ from tablestore.format.commit_message import CommitMessage
 from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, SimpleStats
 from tablestore.format.snapshot import to_json
 from tablestore.format.types.arrow_types import BIGINT, INT
-from tablestore.insight.check import metadata_reader
+from tablestore.insight.check import live_files, metadata_reader
 from tablestore.insight.check.check import check
 from tablestore.insight.check.findings import CheckFindings, Violation
 from tablestore.insight.check.live_files import LiveEntries
@@ -166,6 +166,19 @@ def test_few_entries_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept.get("m0") is None
     kept.put("large", Entries.of(ManifestEntry(0, partition(0), 0, 1, file(n)) for n in range(40)))
     assert (list(kept.by_name), kept.held) == (["large"], 40)
+
+
+def test_entries_that_are_kept_compressed_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = table(tmp_path, Random(5), commits=6)
+    t.tags.create("v", 3)
+    rewrite_base(t, 4, before(t, 4)[1:])
+    whole = check(t.store)
+    assert {v.invariant for v in whole} >= {"I2", "I6"}
+    for name, value in (("_BLOCK", 4), ("_RECENT", 6), ("_TABLES", 2)):
+        monkeypatch.setattr(live_files, name, value)
+    assert check(t.store) == whole
 
 
 def test_a_check_reports_how_far_it_is(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.insight.explain.column_facts import PARTS
+from tablestore.insight.explain.explanation import PARTS
 
 SCHEMA = {"n": ts.INT, "x": ts.DOUBLE, "word": ts.STRING, "late": ts.BIGINT, "flag": ts.BOOLEAN}
 
