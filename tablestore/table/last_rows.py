@@ -31,8 +31,7 @@ from tablestore.lsm.merge.merge_function import grouped, joined, kinds_of, merge
 from tablestore.lsm.merge.validate import wanted_rows
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import Read, StateSize
-from tablestore.read.changes.incremental import change_schema
-from tablestore.read.changes.looked_up import moves
+from tablestore.read.changes.incremental import change_schema, moves
 from tablestore.table.scratch_rows import Batches, ScratchRows
 from tablestore.write.conform import conform
 
