@@ -22,17 +22,19 @@ from tablestore.meta.store import Store
 
 _FILE = re.compile(r"consumer-(.+)")
 _TABLE, _NAME = "tablestore.table", "tablestore.consumer"  # whose position it is
-_LOG, _INSIDE = "tablestore.log-offsets", "tablestore.log-inside"
+_LOG, _INSIDE, _AFTER = "tablestore.log-offsets", "tablestore.log-inside", "tablestore.after"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPlace:
     """Where a consumer goes on: at a snapshot, or in a table with a log at these offsets, where all older
-    snapshots are delivered (`inside`: some of that one, too)."""
+    snapshots are delivered (`inside`: some of that one, too). `after` is the mark of the snapshot before the
+    next one, if it is known: a rollback may have replaced it."""
 
     next_snapshot: int
     log: Mapping[int, int] | None = field(default=None, hash=False)
     inside: bool = False
+    after: str | None = None
 
 
 def next_snapshot(store: Store, consumer: str) -> int | None:
@@ -59,7 +61,7 @@ def place(store: Store, consumer: str) -> ConsumerPlace | None:
         whose = f"consumer {body.get(_NAME)!r} of table {body.get(_TABLE)}"
         remedy = f"table.consumers.delete({consumer!r}) removes it; its stream starts anew then"
         raise Corrupt(path, f"it is the position of {whose}, in the place of this one", remedy=remedy)
-    return ConsumerPlace(next_id, log, bool(body.get(_INSIDE, False)))
+    return ConsumerPlace(next_id, log, bool(body.get(_INSIDE, False)), body.get(_AFTER))
 
 
 def names(store: Store) -> dict[str, int]:
@@ -75,9 +77,16 @@ def all_next(store: Store) -> dict[str, int]:
 
 
 def record(
-    store: Store, consumer: str, snapshot: int, *, log: Mapping[int, int] | None = None, inside: bool = False
+    store: Store,
+    consumer: str,
+    snapshot: int,
+    *,
+    log: Mapping[int, int] | None = None,
+    inside: bool = False,
+    after: str | None = None,
 ) -> None:
-    """Set the consumer's next snapshot, and its place in the log; earlier ones may expire."""
+    """Set the consumer's next snapshot with the mark of the one before, and its place in the log; earlier
+    ones may expire."""
     path = _path(store, existing_name(consumer, "consumer"))
     store.require_same()
     if not store.io.exists(path):
@@ -89,6 +98,8 @@ def record(
         body |= {_LOG: {str(bucket): log[bucket] for bucket in sorted(log)}} | (
             {_INSIDE: True} if inside else {}
         )
+    if after is not None:
+        body[_AFTER] = after
     text = json.dumps(body).encode()
     outcomes.put(store.io, path, checksums.sealed(text), after=store.after)
 

@@ -34,7 +34,7 @@ from tablestore.read.changes.log_start import files_alone
 from tablestore.read.changes.log_stream import log_stream
 from tablestore.read.changes.overwritten import with_overwrites
 from tablestore.read.changes.stream import StreamRequest, stream
-from tablestore.read.changes.stream_start import next_of_consumer
+from tablestore.read.changes.stream_start import place_of_consumer
 from tablestore.read.changes.streamable import is_upsert_stream, require_streamable
 from tablestore.read.scan.pruning import TRUE, Filters
 from tablestore.read.table_log import TableLog
@@ -216,7 +216,7 @@ class NormalizedStream:
 def _goes_on(store: Store, request: StreamRequest) -> bool:
     """Whether the consumer of the request, or of the options, has a place to go on from."""
     consumer = store.options.consumer_id if request.consumer is None else request.consumer
-    return next_of_consumer(store, consumer) is not None
+    return place_of_consumer(store, consumer) is not None
 
 
 def _parts(some: Iterable[Predicate]) -> list[Predicate]:

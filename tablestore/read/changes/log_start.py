@@ -16,15 +16,15 @@ from tablestore.core.options.table_options import MergeEngine
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.embedded.continuity import LogMismatch
 from tablestore.log.offsets import Offsets, reaches
-from tablestore.meta import changelogs, consumers
+from tablestore.meta import changelogs
 from tablestore.meta.store import Store
 from tablestore.read.changes.change import StreamLost
 from tablestore.read.changes.log_steps import LogPlace
 from tablestore.read.changes.stream_start import (
     Cursor,
     Start,
-    next_of_consumer,
     offsets_of,
+    place_of_consumer,
     stream_start,
     was_rolled_back,
 )
@@ -61,10 +61,8 @@ def log_start(
 ) -> Snapshot | LogPlace:
     """The snapshot whose state comes first, or the place at which the stream goes on. Raises InvalidRequest
     for a start that is none, NotFound for a snapshot that is not there."""
-    if next_of_consumer(store, consumer) is not None:
-        assert consumer is not None
-        place = consumers.place(store, consumer)
-        assert place is not None
+    place = place_of_consumer(store, consumer)
+    if place is not None:
         if place.log is not None and place.inside:
             return place_of(store, place.log)
         if place.log is not None:

@@ -205,7 +205,7 @@ class _Follower:
             if passes_bound(self.store, full):
                 return
             upcoming = full.id + 1
-        self._record_progress(upcoming)
+        self._record_progress(upcoming, self.after)
         while (asked.until is None or upcoming <= asked.until) and wait.arrived(upcoming):
             snapshot = self._get(upcoming)
             self._require_not_rolled_back(upcoming)
@@ -223,12 +223,12 @@ class _Follower:
             elif snapshot.commit_kind == OVERWRITE:
                 warn_of_left_out(self.store, snapshot)
             upcoming += 1
-            self._record_progress(upcoming)
+            self._record_progress(upcoming, self.after)
 
     def _step(self, snapshot: int, read: Read, *, full: bool) -> Change:
         schema, after = change_schema(self.store, self.names), snapshot + 1
         cursor = Cursor(after, self.after).text
-        done = partial(self._record_progress, after)
+        done = partial(self._record_progress, after, self.after)
         return Change(snapshot, full, cursor, schema, with_remedy(read), done, reason=self.reason)
 
     def _state(self, snapshot: Snapshot, made_since_ms: int | None) -> Read:
@@ -269,9 +269,9 @@ class _Follower:
             changed_entries(self.store, snapshot, within=within)
         )
 
-    def _record_progress(self, next_snapshot: int) -> None:
+    def _record_progress(self, next_snapshot: int, after: str | None) -> None:
         if self.consumer is not None:
-            consumers.record(self.store, self.consumer, next_snapshot)
+            consumers.record(self.store, self.consumer, next_snapshot, after=after)
 
     def _get(self, snapshot: int) -> Snapshot:
         try:

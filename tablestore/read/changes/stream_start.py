@@ -20,6 +20,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log import offsets
 from tablestore.log.offsets import Offsets
 from tablestore.meta import changelogs, consumers
+from tablestore.meta.consumers import ConsumerPlace
 from tablestore.meta.snapshots import SnapshotStore
 from tablestore.meta.store import Store
 from tablestore.read.scan import scan_mode, time_travel
@@ -95,19 +96,19 @@ def stream_start(
 ) -> StreamStart:
     """Where a stream of this consumer begins; `until` is its last snapshot, which a first state is no newer
     than. Raises InvalidRequest for a start that is none, NotFound for a snapshot that is not there."""
-    upcoming = next_of_consumer(store, consumer)
-    if upcoming is not None:
-        return StreamStart(upcoming)
+    place = place_of_consumer(store, consumer)
+    if place is not None:
+        return StreamStart(place.next_snapshot, after=place.after)
     if start is None and scan_mode.mode_of(store) != "latest-full":
         return scan_mode.following(store)
     return _asked(store, "latest-full" if start is None else start, until)
 
 
-def next_of_consumer(store: Store, consumer: str | None) -> int | None:
-    """The snapshot at which a consumer goes on, None for one without a place to go on from."""
+def place_of_consumer(store: Store, consumer: str | None) -> ConsumerPlace | None:
+    """Where a consumer goes on, None for one without a place to go on from."""
     if consumer is None or store.options.consumer_ignore_progress:
         return None
-    return consumers.next_snapshot(store, consumer)
+    return consumers.place(store, consumer)
 
 
 def _asked(store: Store, start: Start, until: int | None) -> StreamStart:

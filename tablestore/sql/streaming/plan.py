@@ -18,7 +18,7 @@ from tablestore.core.errors import Unsupported
 from tablestore.core.options.table_options import ChangelogProducer, MergeEngine
 from tablestore.flow.source import RowsStream, StreamSource
 from tablestore.format.predicates.predicate import Predicate
-from tablestore.read.changes.stream_start import next_of_consumer
+from tablestore.read.changes.stream_start import place_of_consumer
 from tablestore.read.scan import scan_mode
 from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.problems import placed, placing, start_of
@@ -180,9 +180,9 @@ def feed_of(table: Table) -> ChangeFeed:
     unknown = keyed and store.options.changelog_producer is ChangelogProducer.NONE
     merged = store.options.merge_engine is not MergeEngine.DEDUPLICATE
     feed = ChangeFeed(table.location, normalize=True if unknown and merged else None, store=store)
-    next_snapshot = next_of_consumer(store, store.options.consumer_id)
-    if next_snapshot is not None:
-        return replace(feed, start=str(next_snapshot))
+    place = place_of_consumer(store, store.options.consumer_id)
+    if place is not None:
+        return replace(feed, start=str(place.next_snapshot))
     mode = scan_mode.mode_of(store)
     if mode in ("latest-full", "latest"):
         return replace(feed, start=mode)

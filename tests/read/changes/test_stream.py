@@ -273,6 +273,20 @@ def test_a_stream_notices_a_rollback_though_the_ids_are_used_again(tmp_path: Pat
     assert Cursor.parse(fourth.cursor).snapshot == 5
 
 
+def test_a_consumer_that_comes_back_notices_a_rollback(tmp_path: Path) -> None:
+    table = with_commits(tmp_path, 4)
+    asked: dict[str, Any] = {"consumer": "c", "follow": False, "normalize": False}
+    assert [step.snapshot for step in table.stream(start="earliest", **asked)] == [1, 2, 3, 4]
+    assert list(table.stream(**asked)) == []
+    table.rollback(snapshot=2)
+    for i in range(3):
+        put(table, (10 + i, "a", "+I"))
+    with pytest.raises(NotFound, match="snapshot 4, which this stream had delivered, was rolled back"):
+        list(table.stream(**asked))
+    table.consumers.reset("c", 3)
+    assert [step.snapshot for step in table.stream(**asked)] == [3, 4, 5]
+
+
 def test_a_stream_under_way_notices_a_rollback(tmp_path: Path) -> None:
     table = with_commits(tmp_path, 3)
     reader = table.stream(start="earliest", follow=False, normalize=False)

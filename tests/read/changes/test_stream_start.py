@@ -10,7 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.meta import consumers
-from tablestore.read.changes.stream_start import Cursor, Start, next_of_consumer, stream_start
+from tablestore.read.changes.stream_start import Cursor, Start, place_of_consumer, stream_start
 from tests.faults import SimEnv
 from tests.tables import KEEP_ALL, KEYED
 
@@ -121,11 +121,13 @@ def test_a_consumer_with_a_place_goes_on_there(table: ts.Table) -> None:
     consumers.record(table.store, "known", 2)
     assert begin(table, "latest-full", consumer="known") == (2, None)
     assert begin(table, "latest", consumer="new") == (4, None)
-    assert next_of_consumer(table.store, "known") == 2
-    assert next_of_consumer(table.store, "new") is None
-    assert next_of_consumer(table.store, None) is None
+    known = place_of_consumer(table.store, "known")
+    assert known is not None
+    assert known.next_snapshot == 2
+    assert place_of_consumer(table.store, "new") is None
+    assert place_of_consumer(table.store, None) is None
     ignoring = table.with_options({"consumer.ignore-progress": True})
-    assert next_of_consumer(ignoring.store, "known") is None
+    assert place_of_consumer(ignoring.store, "known") is None
     assert begin(ignoring, "latest", consumer="known") == (4, None)
 
 
