@@ -32,7 +32,7 @@ from tablestore.format import rowkind
 from tablestore.table.engine import compact_bucket
 from tablestore.table.place import TablePlace
 from tablestore.table.table import Table
-from tablestore.write.buckets import full_compaction_interval
+from tablestore.write import full_compaction
 
 Computation = Callable[[Work], Changes]
 
@@ -124,7 +124,7 @@ def compactions(table: Table, number: int, *, every: int) -> tuple[bool, bool]:
     due = bool(every) and (number + 1) % every == 0
     if options.write_only or not table.primary_key:
         return due, False
-    often = full_compaction_interval(options)
+    often = full_compaction.interval(options)
     full = often is not None and (number + 1) % often == 0
     return due or full or (options.needs_lookup and options.lookup_wait), full
 

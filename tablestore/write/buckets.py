@@ -1,26 +1,22 @@
-"""What the writer of a bucket starts from: the `Bucket` itself, its live files and next sequence number, and
-whether it is compacted fully now (FORMAT.md 12.6).
+"""What the writer of a bucket starts from: the `Bucket` itself, its live files and next sequence number.
 
 Objects are made only for buckets that are written to. A writer that does not compact needs no files at all,
 only a sequence number above all others, which each manifest has once. The first few partitions that are asked
-for are read one by one, which decodes little of a large table; a writer to more of them reads all. Commits
-since a full compaction are counted back from the newest snapshot to the one that last added a file of the
-bucket to the oldest level, at most as many as the option says, so older snapshots may expire.
+for are read one by one, which decodes little of a large table; a writer to more of them reads all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
 
-from tablestore.core.errors import NotFound
-from tablestore.core.options.table_options import ChangelogProducer, TableOptions
+from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.index_manifest import IndexFileMeta
-from tablestore.format.manifests.manifest import ADD, DataFileMeta
-from tablestore.format.snapshot import COMPACT, Snapshot
+from tablestore.format.manifests.manifest import DataFileMeta
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.paths import POSTPONE_BUCKET
 from tablestore.lsm.levels.bucket import Bucket
 from tablestore.meta.entries import Entries
@@ -138,31 +134,3 @@ def _rows(entries: Entries) -> dict[Place, np.ndarray]:
     starts = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(buckets) != 0)])
     parts = np.split(order, starts[1:])
     return {(partitions[codes[s]], int(buckets[s])): part for s, part in zip(starts, parts, strict=True)}
-
-
-def full_compaction_interval(options: TableOptions) -> int | None:
-    """Commits between full compactions; None if writers make none. For the producer full-compaction it is 1
-    unless the option says otherwise."""
-    if options.full_delta_commits is not None:
-        return max(1, options.full_delta_commits)
-    return 1 if options.changelog_producer is ChangelogProducer.FULL_COMPACTION else None
-
-
-def full_compaction_due(store: Store, latest: Snapshot | None, every: int) -> Callable[[Place], bool]:
-    """A function that says whether the commit after `latest` compacts a bucket fully."""
-    oldest = store.options.num_levels - 1
-    commits = 1  # the one to come
-    since: dict[Place, int] = {}  # commits since the bucket was last brought to the oldest level
-    snapshot = latest
-    while snapshot is not None and commits < every:
-        try:
-            if snapshot.commit_kind == COMPACT:
-                for e in store.manifests.delta_entries(snapshot):
-                    if e.kind == ADD and e.file.level >= oldest:
-                        since.setdefault((e.partition, e.bucket), commits)
-            else:
-                commits += 1
-            snapshot = store.snapshots.get(snapshot.id - 1) if snapshot.id > 1 else None
-        except NotFound:  # expired, maybe while it was read
-            commits, snapshot = every, None
-    return lambda place: since.get(place, commits) >= every

@@ -46,8 +46,9 @@ from tablestore.lsm.writing.memory import MemoryPool, Workers
 from tablestore.lsm.writing.writer import MergeTreeWriter
 from tablestore.meta.deletion_files import deletion_files
 from tablestore.meta.store import Store, remove_made_anew
+from tablestore.write import full_compaction
 from tablestore.write.arrow_input import as_batches
-from tablestore.write.buckets import LiveFiles, bucket_of, full_compaction_due, full_compaction_interval
+from tablestore.write.buckets import LiveFiles, bucket_of
 from tablestore.write.commit.commit_or_discard import discarded_on_error
 from tablestore.write.commit.conflict_check import conflict_if_expired
 from tablestore.write.commit.request import Basis
@@ -363,11 +364,11 @@ class TableWrite:
 
     def _full_compactions_due(self) -> Callable[[Place], bool]:
         """The buckets that are compacted fully now; opens writers of those that got no rows."""
-        store, every = self._store, full_compaction_interval(self._store.options)
+        store, every = self._store, full_compaction.interval(self._store.options)
         compacts = self._settings.compact and bool(store.schema.primary_keys)
         if self._live is None or not compacts or every is None:
             return lambda _: False
-        due = full_compaction_due(store, self.snapshot, every)
+        due = full_compaction.due(store, self.snapshot, every)
         top = store.options.num_levels - 1
         for place in self._live.places:
             rescaled = self._live.total_buckets(place) != store.options.bucket  # no rows go there any more

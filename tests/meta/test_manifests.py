@@ -14,10 +14,17 @@ import tablestore as ts
 from tablestore.core.errors import Corrupt
 from tablestore.format.avro import blocks
 from tablestore.format.manifests import manifest, manifest_columns
-from tablestore.format.manifests.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta, SimpleStats
+from tablestore.format.manifests.manifest import (
+    ADD,
+    DataFileMeta,
+    ManifestEntry,
+    ManifestFileMeta,
+    SimpleStats,
+)
 from tablestore.insight.explain.table_history import events
 from tablestore.insight.inspect import claim_book
 from tablestore.meta import manifest_cache, manifests
+from tablestore.meta.entries import Entries, concatenated
 from tablestore.meta.manifest_cache import ManifestCache
 
 CODECS = ("zstd", "none", "deflate")
@@ -236,3 +243,58 @@ def test_searches_of_manifests_that_are_gone_do_not_add_up():
         assert not cache.searched(f"m{n}", 1)
     assert len(cache._searches) <= 2_000
     assert [cache.searched("m", 1) for _ in range(9)] == [False] * 8 + [True]
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_live_entries_are_those_of_a_new_process_whatever_was_asked_before(
+    tmp_path: Path, seeds: tuple[int, ...], partitioned: bool
+) -> None:
+    """Of later snapshots and earlier ones, where files were compacted away and manifests merged meanwhile; of
+    a next snapshot only new manifests are read."""
+    for seed in seeds:
+        rng = Random(seed)
+        t = ts.connect(str(tmp_path / str(seed))).create_table(
+            "d.t",
+            schema={"p": ts.INT, "k": ts.INT},
+            primary_key=["p", "k"],
+            partition_by=["p"] if partitioned else [],
+            options={
+                "bucket": 1,
+                "manifest.merge-min-count": 4,
+                "num-sorted-run.compaction-trigger": 2,
+                "snapshot.num-retained.min": 100,
+            },
+        )
+        for k in range(10):
+            t.write([{"p": rng.randrange(3), "k": k}])
+        store = t.store
+        snapshots = [store.snapshots.get(i) for i in store.snapshots.ids()]
+        partitions = store.manifests.live_entries(snapshots[-1]).partitions()[0]
+        for some in (None, partitions[:1], partitions):
+            expected = []
+            for snapshot in snapshots:
+                manifest_cache.LOCAL.clear()
+                expected.append(list(store.manifests.live_entries(snapshot, partitions=some)))
+            manifest_cache.LOCAL.clear()
+            for at in (*range(len(snapshots)), *rng.sample(range(len(snapshots)), 8)):
+                assert list(store.manifests.live_entries(snapshots[at], partitions=some)) == expected[at]
+
+
+def test_live_entries_of_few_manifests_more_are_made_of_these() -> None:
+    """The manifests that the answer before was made of are not asked for again; the oldest answers go."""
+    rng, cache, asked = Random(1), ManifestCache(), list[int]()
+    stored = [Entries.of([replace(entry(rng), kind=ADD)]) for _ in range(5)]
+
+    def live(count: int, folder: str = "a") -> Entries:
+        def entries(start: int) -> Entries:
+            asked.append(start)
+            return concatenated(e.table for e in stored[start:count])
+
+        return cache.live((folder, None), [f"manifest-{i}" for i in range(count)], entries)
+
+    assert [len(live(count)) for count in (2, 2, 5, 3)] == [2, 2, 5, 3]
+    assert asked == [0, 2, 0]
+    for n in range(200):
+        live(1, str(n))
+    asked.clear()
+    assert (len(live(3)), asked) == (3, [0])

@@ -30,7 +30,7 @@ TESTS = {
         "lsm/merge/test_merge_options.py",
         "table/test_row_changes.py",
     ),
-    "tablestore/write/buckets.py": ("write/test_full_compaction.py",),
+    "tablestore/write/full_compaction.py": ("write/test_full_compaction.py",),
     "tablestore/write/commit/conflict_rules.py": (
         "write/commit/test_conflict_cases.py",
         "write/commit/test_conflict_rules.py",

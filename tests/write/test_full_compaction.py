@@ -15,7 +15,7 @@ from tablestore.core.options.table_options import TableOptions
 from tablestore.format.manifests.manifest import ADD, DELETE, ManifestEntry
 from tablestore.format.snapshot import COMPACT, Snapshot
 from tablestore.meta.manifests import ManifestStore
-from tablestore.write.buckets import full_compaction_due, full_compaction_interval
+from tablestore.write import full_compaction
 from tests.lsm.trees import data_file
 
 OLDEST = 5
@@ -79,7 +79,7 @@ def test_commits_since_a_bucket_was_brought_to_the_oldest_level(
     text: str, every: int, is_due: bool, reads: list[int]
 ) -> None:
     store = history(text)
-    assert full_compaction_due(store, store.latest, every)((b"", 0)) is is_due
+    assert full_compaction.due(store, store.latest, every)((b"", 0)) is is_due
     assert store.reads == reads
 
 
@@ -95,7 +95,7 @@ def test_commits_since_a_bucket_was_brought_to_the_oldest_level(
     ],
 )
 def test_commits_between_full_compactions(options: dict[str, str], every: int | None) -> None:
-    assert full_compaction_interval(TableOptions.parse(options)) == every
+    assert full_compaction.interval(TableOptions.parse(options)) == every
 
 
 def test_a_snapshot_that_expires_while_commits_are_counted_is_one_that_has_expired(
