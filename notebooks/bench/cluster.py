@@ -70,13 +70,15 @@ CHECKED = (
     Run("few large commits", 12, 100_000, 400_000, buckets=2),
     Run("many small commits", 60, 5_000, 100_000, buckets=2),
     Run("eight buckets", 15, 80_000, 400_000, buckets=8),
-    Run("wide rows", 12, 50_000, 200_000, buckets=2, columns=12),
+    Run("wide commits", 12, 50_000, 200_000, buckets=2, columns=12),
 )
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./workbench bench cluster", description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeat", type=int, default=5, help="rounds of all runs, of which the median counts")
+    parser.add_argument(
+        "--repeat", type=int, default=5, help="rounds of all runs, of which the median counts"
+    )
     asked = parser.parse_args(arguments)
     print(f"{'requests of':<22}{'1 bucket':>12}{'8 buckets':>12}{'64 buckets':>12}")
     for step, totals in counted_requests((1, 8, 64)).items():
