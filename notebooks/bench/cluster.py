@@ -2,10 +2,10 @@
 
 First it counts the requests that a table in an object store (one in memory) makes, by number of buckets. Then
 runs of different kinds (many commits, many buckets, many rows, wide rows, full compactions) give the CPU
-seconds of a commit, a file, a row and a byte on this machine: `Costs`. Other tables are written for real, with
-compaction, in this process, and their CPU is compared with what the simulated cluster says of the same
-commits. Other work on the machine makes a second of CPU do less, by up to a half; so runs of both kinds take
-turns, and medians count: the fastest of each would be short runs in quiet moments and long ones in no such.
+seconds of a commit, a file, a row and a byte on this machine: `Costs`. Other tables are written for real,
+with compaction, in this process, and their CPU is compared with what the simulated cluster says of the same
+commits. Other work on the machine makes a second of CPU do less, by up to a half. So runs of both kinds take
+turns, and medians count: the fastest run of each kind would be one of a quiet moment for short runs only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
