@@ -97,7 +97,7 @@ def session(
 def _start_workers(context: SparkContext) -> None:
     """Have the daemon of tasks import the engine while other processes are being started."""
     with contextlib.suppress(Exception):  # the session may have ended
-        context.parallelize([0], 1).foreach(bool)
+        context.parallelize([0], 1).count()
 
 
 def register(spark: SparkSession) -> SparkSession:
