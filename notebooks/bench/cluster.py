@@ -4,8 +4,8 @@ First it counts the requests that a table in an object store (one in memory) mak
 runs of different kinds (many commits, many buckets, many rows, wide rows, full compactions) give the CPU
 seconds of a commit, a file, a row and a byte on this machine: `Costs`. Other tables are written for real,
 with compaction, in this process, and their CPU is compared with what the simulated cluster says of the same
-commits. Other work on the machine makes a second of CPU do less, by up to a half; so runs of both kinds take
-turns, and medians count: the fastest of each would be short runs in quiet moments and long ones in no such.
+commits. Other work on the machine makes a second of CPU do less, by up to a half. So runs of both kinds take
+turns, and medians count: the fastest run of each kind would be one of a quiet moment for short runs only.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ CHECKED = (
     Run("few large commits", 12, 100_000, 400_000, buckets=2),
     Run("many small commits", 60, 5_000, 100_000, buckets=2),
     Run("eight buckets", 15, 80_000, 400_000, buckets=8),
-    Run("wide rows", 12, 50_000, 200_000, buckets=2, columns=12),
+    Run("wide commits", 12, 50_000, 200_000, buckets=2, columns=12),
 )
 
 

@@ -39,14 +39,14 @@ class Costs:
     GHz."""
 
     snapshot: float = 0.008
-    file: float = 0.0015
-    look: float = 0.0003
-    compaction: float = 0.0056
-    read_file: float = 0.0004
-    row: float = 0.2e-6
-    byte: float = 5.4e-9
-    merged_row: float = 0.1e-6
-    merged_byte: float = 9e-9
+    file: float = 0.0019
+    look: float = 0.0007
+    compaction: float = 0.0027
+    read_file: float = 0.0003
+    row: float = 0.13e-6
+    byte: float = 3.9e-9
+    merged_row: float = 0.03e-6
+    merged_byte: float = 6.6e-9
 
     def written(self, rows: float, size: float, files: float) -> float:
         """CPU seconds to sort, fold and encode rows."""

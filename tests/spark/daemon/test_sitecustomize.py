@@ -11,6 +11,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tablestore.spark.daemon.sitecustomize import JOBS_ONLY
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "tablestore" / "spark" / "daemon"
 SAYS = """
@@ -34,6 +36,34 @@ def said(program: str, *folders: Path) -> str:
 def test_a_daemon_has_what_its_processes_import_and_no_thread() -> None:
     before = f"import sitecustomize as s; s.import_once(['python', '-m', s.DAEMON, {WORKER!r}])"
     assert said(SAYS.format(before=before, worker=WORKER), ROOT, FOLDER) == "1 True True"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+@pytest.mark.parametrize(
+    ("worker", "jobs_only", "engine"),
+    [
+        ("pyspark.sql.worker.lookup_data_sources", False, False),
+        (WORKER, True, False),
+        ("pyspark.worker", True, True),
+    ],
+)
+def test_a_daemon_that_hands_a_stream_on_has_no_engine(
+    worker: str, jobs_only: bool, engine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if jobs_only:
+        monkeypatch.setenv(JOBS_ONLY, "1")
+    before = f"import sitecustomize as s; s.import_once(['python', '-m', s.DAEMON, {worker!r}])"
+    assert said(SAYS.format(before=before, worker=worker), ROOT, FOLDER) == f"1 {engine} True"
+
+
+def test_the_source_of_works_needs_no_engine_until_it_plans() -> None:
+    program = """
+import sys
+from tablestore.spark.work_source import WorkSource
+WorkSource({"plan": "gANdLg=="}).streamReader(None)
+print("tablestore.table.table" in sys.modules)
+"""
+    assert said(program, ROOT) == "False"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
