@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -25,6 +26,25 @@ class Statement(Protocol):
 
     def run(self, session: Session) -> Result:
         """Carry it out. Raises what the verbs below raise; nothing is half-done then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A statement that a function of the session carries out. Who may only read, may ask for one that
+    `reads`."""
+
+    run: Callable[[Session], Result]
+    reads: bool = False
+
+
+def doing(function: Callable[..., Result], *read: Any) -> Action:
+    """The statement that calls a function with what was read, and the session."""
+    return Action(partial(function, *read))
+
+
+def reading(function: Callable[..., Result], *read: Any) -> Action:
+    """The same, of a statement that changes nothing."""
+    return Action(partial(function, *read), reads=True)
 
 
 @dataclass(frozen=True, slots=True)
