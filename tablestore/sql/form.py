@@ -29,22 +29,22 @@ class Statement(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
-    """A statement that a function of the session carries out. Who may only read, may ask for one that
+class FunctionStatement:
+    """A statement that a function of the session carries out; clients that may only read may ask for one that
     `reads`."""
 
     run: Callable[[Session], Result]
     reads: bool = False
 
 
-def doing(function: Callable[..., Result], *read: Any) -> Action:
+def doing(function: Callable[..., Result], *read: Any) -> FunctionStatement:
     """The statement that calls a function with what was read, and the session."""
-    return Action(partial(function, *read))
+    return FunctionStatement(partial(function, *read))
 
 
-def reading(function: Callable[..., Result], *read: Any) -> Action:
+def reading(function: Callable[..., Result], *read: Any) -> FunctionStatement:
     """The same, of a statement that changes nothing."""
-    return Action(partial(function, *read), reads=True)
+    return FunctionStatement(partial(function, *read), reads=True)
 
 
 @dataclass(frozen=True, slots=True)

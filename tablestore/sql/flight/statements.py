@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.core.env import Env
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.tokenizer import pieces, placeholders
-from tablestore.sql.form import Action
+from tablestore.sql.form import FunctionStatement
 from tablestore.sql.forms import statement_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
@@ -119,7 +119,9 @@ class Statements:
         if len(parts) != 1:
             raise InvalidRequest(f"one statement is expected, not {len(parts)}")
         statement = statement_of(parts[0])
-        if isinstance(statement, Select | Explain) or (isinstance(statement, Action) and statement.reads):
+        if isinstance(statement, Select | Explain) or (
+            isinstance(statement, FunctionStatement) and statement.reads
+        ):
             return True
         if not self._writes:
             raise Unsupported(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Action, Form, doing, of_family
+from tablestore.sql.form import Form, FunctionStatement, doing, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.scope import exists, stored_table
 from tablestore.sql.session import Session
@@ -164,7 +164,7 @@ def _analyze(name: Name, columns: tuple[str, ...] | None, session: Session) -> R
     return Result(snapshots=done.snapshots, message=f"statistics of {name} are kept with its snapshot")
 
 
-def _parse_analyze(p: Parser) -> Action:
+def _parse_analyze(p: Parser) -> FunctionStatement:
     name = p.name()
     if p.comes("PARTITION"):
         p.refuse("ANALYZE TABLE … PARTITION", "statistics are of the whole table")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Action, Form, doing, of_family, reading
+from tablestore.sql.form import Form, FunctionStatement, doing, of_family, reading
 from tablestore.sql.result import Result
 from tablestore.sql.scope import catalog_inside
 from tablestore.sql.session import Session
@@ -177,7 +177,7 @@ def _create_database(
     return Result(message=f"database {database} is made{text}")
 
 
-def _parse_create_database(p: Parser) -> Action:
+def _parse_create_database(p: Parser) -> FunctionStatement:
     if_not_exists = p.accept("IF NOT EXISTS")
     name = p.name("a database")
     comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
@@ -194,7 +194,7 @@ def _alter_database(database: Name, properties: Mapping[str, str | None], sessio
     return Result(message=f"database {database} is altered")
 
 
-def _parse_alter_database(p: Parser) -> Action:
+def _parse_alter_database(p: Parser) -> FunctionStatement:
     name = p.name("a database")
     if p.accept("RESET"):
         options: dict[str, str | None] = dict.fromkeys(p.listed(p.option_key))
@@ -226,7 +226,7 @@ def _drop_database(database: Name, if_exists: bool, cascade: bool, session: Sess
     return Result(message=f"database {database} is dropped")
 
 
-def _parse_drop_database(p: Parser) -> Action:
+def _parse_drop_database(p: Parser) -> FunctionStatement:
     if_exists = p.accept("IF EXISTS")
     name = p.name("a database")
     cascade = p.accept("CASCADE")
@@ -242,7 +242,7 @@ def _show_databases(catalog: str | None, like: NamePattern, session: Session) ->
     return Result.of_texts({"database name": like.chosen(lake.databases())})
 
 
-def _parse_show_databases(p: Parser) -> Action:
+def _parse_show_databases(p: Parser) -> FunctionStatement:
     catalog = p.part("a catalog") if p.accept("FROM") or p.accept("IN") else None
     like = NamePattern.parse(p)
     return reading(_show_databases, catalog, like)

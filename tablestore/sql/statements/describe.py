@@ -15,7 +15,7 @@ from tablestore.format.result_tables import result_schema
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import Parser, read_query
-from tablestore.sql.form import Action, Form, of_family, reading
+from tablestore.sql.form import Form, FunctionStatement, of_family, reading
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.scope import NamedQuery, RecordMetadata, TableDefinition, shape_of, stored_table
@@ -108,7 +108,7 @@ def _describe(name: Name, session: Session) -> Result:
     return Result(described(session, name))
 
 
-def _parse_describe(p: Parser) -> Action:
+def _parse_describe(p: Parser) -> FunctionStatement:
     p.accept("EXTENDED")
     name = p.name()
     return reading(_describe, name)

@@ -22,7 +22,7 @@ from tablestore.lsm.merge.validate import update_kinds
 from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.dialect.parser import Parser, Ready, options_of
 from tablestore.sql.filling import Filling, with_defaults, with_nulls
-from tablestore.sql.form import Action, Form, doing, of_family
+from tablestore.sql.form import Form, FunctionStatement, doing, of_family
 from tablestore.sql.problems import SqlProblem, concealed, placed
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
@@ -235,7 +235,7 @@ def _stop_job(name: str, session: Session) -> Result:
     return Result(message=f"job {name!r} is {state}; the same statement under its name goes on")
 
 
-def _parse_stop_job(p: Parser) -> Action:
+def _parse_stop_job(p: Parser) -> FunctionStatement:
     name = p.string("the name of a job, in single quotes")
     if p.comes("WITH DRAIN"):
         p.refuse("STOP JOB WITH DRAIN", "a job has no windows that wait for their end")

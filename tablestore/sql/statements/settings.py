@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tablestore.core.options.names import of_new_tables
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Action, Form, doing, of_family
+from tablestore.sql.form import Form, FunctionStatement, doing, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.scope import require_inside
 from tablestore.sql.session import Session
@@ -25,7 +25,7 @@ def _set(key: str, value: str, session: Session) -> Result:
     return Result(message=f"{key} is {session.settings[key]}")
 
 
-def _parse_set(p: Parser) -> Action:
+def _parse_set(p: Parser) -> FunctionStatement:
     if p.ended:
         return doing(_settings)
     key = p.option_key()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Action, Form, reading
+from tablestore.sql.form import Form, FunctionStatement, reading
 from tablestore.sql.result import Result
 from tablestore.sql.scope import shape_of, stored_table
 from tablestore.sql.session import Session
@@ -59,7 +59,7 @@ def _show_columns(table: Name, like: NamePattern, session: Session) -> Result:
     return Result(rows.filter(pa.array([str(name) in chosen for name in rows["name"]], pa.bool_())))
 
 
-def _parse_show_columns(p: Parser) -> Action:
+def _parse_show_columns(p: Parser) -> FunctionStatement:
     if not p.accept("IN"):
         p.expect("FROM")
     table, like = p.name(), NamePattern.parse(p)
@@ -85,7 +85,7 @@ def _show_tbl_properties(table: Name, key: str | None, session: Session) -> Resu
     return Result.of_texts({"key": [k for k, _ in rows], "value": [v for _, v in rows]})
 
 
-def _parse_show_tbl_properties(p: Parser) -> Action:
+def _parse_show_tbl_properties(p: Parser) -> FunctionStatement:
     table = p.name()
     keys = p.listed(p.option_key) if p.comes("(") else []
     if len(keys) > 1:
