@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -25,6 +26,25 @@ class Statement(Protocol):
 
     def run(self, session: Session) -> Result:
         """Carry it out. Raises what the verbs below raise; nothing is half-done then."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionStatement:
+    """A statement that a function of the session carries out; clients that may only read may ask for one that
+    `reads`."""
+
+    run: Callable[[Session], Result]
+    reads: bool = False
+
+
+def doing(function: Callable[..., Result], *read: Any) -> FunctionStatement:
+    """The statement that calls a function with what was read, and the session."""
+    return FunctionStatement(partial(function, *read))
+
+
+def reading(function: Callable[..., Result], *read: Any) -> FunctionStatement:
+    """The same, of a statement that changes nothing."""
+    return FunctionStatement(partial(function, *read), reads=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,28 +18,12 @@ import pyarrow as pa
 from tablestore.core.env import Env
 from tablestore.core.errors import InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.tokenizer import pieces, placeholders
+from tablestore.sql.form import FunctionStatement
 from tablestore.sql.forms import statement_of
 from tablestore.sql.result import Result
 from tablestore.sql.session import Session
-from tablestore.sql.statements.databases import (
-    DescribeCatalog,
-    DescribeDatabase,
-    ShowCatalogs,
-    ShowCurrentCatalog,
-    ShowCurrentDatabase,
-    ShowDatabases,
-)
-from tablestore.sql.statements.describe import Describe, DescribeDetail, ShowCreateTable
 from tablestore.sql.statements.queries import Explain, Select
-from tablestore.sql.statements.show import ShowColumns, ShowPartitions, ShowTables, ShowTblProperties
-from tablestore.sql.statements.views import ShowCreateView
 
-READING = (
-    *(Select, Explain, Describe, DescribeDetail, DescribeDatabase, DescribeCatalog),
-    *(ShowCatalogs, ShowCurrentCatalog, ShowDatabases, ShowCurrentDatabase, ShowTables),
-    *(ShowColumns, ShowPartitions, ShowTblProperties, ShowCreateTable, ShowCreateView),
-)
-"""Statements that change nothing, neither in the lake nor in their session."""
 AFFECTED = pa.schema([pa.field("rows_affected", pa.int64())])
 """What a client gets that fetches the result of a statement without rows; NULL where it writes none."""
 MOST, KEPT_SECONDS = 256, 600
@@ -135,7 +119,9 @@ class Statements:
         if len(parts) != 1:
             raise InvalidRequest(f"one statement is expected, not {len(parts)}")
         statement = statement_of(parts[0])
-        if isinstance(statement, READING):
+        if isinstance(statement, Select | Explain) or (
+            isinstance(statement, FunctionStatement) and statement.reads
+        ):
             return True
         if not self._writes:
             raise Unsupported(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form, of_family
+from tablestore.sql.form import Form, FunctionStatement, doing, of_family
 from tablestore.sql.result import Result
 from tablestore.sql.scope import exists, stored_table
 from tablestore.sql.session import Session
@@ -84,20 +84,14 @@ class AlterPartitions:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Compact:
+def _compact(name: Name, partition: Mapping[str, Any] | None, session: Session) -> Result:
     """ALTER TABLE … [PARTITION (…)] COMPACT: everything of each bucket is merged."""
-
-    name: Name
-    partition: Mapping[str, Any] | None
-
-    def run(self, session: Session) -> Result:
-        table = stored_table(session, self.name)
-        partition = None if self.partition is None else typed_partition(table, self.partition)
-        done = table.compact(full=True, partition=partition).committed
-        snapshots = () if done is None else done.snapshots
-        what = f"snapshot {snapshots[-1]}" if snapshots else "nothing was left to merge"
-        return Result(snapshots=snapshots, message=f"table {self.name} is compacted: {what}")
+    table = stored_table(session, name)
+    partition = None if partition is None else typed_partition(table, partition)
+    done = table.compact(full=True, partition=partition).committed
+    snapshots = () if done is None else done.snapshots
+    what = f"snapshot {snapshots[-1]}" if snapshots else "nothing was left to merge"
+    return Result(snapshots=snapshots, message=f"table {name} is compacted: {what}")
 
 
 def parse_alter(p: Parser) -> Any:
@@ -112,7 +106,7 @@ def parse_alter(p: Parser) -> Any:
         if of_partition is not None:
             return AlterTable(name, (of_partition,), p.piece.text, if_exists)
         p.expect("COMPACT")
-        return Compact(name, partition)
+        return doing(_compact, name, partition)
     partitions = _partitions(p, name)
     if partitions is not None:
         return partitions
@@ -164,37 +158,29 @@ class DropTable:
         return Result(message=f"table {self.name} is dropped")
 
 
-@dataclass(frozen=True, slots=True)
-class Analyze:
+def _analyze(name: Name, columns: tuple[str, ...] | None, session: Session) -> Result:
     """ANALYZE TABLE t COMPUTE STATISTICS; `columns` None: all, empty: rows only."""
+    done = stored_table(session, name).analyze(None if columns is None else list(columns))
+    return Result(snapshots=done.snapshots, message=f"statistics of {name} are kept with its snapshot")
 
-    name: Name
-    columns: tuple[str, ...] | None
 
-    @staticmethod
-    def parse(p: Parser) -> Analyze:
-        name = p.name()
-        if p.comes("PARTITION"):
-            p.refuse("ANALYZE TABLE … PARTITION", "statistics are of the whole table")
-        p.expect("COMPUTE STATISTICS")
-        columns: tuple[str, ...] | None = ()
-        if p.accept("FOR ALL COLUMNS"):
-            columns = None
-        elif p.accept("FOR COLUMNS"):
-            in_brackets = p.accept("(")
-            names = [p.part("a column")]
-            while p.accept(","):
-                names.append(p.part("a column"))
-            if in_brackets:
-                p.expect(")")
-            columns = tuple(names)
-        return Analyze(name, columns)
-
-    def run(self, session: Session) -> Result:
-        done = stored_table(session, self.name).analyze(None if self.columns is None else list(self.columns))
-        return Result(
-            snapshots=done.snapshots, message=f"statistics of {self.name} are kept with its snapshot"
-        )
+def _parse_analyze(p: Parser) -> FunctionStatement:
+    name = p.name()
+    if p.comes("PARTITION"):
+        p.refuse("ANALYZE TABLE … PARTITION", "statistics are of the whole table")
+    p.expect("COMPUTE STATISTICS")
+    columns: tuple[str, ...] | None = ()
+    if p.accept("FOR ALL COLUMNS"):
+        columns = None
+    elif p.accept("FOR COLUMNS"):
+        in_brackets = p.accept("(")
+        names = [p.part("a column")]
+        while p.accept(","):
+            names.append(p.part("a column"))
+        if in_brackets:
+            p.expect(")")
+        columns = tuple(names)
+    return doing(_analyze, name, columns)
 
 
 FORMS = of_family(
@@ -227,7 +213,7 @@ FORMS = of_family(
     Form(
         "ANALYZE TABLE table COMPUTE STATISTICS [FOR {ALL COLUMNS | COLUMNS column, …}]",
         "Add statistics of all rows up and keep them with the snapshot.",
-        Analyze.parse,
+        _parse_analyze,
         example="ANALYZE TABLE shop.orders COMPUTE STATISTICS FOR COLUMNS customer, amount",
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form, of_family
+from tablestore.sql.form import Form, doing, of_family
 from tablestore.sql.procedures import keeping, refs
 from tablestore.sql.procedures.procedure import Procedure
 from tablestore.sql.result import Result
@@ -64,18 +64,15 @@ class Call:
         return called.run(session.within(catalog[0]), values)
 
 
-@dataclass(frozen=True, slots=True)
-class ShowProcedures:
+def _show_procedures(session: Session) -> Result:
     """SHOW PROCEDURES."""
-
-    def run(self, session: Session) -> Result:
-        procedures = [PROCEDURES[name] for name in sorted(PROCEDURES)]
-        columns = {
-            "procedure name": [f"sys.{procedure.name}" for procedure in procedures],
-            "syntax": [procedure.syntax for procedure in procedures],
-            "comment": [procedure.text for procedure in procedures],
-        }
-        return Result.of_texts(columns)
+    procedures = [PROCEDURES[name] for name in sorted(PROCEDURES)]
+    columns = {
+        "procedure name": [f"sys.{procedure.name}" for procedure in procedures],
+        "syntax": [procedure.syntax for procedure in procedures],
+        "comment": [procedure.text for procedure in procedures],
+    }
+    return Result.of_texts(columns)
 
 
 FORMS = of_family(
@@ -89,7 +86,7 @@ FORMS = of_family(
     Form(
         "SHOW PROCEDURES",
         "What CALL can call, with its arguments.",
-        lambda _: ShowProcedures(),
+        lambda _: doing(_show_procedures),
         example="SHOW PROCEDURES",
     ),
 )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form, of_family
+from tablestore.sql.form import Form, FunctionStatement, doing, of_family, reading
 from tablestore.sql.result import Result
 from tablestore.sql.scope import catalog_inside
 from tablestore.sql.session import Session
@@ -85,83 +85,53 @@ class CreateCatalog:
         return Result(message=f"catalog {self.name} is made; USE CATALOG {name_text(self.name)} goes there")
 
 
-@dataclass(frozen=True, slots=True)
-class DropCatalog:
+def _drop_catalog(if_exists: bool, name: str, session: Session) -> Result:
     """DROP CATALOG: the session forgets it; nothing of it is removed."""
-
-    name: str
-    if_exists: bool = False
-
-    def run(self, session: Session) -> Result:
-        if self.name not in session.catalogs:
-            if self.if_exists:
-                return Result(message=f"there is no catalog {self.name}")
-            raise NotFound.among("catalog", self.name, session.catalogs)
-        if self.name == session.catalog:
-            raise InvalidRequest(f"catalog {self.name} is the current one: USE CATALOG another one first")
-        del session.catalogs[self.name]
-        for key in [key for key in session.temporary if key[0] == self.name]:
-            del session.temporary[key]
-        for key in [key for key in session.views if key[0] == self.name]:
-            del session.views[key]
-        return Result(message=f"catalog {self.name} is forgotten; its tables stay")
+    if name not in session.catalogs:
+        if if_exists:
+            return Result(message=f"there is no catalog {name}")
+        raise NotFound.among("catalog", name, session.catalogs)
+    if name == session.catalog:
+        raise InvalidRequest(f"catalog {name} is the current one: USE CATALOG another one first")
+    del session.catalogs[name]
+    for key in [key for key in session.temporary if key[0] == name]:
+        del session.temporary[key]
+    for key in [key for key in session.views if key[0] == name]:
+        del session.views[key]
+    return Result(message=f"catalog {name} is forgotten; its tables stay")
 
 
-@dataclass(frozen=True, slots=True)
-class UseCatalog:
+def _use_catalog(name: str, session: Session) -> Result:
     """USE CATALOG: its database `default` becomes the current one."""
-
-    name: str
-
-    def run(self, session: Session) -> Result:
-        session.lake(self.name)
-        session.catalog, session.database = self.name, DEFAULT_DATABASE
-        return Result(message=f"the current catalog is {self.name}")
+    session.lake(name)
+    session.catalog, session.database = name, DEFAULT_DATABASE
+    return Result(message=f"the current catalog is {name}")
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCatalogs:
+def _show_catalogs(like: NamePattern, session: Session) -> Result:
     """SHOW CATALOGS."""
-
-    like: NamePattern = NamePattern()
-
-    def run(self, session: Session) -> Result:
-        return Result.of_texts({"catalog name": self.like.chosen(sorted(session.catalogs))})
+    return Result.of_texts({"catalog name": like.chosen(sorted(session.catalogs))})
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCurrentCatalog:
+def _show_current_catalog(session: Session) -> Result:
     """SHOW CURRENT CATALOG."""
-
-    def run(self, session: Session) -> Result:
-        return Result.of_texts({"current catalog name": [] if session.catalog is None else [session.catalog]})
+    return Result.of_texts({"current catalog name": [] if session.catalog is None else [session.catalog]})
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCreateCatalog:
+def _show_create_catalog(name: str, session: Session) -> Result:
     """SHOW CREATE CATALOG: the statement that makes it, with secrets as ***."""
-
-    name: str
-
-    def run(self, session: Session) -> Result:
-        options = {"type": _TYPES[0], **session.lake(self.name).options}
-        text = f"CREATE CATALOG {name_text(self.name)}\nWITH {options_text(options)}\n"
-        return Result.of_texts({"result": [text]})
+    options = {"type": _TYPES[0], **session.lake(name).options}
+    text = f"CREATE CATALOG {name_text(name)}\nWITH {options_text(options)}\n"
+    return Result.of_texts({"result": [text]})
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeCatalog:
+def _describe_catalog(extended: bool, name: str, session: Session) -> Result:
     """DESCRIBE CATALOG: its name and type; EXTENDED: its options, too."""
-
-    name: str
-    extended: bool = False
-
-    def run(self, session: Session) -> Result:
-        options = session.lake(self.name).options
-        rows: dict[str, str | None] = {"name": self.name, "type": _TYPES[0], "comment": None}
-        if self.extended:
-            rows |= {f"option:{key}": value for key, value in sorted(options.items())}
-        return Result.of_texts({"info name": rows, "info value": rows.values()})
+    options = session.lake(name).options
+    rows: dict[str, str | None] = {"name": name, "type": _TYPES[0], "comment": None}
+    if extended:
+        rows |= {f"option:{key}": value for key, value in sorted(options.items())}
+    return Result.of_texts({"info name": rows, "info value": rows.values()})
 
 
 def lake_of(session: Session, database: Name) -> tuple[Lake, str]:
@@ -183,143 +153,104 @@ def known_database(session: Session, database: Name) -> tuple[Lake, str]:
     return lake, name
 
 
-@dataclass(frozen=True, slots=True)
-class UseDatabase:
+def _use_database(name: Name, session: Session) -> Result:
     """USE [catalog.]database."""
-
-    name: Name
-
-    def run(self, session: Session) -> Result:
-        _, database = known_database(session, self.name)
-        session.database = database
-        if len(self.name.parts) == 2:
-            session.catalog = self.name.parts[0]
-        return Result(message=f"the current database is {session.catalog}.{database}")
+    _, database = known_database(session, name)
+    session.database = database
+    if len(name.parts) == 2:
+        session.catalog = name.parts[0]
+    return Result(message=f"the current database is {session.catalog}.{database}")
 
 
-@dataclass(frozen=True, slots=True)
-class CreateDatabase:
+def _create_database(
+    database: Name, if_not_exists: bool, comment: str | None, properties: Mapping[str, str], session: Session
+) -> Result:
     """CREATE DATABASE; as in the original, a catalog of files makes it without its comment and properties."""
-
-    name: Name
-    if_not_exists: bool = False
-    comment: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-    @staticmethod
-    def parse(p: Parser) -> CreateDatabase:
-        if_not_exists = p.accept("IF NOT EXISTS")
-        name = p.name("a database")
-        comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
-        options = p.options() if p.accept("WITH DBPROPERTIES") or p.accept("WITH") else {}
-        return CreateDatabase(name, if_not_exists, comment, options)
-
-    def run(self, session: Session) -> Result:
-        lake, name = lake_of(session, self.name)
-        if lake.keeps_views:
-            given: dict[str, Any] = {"comment": self.comment, "properties": self.properties}
-            lake.create_database(name, if_not_exists=self.if_not_exists, **given)
-            return Result(message=f"database {self.name} is made")
-        lake.create_database(name, if_not_exists=self.if_not_exists)
-        lost = bool(self.properties) or self.comment is not None
-        text = f", without its comment and properties: {_NO_PROPERTIES}" if lost else ""
-        return Result(message=f"database {self.name} is made{text}")
+    lake, name = lake_of(session, database)
+    if lake.keeps_views:
+        given: dict[str, Any] = {"comment": comment, "properties": properties}
+        lake.create_database(name, if_not_exists=if_not_exists, **given)
+        return Result(message=f"database {database} is made")
+    lake.create_database(name, if_not_exists=if_not_exists)
+    lost = bool(properties) or comment is not None
+    text = f", without its comment and properties: {_NO_PROPERTIES}" if lost else ""
+    return Result(message=f"database {database} is made{text}")
 
 
-@dataclass(frozen=True, slots=True)
-class AlterDatabase:
+def _parse_create_database(p: Parser) -> FunctionStatement:
+    if_not_exists = p.accept("IF NOT EXISTS")
+    name = p.name("a database")
+    comment = p.string("the comment, in single quotes,") if p.accept("COMMENT") else None
+    options = p.options() if p.accept("WITH DBPROPERTIES") or p.accept("WITH") else {}
+    return doing(_create_database, name, if_not_exists, comment, options)
+
+
+def _alter_database(database: Name, properties: Mapping[str, str | None], session: Session) -> Result:
     """ALTER DATABASE … SET or RESET: refused by name where the catalog has no place for properties."""
-
-    name: Name
-    properties: Mapping[str, str | None]
-
-    @staticmethod
-    def parse(p: Parser) -> AlterDatabase:
-        name = p.name("a database")
-        if p.accept("RESET"):
-            options: dict[str, str | None] = dict.fromkeys(p.listed(p.option_key))
-        else:
-            p.expect("SET")
-            p.accept("DBPROPERTIES")
-            options = dict(p.options())
-        return AlterDatabase(name, options)
-
-    def run(self, session: Session) -> Result:
-        lake, name = known_database(session, self.name)
-        if not lake.keeps_views:
-            raise Unsupported("ALTER DATABASE", _NO_PROPERTIES)
-        lake.alter_database(name, self.properties)
-        return Result(message=f"database {self.name} is altered")
+    lake, name = known_database(session, database)
+    if not lake.keeps_views:
+        raise Unsupported("ALTER DATABASE", _NO_PROPERTIES)
+    lake.alter_database(name, properties)
+    return Result(message=f"database {database} is altered")
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeDatabase:
+def _parse_alter_database(p: Parser) -> FunctionStatement:
+    name = p.name("a database")
+    if p.accept("RESET"):
+        options: dict[str, str | None] = dict.fromkeys(p.listed(p.option_key))
+    else:
+        p.expect("SET")
+        p.accept("DBPROPERTIES")
+        options = dict(p.options())
+    return doing(_alter_database, name, options)
+
+
+def _describe_database(extended: bool, database: Name, session: Session) -> Result:
     """DESCRIBE DATABASE: its name, comment and location; EXTENDED: its other properties, too."""
-
-    name: Name
-    extended: bool = False
-
-    def run(self, session: Session) -> Result:
-        lake, name = known_database(session, self.name)
-        properties = lake.database_properties(name)
-        rows = {"name": name, "comment": properties.pop("comment", None)}
-        rows["location"] = properties.pop("location", None)
-        if self.extended:
-            rows |= {f"property:{key}": value for key, value in sorted(properties.items())}
-        return Result.of_texts({"info name": rows, "info value": rows.values()})
+    lake, name = known_database(session, database)
+    properties = lake.database_properties(name)
+    rows = {"name": name, "comment": properties.pop("comment", None)}
+    rows["location"] = properties.pop("location", None)
+    if extended:
+        rows |= {f"property:{key}": value for key, value in sorted(properties.items())}
+    return Result.of_texts({"info name": rows, "info value": rows.values()})
 
 
-@dataclass(frozen=True, slots=True)
-class DropDatabase:
+def _drop_database(database: Name, if_exists: bool, cascade: bool, session: Session) -> Result:
     """DROP DATABASE; without CASCADE one that holds tables stays."""
-
-    name: Name
-    if_exists: bool = False
-    cascade: bool = False
-
-    @staticmethod
-    def parse(p: Parser) -> DropDatabase:
-        if_exists = p.accept("IF EXISTS")
-        name = p.name("a database")
-        cascade = p.accept("CASCADE")
-        if not cascade:
-            p.accept("RESTRICT")
-        return DropDatabase(name, if_exists, cascade)
-
-    def run(self, session: Session) -> Result:
-        lake, name = lake_of(session, self.name)
-        if not self.cascade and name in lake.databases() and (lake.tables(name) or lake.views(name)):
-            tables = len(lake.tables(name)) + len(lake.views(name))
-            raise InvalidRequest(f"database {name} holds {tables} tables: drop them, or write CASCADE")
-        lake.drop_database(name, cascade=self.cascade, if_exists=self.if_exists)
-        return Result(message=f"database {self.name} is dropped")
+    lake, name = lake_of(session, database)
+    if not cascade and name in lake.databases() and (lake.tables(name) or lake.views(name)):
+        tables = len(lake.tables(name)) + len(lake.views(name))
+        raise InvalidRequest(f"database {name} holds {tables} tables: drop them, or write CASCADE")
+    lake.drop_database(name, cascade=cascade, if_exists=if_exists)
+    return Result(message=f"database {database} is dropped")
 
 
-@dataclass(frozen=True, slots=True)
-class ShowDatabases:
+def _parse_drop_database(p: Parser) -> FunctionStatement:
+    if_exists = p.accept("IF EXISTS")
+    name = p.name("a database")
+    cascade = p.accept("CASCADE")
+    if not cascade:
+        p.accept("RESTRICT")
+    return doing(_drop_database, name, if_exists, cascade)
+
+
+def _show_databases(catalog: str | None, like: NamePattern, session: Session) -> Result:
     """SHOW DATABASES."""
-
-    catalog: str | None = None
-    like: NamePattern = NamePattern()
-
-    @staticmethod
-    def parse(p: Parser) -> ShowDatabases:
-        catalog = p.part("a catalog") if p.accept("FROM") or p.accept("IN") else None
-        like = NamePattern.parse(p)
-        return ShowDatabases(catalog, like)
-
-    def run(self, session: Session) -> Result:
-        lake = session.lake(self.catalog)
-        lake.require_there()
-        return Result.of_texts({"database name": self.like.chosen(lake.databases())})
+    lake = session.lake(catalog)
+    lake.require_there()
+    return Result.of_texts({"database name": like.chosen(lake.databases())})
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCurrentDatabase:
+def _parse_show_databases(p: Parser) -> FunctionStatement:
+    catalog = p.part("a catalog") if p.accept("FROM") or p.accept("IN") else None
+    like = NamePattern.parse(p)
+    return reading(_show_databases, catalog, like)
+
+
+def _show_current_database(session: Session) -> Result:
     """SHOW CURRENT DATABASE."""
-
-    def run(self, session: Session) -> Result:
-        return Result.of_texts({"current database name": [session.database]})
+    return Result.of_texts({"current database name": [session.database]})
 
 
 FORMS = (
@@ -336,38 +267,38 @@ FORMS = (
         Form(
             "DROP CATALOG [IF EXISTS] name",
             "Let the session forget a catalog; its tables stay.",
-            lambda p: DropCatalog(if_exists=p.accept("IF EXISTS"), name=p.part("a catalog")),
+            lambda p: doing(_drop_catalog, p.accept("IF EXISTS"), p.part("a catalog")),
             example="DROP CATALOG IF EXISTS mine",
         ),
         Form(
             "USE CATALOG name",
             "Make a catalog, and its database default, the current one.",
-            lambda p: UseCatalog(p.part("a catalog")),
+            lambda p: doing(_use_catalog, p.part("a catalog")),
             example="USE CATALOG lake",
         ),
         Form(
             "SHOW CATALOGS [[NOT] {LIKE | ILIKE} 'pattern']",
             "The catalogs of the session.",
-            lambda p: ShowCatalogs(NamePattern.parse(p)),
+            lambda p: reading(_show_catalogs, NamePattern.parse(p)),
             example="SHOW CATALOGS",
         ),
         Form(
             "SHOW CURRENT CATALOG",
             "The current catalog.",
-            lambda _: ShowCurrentCatalog(),
+            lambda _: reading(_show_current_catalog),
             example="SHOW CURRENT CATALOG",
         ),
         Form(
             "SHOW CREATE CATALOG name",
             "The statement that makes a catalog, with secrets as ***.",
-            lambda p: ShowCreateCatalog(p.part("a catalog")),
+            lambda p: doing(_show_create_catalog, p.part("a catalog")),
             example="SHOW CREATE CATALOG lake",
         ),
         *(
             Form(
                 f"{word} CATALOG [EXTENDED] name",
                 "The name and type of a catalog; EXTENDED: its options, too.",
-                lambda p: DescribeCatalog(extended=p.accept("EXTENDED"), name=p.part("a catalog")),
+                lambda p: reading(_describe_catalog, p.accept("EXTENDED"), p.part("a catalog")),
                 example=f"{word} CATALOG EXTENDED lake",
             )
             for word in ("DESCRIBE", "DESC")
@@ -378,26 +309,26 @@ FORMS = (
         Form(
             "USE [catalog.]database",
             "Make a database the current one.",
-            lambda p: UseDatabase(p.name("a database")),
+            lambda p: doing(_use_database, p.name("a database")),
             example="USE shop",
         ),
         Form(
             "CREATE DATABASE [IF NOT EXISTS] [catalog.]database [COMMENT 'text'] [WITH ('key' = 'value', …)]",
             "Make a database; a catalog of files keeps its name only.",
-            CreateDatabase.parse,
+            _parse_create_database,
             example="CREATE DATABASE IF NOT EXISTS stock",
         ),
         Form(
             "ALTER DATABASE [catalog.]database {SET ('key' = 'value', …) | RESET ('key', …)}",
             "Change properties of a database, where the catalog has metastore = jdbc or hive; "
             "'comment' is one.",
-            AlterDatabase.parse,
+            _parse_alter_database,
         ),
         *(
             Form(
                 f"{word} DATABASE [EXTENDED] [catalog.]database",
                 "What the catalog keeps of a database.",
-                lambda p: DescribeDatabase(extended=p.accept("EXTENDED"), name=p.name("a database")),
+                lambda p: reading(_describe_database, p.accept("EXTENDED"), p.name("a database")),
                 example=f"{word} DATABASE EXTENDED shop",
             )
             for word in ("DESCRIBE", "DESC")
@@ -405,19 +336,19 @@ FORMS = (
         Form(
             "DROP DATABASE [IF EXISTS] [catalog.]database [RESTRICT | CASCADE]",
             "Remove a database; with CASCADE the tables in it, too.",
-            DropDatabase.parse,
+            _parse_drop_database,
             example="DROP DATABASE IF EXISTS stock",
         ),
         Form(
             "SHOW DATABASES [{FROM | IN} catalog] [[NOT] {LIKE | ILIKE} 'pattern']",
             "The databases of a catalog.",
-            ShowDatabases.parse,
+            _parse_show_databases,
             example="SHOW DATABASES LIKE 's%'",
         ),
         Form(
             "SHOW CURRENT DATABASE",
             "The current database.",
-            lambda _: ShowCurrentDatabase(),
+            lambda _: reading(_show_current_database),
             example="SHOW CURRENT DATABASE",
         ),
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from tablestore.format.result_tables import result_schema
 from tablestore.format.types.arrow_types import DataField, DataType, from_arrow
 from tablestore.format.types.type_text import parse_type
 from tablestore.sql.dialect.parser import Parser, read_query
-from tablestore.sql.form import Form, of_family
+from tablestore.sql.form import Form, FunctionStatement, of_family, reading
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.scope import NamedQuery, RecordMetadata, TableDefinition, shape_of, stored_table
@@ -103,46 +103,35 @@ def _row(shape: TableDefinition, column: DataField | ComputedColumn) -> dict[str
     return row
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+def _describe(name: Name, session: Session) -> Result:
     """DESCRIBE table or view."""
-
-    name: Name
-
-    @staticmethod
-    def parse(p: Parser) -> Describe:
-        p.accept("EXTENDED")
-        name = p.name()
-        return Describe(name)
-
-    def run(self, session: Session) -> Result:
-        return Result(described(session, self.name))
+    return Result(described(session, name))
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeDetail:
+def _parse_describe(p: Parser) -> FunctionStatement:
+    p.accept("EXTENDED")
+    name = p.name()
+    return reading(_describe, name)
+
+
+def _describe_detail(name: Name, partition: Mapping[str, Any] | None, session: Session) -> Result:
     """DESCRIBE DETAIL TABLE: where it is and how it is kept; of a partition, or of a table without any: its
     files."""
-
-    name: Name
-    partition: Mapping[str, Any] | None = None
-
-    def run(self, session: Session) -> Result:
-        table = stored_table(session, self.name)
-        if self.partition is None:
-            details = pa.Table.from_pylist([_details(table)], _DETAILS)
-            if not table.partition_by:
-                files = _files(_whole(table)).drop_columns(["partition", "file.path"])
-                for f in files.schema:
-                    details = details.append_column(f, files.column(f.name))
-            return Result(details)
+    table = stored_table(session, name)
+    if partition is None:
+        details = pa.Table.from_pylist([_details(table)], _DETAILS)
         if not table.partition_by:
-            raise InvalidRequest(f"table {self.name} is not partitioned")
-        require_partition(table, self.partition)
-        of_partition = partition_files(table, self.partition)
-        if not of_partition:
-            raise NotFound(f"no partition {_spec(self.partition)} of {self.name} holds files")
-        return Result(_files(of_partition))
+            files = _files(_whole(table)).drop_columns(["partition", "file.path"])
+            for f in files.schema:
+                details = details.append_column(f, files.column(f.name))
+        return Result(details)
+    if not table.partition_by:
+        raise InvalidRequest(f"table {name} is not partitioned")
+    require_partition(table, partition)
+    of_partition = partition_files(table, partition)
+    if not of_partition:
+        raise NotFound(f"no partition {_spec(partition)} of {name} holds files")
+    return Result(_files(of_partition))
 
 
 def _whole(table: Table) -> list[PartitionFiles]:
@@ -187,15 +176,10 @@ def _files(partitions: list[PartitionFiles]) -> pa.Table:
     return pa.Table.from_pylist(rows, _FILES)
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCreateTable:
+def _show_create_table(name: Name, session: Session) -> Result:
     """SHOW CREATE TABLE."""
-
-    name: Name
-
-    def run(self, session: Session) -> Result:
-        shape = shape_of(session, self.name)
-        return Result.of_texts({"result": [create_text(session.full_name(self.name), shape)]})
+    shape = shape_of(session, name)
+    return Result.of_texts({"result": [create_text(session.full_name(name), shape)]})
 
 
 def create_text(full_name: tuple[str, ...], shape: TableDefinition) -> str:
@@ -249,7 +233,7 @@ FORMS = of_family(
         Form(
             f"{word} [EXTENDED] table",
             "The columns of a table or view.",
-            Describe.parse,
+            _parse_describe,
             example=f"{word} shop.orders",
         )
         for word in ("DESCRIBE", "DESC")
@@ -258,9 +242,7 @@ FORMS = of_family(
         Form(
             f"{word} DETAIL TABLE table [PARTITION (column = value, …)]",
             "Where a table is and how it is kept; of a partition: its files.",
-            lambda p: DescribeDetail(
-                name=p.name(), partition=p.partition() if p.accept("PARTITION") else None
-            ),
+            lambda p: reading(_describe_detail, p.name(), p.partition() if p.accept("PARTITION") else None),
             example=f"{word} DETAIL TABLE shop.events PARTITION (day = DATE '2026-01-01')",
         )
         for word in ("DESCRIBE", "DESC")
@@ -268,7 +250,7 @@ FORMS = of_family(
     Form(
         "SHOW CREATE TABLE table",
         "The statement that makes an equal table.",
-        lambda p: ShowCreateTable(p.name()),
+        lambda p: reading(_show_create_table, p.name()),
         example="SHOW CREATE TABLE shop.orders",
     ),
 )

@@ -22,7 +22,7 @@ from tablestore.lsm.merge.validate import update_kinds
 from tablestore.sql.connectors.connector import ConnectorTable
 from tablestore.sql.dialect.parser import Parser, Ready, options_of
 from tablestore.sql.filling import Filling, with_defaults, with_nulls
-from tablestore.sql.form import Form, of_family
+from tablestore.sql.form import Form, FunctionStatement, doing, of_family
 from tablestore.sql.problems import SqlProblem, concealed, placed
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
@@ -223,49 +223,35 @@ def _parse(p: Parser, *, overwrite: bool) -> Insert:
     return Insert(target, query, p.piece.text, overwrite, options, partition, columns, by_name, statement)
 
 
-@dataclass(frozen=True, slots=True)
-class ShowJobs:
+def _show_jobs(session: Session) -> Result:
     """SHOW JOBS."""
-
-    def run(self, session: Session) -> Result:
-        return Result(session.jobs.rows(session))
+    return Result(session.jobs.rows(session))
 
 
-@dataclass(frozen=True, slots=True)
-class StopJob:
+def _stop_job(name: str, session: Session) -> Result:
     """STOP JOB 'name'."""
-
-    name: str
-
-    @staticmethod
-    def parse(p: Parser) -> StopJob:
-        name = p.string("the name of a job, in single quotes")
-        if p.comes("WITH DRAIN"):
-            p.refuse("STOP JOB WITH DRAIN", "a job has no windows that wait for their end")
-        p.accept("WITH SAVEPOINT")  # what was committed is where it goes on, always
-        return StopJob(name)
-
-    def run(self, session: Session) -> Result:
-        job = session.jobs.stop(session, self.name)
-        state = job.status.state
-        return Result(message=f"job {self.name!r} is {state}; the same statement under its name goes on")
+    job = session.jobs.stop(session, name)
+    state = job.status.state
+    return Result(message=f"job {name!r} is {state}; the same statement under its name goes on")
 
 
-@dataclass(frozen=True, slots=True)
-class DropJob:
+def _parse_stop_job(p: Parser) -> FunctionStatement:
+    name = p.string("the name of a job, in single quotes")
+    if p.comes("WITH DRAIN"):
+        p.refuse("STOP JOB WITH DRAIN", "a job has no windows that wait for their end")
+    p.accept("WITH SAVEPOINT")  # what was committed is where it goes on, always
+    return doing(_stop_job, name)
+
+
+def _drop_job(if_exists: bool, name: str, session: Session) -> Result:
     """DROP JOB [IF EXISTS] 'name'."""
-
-    name: str
-    if_exists: bool = False
-
-    def run(self, session: Session) -> Result:
-        try:
-            session.jobs.drop(session, self.name)
-        except NotFound:
-            if not self.if_exists:
-                raise
-            return Result(message=f"there is no job {self.name!r}")
-        return Result(message=f"job {self.name!r} is forgotten")
+    try:
+        session.jobs.drop(session, name)
+    except NotFound:
+        if not if_exists:
+            raise
+        return Result(message=f"there is no job {name!r}")
+    return Result(message=f"job {name!r} is forgotten")
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +324,7 @@ FORMS = (
     Form(
         "SHOW JOBS",
         "The jobs that INSERTs in streaming mode made: whether they run, how far they came, why they failed.",
-        lambda _: ShowJobs(),
+        lambda _: doing(_show_jobs),
         family="jobs",
         example="SHOW JOBS",
     ),
@@ -346,16 +332,14 @@ FORMS = (
         "STOP JOB 'name' [WITH SAVEPOINT]",
         "End a job behind the batch that it is in. The same statement under the same `pipeline.name` goes on "
         "where it was, always, so that a savepoint is nothing more.",
-        StopJob.parse,
+        _parse_stop_job,
         family="jobs",
     ),
     Form(
         "DROP JOB [IF EXISTS] 'name'",
         "Forget a job that does not run, with its checkpoints and state. Its target stays, and remembers how "
         "far the job came.",
-        lambda p: DropJob(
-            if_exists=p.accept("IF EXISTS"), name=p.string("the name of a job, in single quotes")
-        ),
+        lambda p: doing(_drop_job, p.accept("IF EXISTS"), p.string("the name of a job, in single quotes")),
         family="jobs",
         example="DROP JOB IF EXISTS 'orders_by_day'",
     ),

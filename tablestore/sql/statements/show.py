@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from tablestore.core.errors import InvalidRequest, NotFound
 from tablestore.sql.dialect.parser import Parser
-from tablestore.sql.form import Form
+from tablestore.sql.form import Form, FunctionStatement, reading
 from tablestore.sql.result import Result
 from tablestore.sql.scope import shape_of, stored_table
 from tablestore.sql.session import Session
@@ -37,121 +36,96 @@ def _whose(session: Session, database: Name | None) -> tuple[str, str]:
     return catalog or "", database.parts[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class ShowTables:
+def _show_tables(of: Name | None, like: NamePattern, views: bool, session: Session) -> Result:
     """SHOW TABLES: tables and views, temporary ones too; with `views` SHOW VIEWS: these alone."""
-
-    database: Name | None = None
-    like: NamePattern = NamePattern()
-    views: bool = False
-
-    def run(self, session: Session) -> Result:
-        catalog, database = _whose(session, self.database)
-        temporary = {} if self.views else session.temporary
-        names = {key[2] for key in (*temporary, *session.views) if key[:2] == (catalog, database)}
-        if catalog and database == SYSTEM_DATABASE and not self.views:
-            names.update(SYSTEM_TABLES)
-        elif catalog:
-            lake = session.lake(catalog)
-            lake.require_there()
-            if database in lake.databases():
-                names.update(() if self.views else lake.tables(database), lake.views(database))
-        kind = "view" if self.views else "table"
-        return Result.of_texts({f"{kind} name": self.like.chosen(sorted(names))})
+    catalog, database = _whose(session, of)
+    temporary = {} if views else session.temporary
+    names = {key[2] for key in (*temporary, *session.views) if key[:2] == (catalog, database)}
+    if catalog and database == SYSTEM_DATABASE and not views:
+        names.update(SYSTEM_TABLES)
+    elif catalog:
+        lake = session.lake(catalog)
+        lake.require_there()
+        if database in lake.databases():
+            names.update(() if views else lake.tables(database), lake.views(database))
+    kind = "view" if views else "table"
+    return Result.of_texts({f"{kind} name": like.chosen(sorted(names))})
 
 
-@dataclass(frozen=True, slots=True)
-class ShowColumns:
+def _show_columns(table: Name, like: NamePattern, session: Session) -> Result:
     """SHOW COLUMNS FROM table."""
-
-    table: Name
-    like: NamePattern = NamePattern()
-
-    @staticmethod
-    def parse(p: Parser) -> ShowColumns:
-        if not p.accept("IN"):
-            p.expect("FROM")
-        table, like = p.name(), NamePattern.parse(p)
-        return ShowColumns(table, like)
-
-    def run(self, session: Session) -> Result:
-        rows = described(session, self.table)
-        chosen = set(self.like.chosen(map(str, rows["name"])))
-        return Result(rows.filter(pa.array([str(name) in chosen for name in rows["name"]], pa.bool_())))
+    rows = described(session, table)
+    chosen = set(like.chosen(map(str, rows["name"])))
+    return Result(rows.filter(pa.array([str(name) in chosen for name in rows["name"]], pa.bool_())))
 
 
-@dataclass(frozen=True, slots=True)
-class ShowPartitions:
+def _parse_show_columns(p: Parser) -> FunctionStatement:
+    if not p.accept("IN"):
+        p.expect("FROM")
+    table, like = p.name(), NamePattern.parse(p)
+    return reading(_show_columns, table, like)
+
+
+def _show_partitions(name: Name, partition: Mapping[str, Any] | None, session: Session) -> Result:
     """SHOW PARTITIONS table: `day=2026-01-01/hour=3`, sorted."""
-
-    table: Name
-    partition: Mapping[str, Any] | None = None
-
-    def run(self, session: Session) -> Result:
-        table = stored_table(session, self.table)
-        if not table.partition_by:
-            raise InvalidRequest(f"table {self.table} is not partitioned")
-        return Result.of_texts({"partition name": partition_names(table, self.partition)})
+    table = stored_table(session, name)
+    if not table.partition_by:
+        raise InvalidRequest(f"table {name} is not partitioned")
+    return Result.of_texts({"partition name": partition_names(table, partition)})
 
 
-@dataclass(frozen=True, slots=True)
-class ShowTblProperties:
+def _show_tbl_properties(table: Name, key: str | None, session: Session) -> Result:
     """SHOW TBLPROPERTIES table [('key')]: options as they are stored, with secrets as ***."""
+    options = dict(shape_of(session, table).options)
+    if key is not None:
+        if key not in options:
+            raise NotFound.among("option of its own", key, options)
+        options = {key: options[key]}
+    rows = sorted(options.items())
+    return Result.of_texts({"key": [k for k, _ in rows], "value": [v for _, v in rows]})
 
-    table: Name
-    key: str | None = None
 
-    @staticmethod
-    def parse(p: Parser) -> ShowTblProperties:
-        table = p.name()
-        keys = p.listed(p.option_key) if p.comes("(") else []
-        if len(keys) > 1:
-            p.fail("one option is expected")
-        return ShowTblProperties(table, keys[0] if keys else None)
-
-    def run(self, session: Session) -> Result:
-        options = dict(shape_of(session, self.table).options)
-        if self.key is not None:
-            if self.key not in options:
-                raise NotFound.among("option of its own", self.key, options)
-            options = {self.key: options[self.key]}
-        rows = sorted(options.items())
-        return Result.of_texts({"key": [k for k, _ in rows], "value": [v for _, v in rows]})
+def _parse_show_tbl_properties(p: Parser) -> FunctionStatement:
+    table = p.name()
+    keys = p.listed(p.option_key) if p.comes("(") else []
+    if len(keys) > 1:
+        p.fail("one option is expected")
+    return reading(_show_tbl_properties, table, keys[0] if keys else None)
 
 
 FORMS = (
     Form(
         "SHOW TABLES [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The tables and views of a database.",
-        lambda p: ShowTables(database=_database(p), like=NamePattern.parse(p)),
+        lambda p: reading(_show_tables, _database(p), NamePattern.parse(p), False),
         family="tables",
         example="SHOW TABLES FROM shop LIKE 'o%'",
     ),
     Form(
         "SHOW VIEWS [{FROM | IN} [catalog.]database] [[NOT] {LIKE | ILIKE} 'pattern']",
         "The views of a database.",
-        lambda p: ShowTables(database=_database(p), like=NamePattern.parse(p), views=True),
+        lambda p: reading(_show_tables, _database(p), NamePattern.parse(p), True),
         family="views",
         example="SHOW VIEWS",
     ),
     Form(
         "SHOW COLUMNS {FROM | IN} table [[NOT] {LIKE | ILIKE} 'pattern']",
         "The columns of a table, as DESCRIBE shows them.",
-        ShowColumns.parse,
+        _parse_show_columns,
         family="tables",
         example="SHOW COLUMNS FROM shop.orders LIKE '%id'",
     ),
     Form(
         "SHOW PARTITIONS table [PARTITION (column = value, …)]",
         "The partitions of a table that hold files.",
-        lambda p: ShowPartitions(table=p.name(), partition=p.partition() if p.accept("PARTITION") else None),
+        lambda p: reading(_show_partitions, p.name(), p.partition() if p.accept("PARTITION") else None),
         family="tables",
         example="SHOW PARTITIONS shop.events PARTITION (day = DATE '2026-01-01')",
     ),
     Form(
         "SHOW TBLPROPERTIES table [('key')]",
         "The options that a table stores.",
-        ShowTblProperties.parse,
+        _parse_show_tbl_properties,
         family="tables",
         example="SHOW TBLPROPERTIES shop.orders ('bucket')",
     ),

@@ -20,7 +20,7 @@ from tablestore.core.errors import AlreadyExists, InvalidRequest, NotFound, Unsu
 from tablestore.format.types.arrow_types import DataField, from_arrow
 from tablestore.sql.dialect.form_reader import Written, joined
 from tablestore.sql.dialect.parser import Parser, read_query
-from tablestore.sql.form import Form, of_family
+from tablestore.sql.form import Form, of_family, reading
 from tablestore.sql.query.embedded import run_query
 from tablestore.sql.result import Result
 from tablestore.sql.scope import FullName, NamedQuery
@@ -247,23 +247,18 @@ class DropView:
         return Result(message=f"view {self.name} is dropped")
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCreateView:
+def _show_create_view(name: Name, session: Session) -> Result:
     """SHOW CREATE VIEW."""
-
-    name: Name
-
-    def run(self, session: Session) -> Result:
-        view = _found(session, self.name)
-        assert view is not None
-        kind = "TEMPORARY VIEW" if view.temporary else "VIEW"
-        text = f"CREATE {kind} {full_name_text(part for part in session.full_name(self.name) if part)}"
-        if view.columns:
-            named = zip(view.columns, view.column_comments, strict=True)
-            text += " (\n  " + ",\n  ".join(_column_text(*column) for column in named) + "\n)"
-        if view.comment is not None:
-            text += f"\nCOMMENT {literal_text(view.comment)}"
-        return Result.of_texts({"result": [f"{text}\nAS {view.query}"]})
+    view = _found(session, name)
+    assert view is not None
+    kind = "TEMPORARY VIEW" if view.temporary else "VIEW"
+    text = f"CREATE {kind} {full_name_text(part for part in session.full_name(name) if part)}"
+    if view.columns:
+        named = zip(view.columns, view.column_comments, strict=True)
+        text += " (\n  " + ",\n  ".join(_column_text(*column) for column in named) + "\n)"
+    if view.comment is not None:
+        text += f"\nCOMMENT {literal_text(view.comment)}"
+    return Result.of_texts({"result": [f"{text}\nAS {view.query}"]})
 
 
 def _column_text(name: str, comment: str | None) -> str:
@@ -322,7 +317,7 @@ FORMS = of_family(
     Form(
         "SHOW CREATE VIEW view",
         "The statement that makes a view.",
-        lambda p: ShowCreateView(p.name("a view")),
+        lambda p: reading(_show_create_view, p.name("a view")),
         example="CREATE TEMPORARY VIEW large AS SELECT * FROM shop.orders WHERE amount > 10;\n"
         "SHOW CREATE VIEW large",
     ),
