@@ -60,7 +60,7 @@ def test_no_lease_is_written_where_the_lake_was(book: Callable[[str, Env], Lease
     holder.claim(TABLE)
     (tmp_path / "leases").rename(tmp_path / "away")
     env.move(LEASE_MS)
-    with pytest.raises(Unavailable, match="mount what holds them"):
+    with pytest.raises(Unavailable, match="mount what holds it"):
         holder.renew()
     holder.release(TABLE)
     assert not (tmp_path / "leases").exists()
