@@ -15,7 +15,7 @@ async function lwInflated(data) {
 }
 const LW_COLUMNS = ["added", "removed", "place", "newness", "level", "rows", "deletes", "bytes", "min_sequence", "max_sequence", "masked", "origin", "created", "low", "high"];
 const LW_TEXTS = ["names", "low_keys", "high_keys", "sources"];
-// `base` and `tail`: bytes of `packing.py`. Gives { first, last, covers, at(snapshot, place), cells(snapshot) }.
+// `base` and `tail`: bytes of `packed` in `history.py`. Gives { first, last, covers, at(snapshot, place), cells(snapshot) }.
 async function lwHistory(base, tail) {
   const h = await lwInflated(base);
   const t = tail && tail.byteLength ? await lwInflated(tail) : null;
