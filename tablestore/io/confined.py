@@ -92,8 +92,8 @@ class ConfinedFileIO:
         """`path` itself; raises Corrupt unless it lies inside the allowed roots and no directory on it is a
         link. `anew`: check each directory again; `last`: check also the file that the path names."""
         folder, _, name = path.rpartition("/")
-        known = not anew and folder in self._known and name not in _NO_NAMES and path not in self._bases
-        base = folder if known else self.base_of(path)
+        is_checked = not anew and folder in self._known and name not in _NO_NAMES and path not in self._bases
+        base = folder if is_checked else self.base_of(path)
         if is_object_location(path):
             return path
         try:

@@ -333,8 +333,8 @@ class CaptureMetrics:
             (BYTES, "left", "Bytes that the log may keep for the capture beyond these."),
         ):
             kept = {each.log: getattr(each, field) for each in self._log_kept() if each.unit == unit}
-            known: dict[Labels, float] = {(log,): float(n) for log, n in kept.items() if n is not None}
-            yield MetricFamily(f"{name}retention_{field}_{unit}", "gauge", text, ("log",), known)
+            values: dict[Labels, float] = {(log,): float(n) for log, n in kept.items() if n is not None}
+            yield MetricFamily(f"{name}retention_{field}_{unit}", "gauge", text, ("log",), values)
         if newest is None:
             return
         yield one(

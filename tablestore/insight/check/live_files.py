@@ -336,7 +336,7 @@ class NeededFiles:
         place: Place | None = None
         listed: dict[str, dict[str, int]] = {}
         for needed in self:
-            e, found = needed.entry, self.reader.found
+            e, findings = needed.entry, self.reader.found
             if (e.partition, e.bucket) != place:
                 place, listed = (e.partition, e.bucket), {}
             folder, _, name = needed.path.rpartition("/")
@@ -344,17 +344,17 @@ class NeededFiles:
                 listed[folder] = {s.name: s.size for s in self.reader.store.io.list(folder)}
             sizes = listed[folder]
             progress.add(1, folder)
-            with found.about(needed):
+            with findings.about(needed):
                 if e.file.schema_id not in readable:
                     schema = self.reader.store.paths.schema(e.file.schema_id)
-                    found.violate("I9", schema, "data files need it, and it cannot be read")
+                    findings.violate("I9", schema, "data files need it, and it cannot be read")
                 if name not in sizes:
-                    found.violate("I2", needed.path, f"is missing; {needed.text} needs it")
+                    findings.violate("I2", needed.path, f"is missing; {needed.text} needs it")
                 for beside in e.file.extra_files:
                     if beside not in sizes:
-                        with found.beside(FILE_INDEXES):
+                        with findings.beside(FILE_INDEXES):
                             text = f"is missing; {name} is read without it"
-                            found.violate("I2", f"{folder}/{beside}", text)
+                            findings.violate("I2", f"{folder}/{beside}", text)
                 size, promised = sizes.get(name), e.file.file_size
                 if size is not None and size != promised:
-                    found.violate("I2", needed.path, f"has {size} bytes, its manifest says {promised}")
+                    findings.violate("I2", needed.path, f"has {size} bytes, its manifest says {promised}")

@@ -51,7 +51,7 @@ class Healths:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last: tuple[Snapshot, int, Health] | None = None
-        self._decided: tuple[int, Mapping[_FilesKey, _Work]] = 0, {}
+        self._decided: tuple[int, Mapping[_FilesKey, _DueWork]] = 0, {}
 
     def of(self, snapshot: Snapshot | None, *, most_files: int = MOST_FILES) -> Health:
         """As `health`."""
@@ -74,7 +74,7 @@ def health_of(facts: Facts) -> Health:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _DueWork:
     """What a compaction would take of a bucket now, in the engine's words (None: nothing), and why."""
 
     reason: str
@@ -83,7 +83,7 @@ class _Work:
     size: int = 0
 
     @classmethod
-    def of(cls, decisions: Sequence[Decision], reason: str) -> _Work:
+    def of(cls, decisions: Sequence[Decision], reason: str) -> _DueWork:
         units = [d.unit for d in decisions if d.unit is not None]
         words = "; ".join(u.text for u in units[:3]) or None
         return cls(reason, words, sum(len(u.files) for u in units), sum(u.size for u in units))
@@ -97,12 +97,12 @@ class _Works:
     """The work of the places of a snapshot that were decided, also by their files; `left` ones were too
     many."""
 
-    by_place: Mapping[int, _Work]
-    by_files: Mapping[_FilesKey, _Work]
+    by_place: Mapping[int, _DueWork]
+    by_files: Mapping[_FilesKey, _DueWork]
     left: np.ndarray
 
     @classmethod
-    def of(cls, facts: Facts, most_files: int, earlier: Mapping[_FilesKey, _Work]) -> _Works:
+    def of(cls, facts: Facts, most_files: int, earlier: Mapping[_FilesKey, _DueWork]) -> _Works:
         """Decide in the places in which a rule may ask for something, where nobody has `earlier`."""
         places, candidates = facts.places, _candidates(facts)
         few = _too_few_runs(facts, candidates)
@@ -116,7 +116,7 @@ class _Works:
             work[place] = _keyed(facts, objects) if facts.keyed else _append(facts, objects)
         left = np.setdiff1d(candidates, chosen)
         for place in left[facts.backlog[left] > facts.trigger].tolist() if facts.keyed else ():
-            work[place] = _Work(f"{facts.backlog[place]} > trigger {facts.trigger}", "a compaction")
+            work[place] = _DueWork(f"{facts.backlog[place]} > trigger {facts.trigger}", "a compaction")
         return cls(work, {files: work[place] for place, files in named.items()}, left)
 
 
@@ -207,7 +207,7 @@ def _too_few_runs(facts: Facts, chosen: np.ndarray) -> np.ndarray:
     return facts.places.runs[chosen] < facts.rules.trigger
 
 
-def _shared_work(facts: Facts, few: np.ndarray) -> dict[int, _Work]:
+def _shared_work(facts: Facts, few: np.ndarray) -> dict[int, _DueWork]:
     """The decision in places in which no rule can fire: it says how many runs there are, and nothing else of
     them."""
     _, first, alike = np.unique(facts.places.runs[few], return_index=True, return_inverse=True)
@@ -234,14 +234,14 @@ def _files(facts: Facts, chosen: np.ndarray) -> Iterator[tuple[int, list[DataFil
         at = end
 
 
-def _keyed(facts: Facts, files: list[DataFileMeta]) -> _Work:
+def _keyed(facts: Facts, files: list[DataFileMeta]) -> _DueWork:
     levels = Levels.of(files, facts.options.num_levels, facts.store.key_order)
     decision = pick(levels, facts.rules, PickContext.at(facts.store.env.local_now_ms(), levels))
     rule, text = decision.reason.rule, decision.reason.text
-    return _Work.of([decision], text if rule == "none" or text.startswith(rule) else f"{rule}: {text}")
+    return _DueWork.of([decision], text if rule == "none" or text.startswith(rule) else f"{rule}: {text}")
 
 
-def _append(facts: Facts, files: list[DataFileMeta]) -> _Work:
+def _append(facts: Facts, files: list[DataFileMeta]) -> _DueWork:
     vectors = _vectors(facts)
     wanted = AppendCompaction.of(
         facts.options,
@@ -252,7 +252,7 @@ def _append(facts: Facts, files: list[DataFileMeta]) -> _Work:
         decisions = append_compaction.pack(files, wanted, all_small=False)
     else:
         decisions = [append_compaction.pick(files, wanted)]
-    return _Work.of(decisions, decisions[0].text)
+    return _DueWork.of(decisions, decisions[0].text)
 
 
 def _vectors(facts: Facts) -> dict[str, tuple[int, str]]:

@@ -185,8 +185,8 @@ def _follows(store: Store, first: Snapshot) -> bool:
     if before is None:  # below it are at most long-lived changelogs
         return _snapshot_of(store, first.id) == first
     both = [store.manifests.live_entries(before).table, store.manifests.delta_entries(first).table]
-    made = {e.identity for e in concatenated(both).live()}
-    return made == {e.identity for e in store.manifests.live_entries(first)}
+    expected = {e.identity for e in concatenated(both).live()}
+    return expected == {e.identity for e in store.manifests.live_entries(first)}
 
 
 def _snapshot_of(store: Store, snapshot_id: int) -> Snapshot | None:

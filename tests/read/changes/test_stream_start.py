@@ -121,9 +121,9 @@ def test_a_consumer_with_a_place_goes_on_there(table: ts.Table) -> None:
     consumers.record(table.store, "known", 2)
     assert begin(table, "latest-full", consumer="known") == (2, None)
     assert begin(table, "latest", consumer="new") == (4, None)
-    known = place_of_consumer(table.store, "known")
-    assert known is not None
-    assert known.next_snapshot == 2
+    place = place_of_consumer(table.store, "known")
+    assert place is not None
+    assert place.next_snapshot == 2
     assert place_of_consumer(table.store, "new") is None
     assert place_of_consumer(table.store, None) is None
     ignoring = table.with_options({"consumer.ignore-progress": True})
