@@ -20,9 +20,9 @@ from tablestore import doors
 from tablestore.core.env import SYSTEM
 from tablestore.core.errors import InvalidRequest, TablestoreError
 from tablestore.sql.completion import KnownNames, complete
-from tablestore.sql.dialect.parser import reader
+from tablestore.sql.dialect.parser import read_name, reader
 from tablestore.sql.dialect.tokenizer import parameter_names, pieces
-from tablestore.sql.forms import FORMS, sql_session
+from tablestore.sql.forms import sql_session
 from tablestore.sql.result import Result
 from tablestore.sql.scope import exists
 from tablestore.sql.session import Session
@@ -217,7 +217,7 @@ class Cells:
             named = self._shell.user_ns.get(text)
             if isinstance(named, Lake):
                 return doors.cockpit_of_lake(named)
-            table = named if isinstance(named, Table) else self._session.writable(name_in(text))
+            table = named if isinstance(named, Table) else self._session.writable(read_name(text))
             return doors.cockpit_of_table(table)
 
     def _link(self, statement: str) -> str:
@@ -327,12 +327,6 @@ def tables_of(statement: str) -> list[Name]:
         return []
     names = [name_of(table) for table in tree.find_all(exp.Table)]
     return list({name.parts: name for name in names}.values())
-
-
-def name_in(text: str) -> Name:
-    """The name of a table, as a statement has it. Raises SqlProblem for another text."""
-    described: Any = reader(FORMS).read(pieces(f"DESCRIBE {text}")[0])
-    return described.name
 
 
 def shown(name: Name) -> str:

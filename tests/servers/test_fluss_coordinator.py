@@ -18,7 +18,7 @@ from notebooks.demo.fluss import client_jars
 from tablestore.fluss import apis
 from tablestore.fluss.admin import EARLIEST, LATEST, Admin
 from tablestore.fluss.cluster import Cluster
-from tablestore.fluss.errors import FlussError
+from tablestore.fluss.errors import ErrorCode, FlussError
 from tablestore.fluss.heartbeat import HeartbeatRequest, HeartbeatResponse, TableEpoch
 from tablestore.fluss.messages import pb
 from tablestore.fluss.tables import (
@@ -188,7 +188,11 @@ def fetched(peer: Peer, bucket: TableBucket, at: int, columns: list[int] | None 
     request = pb.FetchLogRequest(follower_server_id=-1, max_bytes=1000, tables=[table])
     fetched_table = next(t for t in peer.tables)
     leader = peer.cluster.leader(fetched_table, TableBucket(fetched_table.table_id, None, 0))
-    bucket_answer = leader.call(apis.FETCH_LOG, request).tables[0].buckets[0]
+    for _ in range(100):
+        bucket_answer = leader.call(apis.FETCH_LOG, request).tables[0].buckets[0]
+        if bucket_answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            break
+        time.sleep(0.1)  # a new bucket's leader is just starting
     return bucket_answer.error_code, bucket_answer.high_watermark
 
 

@@ -24,6 +24,7 @@ from tablestore.core.errors import Unsupported
 from tablestore.sql.dialect.form_reader import SEMICOLON, FormReader
 from tablestore.sql.dialect.tokenizer import StatementText, Tokenizer, pieces
 from tablestore.sql.problems import SqlProblem
+from tablestore.sql.text import Name
 
 _NESTED = ("JSON_OBJECT", "JSON_ARRAY")
 _EMPTY = {"EMPTY ARRAY": "=[]", "EMPTY OBJECT": "={}"}
@@ -378,12 +379,17 @@ def read(piece: StatementText, forms: tuple[OwnForm, ...]) -> Any:
 def read_expression(text: str) -> exp.Expression:
     """The tree of an expression that stands alone, as tables keep those of computed columns. Raises
     SqlProblem."""
-    return _alone(text, "an expression", Parser.expr)
+    return cast("exp.Expression", _alone(text, "an expression", Parser.expr))
 
 
 def read_query(text: str) -> exp.Expression:
     """The tree of a query that stands alone, as views keep it. Raises SqlProblem."""
-    return _alone(text, "a query", Parser.query)
+    return cast("exp.Expression", _alone(text, "a query", Parser.query))
+
+
+def read_name(text: str) -> Name:
+    """The name of a table that stands alone. Raises SqlProblem."""
+    return cast("Name", _alone(text, "a table's name", Parser.name))
 
 
 def options_of(hints: Sequence[str]) -> dict[str, str]:
@@ -404,8 +410,8 @@ class _Alone(NamedTuple):
     parse: Callable[[Parser], Any]
 
 
-def _alone(text: str, what: str, parse: Callable[[Parser], Any]) -> exp.Expression:
+def _alone(text: str, what: str, parse: Callable[[Parser], Any]) -> Any:
     whole = pieces(f"ALONE {text}")
     if len(whole) != 1:
         raise SqlProblem(f"{text!r} is not {what}")
-    return cast("exp.Expression", read(whole[0], (_Alone("ALONE", "", parse),)))
+    return read(whole[0], (_Alone("ALONE", "", parse),))
