@@ -13,7 +13,7 @@ from tests.mutants.faults import Mutant, mutants
 from tests.mutants.session import ROOT, Codes, in_child
 from tests.mutants.trial import attempt
 
-MODULE = "tablestore/write/buckets.py"
+MODULE = "tablestore/write/full_compaction.py"
 
 
 @pytest.mark.large
