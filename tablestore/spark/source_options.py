@@ -7,7 +7,7 @@ silence.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
@@ -98,16 +98,6 @@ def switched(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     if text not in ("true", "false"):
         raise InvalidOption(f"option {name} {options[name]!r} must be true or false")
     return text == "true"
-
-
-def require_only(options: Mapping[str, str], names: Collection[str]) -> None:
-    """Raise InvalidOption for an option that a source does not have; names are compared in lower case."""
-    lower_names = {name.lower() for name in names}
-    for key in options:
-        if key.lower() not in lower_names:
-            near = get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-            raise InvalidOption(f"unknown option {key!r}; {hint}")
 
 
 def _of_table(options: Mapping[str, str], use: Use) -> dict[str, str]:

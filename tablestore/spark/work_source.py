@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from tablestore.core.errors import InvalidRequest
+from tablestore.core.errors import InvalidOption, InvalidRequest
 
 if TYPE_CHECKING:
     from tablestore.flow.batch import WorkPlan
@@ -47,6 +47,9 @@ class WorkReader(DataSourceStreamReader):
     def __init__(self, options: dict[str, str]) -> None:
         if not options.get("plan"):
             raise InvalidRequest('format("tablestore-work") needs the option plan')
+        unknown = sorted({key.lower() for key in options} - {"plan", "start"})
+        if unknown:
+            raise InvalidOption(f"unknown option {unknown[0]!r}; there are plan, start")
         self._encoded = options["plan"]
         self._start: dict[str, Any] | None = json.loads(options.get("start") or "null")
 

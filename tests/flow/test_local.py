@@ -247,7 +247,7 @@ def workers():
     opened.close()
 
 
-def test_results_are_in_order_and_told_as_they_come(workers: TaskWorkers):
+def test_results_are_in_order_and_reported_as_they_come(workers: TaskWorkers):
     announced: dict[int, int] = {}
     assert workers.run(doubled, range(9), done=announced.__setitem__) == [2 * n for n in range(9)]
     assert announced == {n: 2 * n for n in range(9)}

@@ -107,7 +107,7 @@ def test_one_that_fails_stops_the_others():
     assert streams[0].heard == ["stop"]
 
 
-def test_all_hear_what_one_is_told():
+def test_all_listeners_hear_the_same():
     streams = [Played(3), Played(3)]
     together = StreamsTogether(streams)
     together.pause()

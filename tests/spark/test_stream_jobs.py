@@ -16,6 +16,7 @@ from tablestore.flow.batch import Batch, Streams, Work
 from tablestore.flow.source import RowsStream
 from tablestore.spark import start_stream
 from tablestore.spark.stream_jobs import WorkBatch
+from tablestore.spark.work_source import WorkReader
 from tests.flow.summed import Summed
 
 pytestmark = pytest.mark.spark
@@ -82,3 +83,10 @@ def test_a_table_is_followed_until_somebody_stops(spark, lake: ts.Lake, tmp_path
     assert not job.running
     assert str(job.failure()) == "None"
     assert collected == [1, 7]
+
+
+def test_a_source_of_work_refuses_options_that_it_does_not_have():
+    with pytest.raises(ts.InvalidRequest, match="needs the option plan"):
+        WorkReader({})
+    with pytest.raises(ts.InvalidOption, match="unknown option 'begin'; there are plan, start"):
+        WorkReader({"plan": "any", "Begin": "1"})

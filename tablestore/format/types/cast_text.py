@@ -7,6 +7,7 @@ parts out. Text that does not parse is refused, with the first such value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -130,7 +131,7 @@ def of(array: pa.Array, t: DataType) -> pa.Array:
     if t.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return _fraction(array.cast(pa.timestamp(time_unit(t.precision))).cast(pa.string()), t.precision)
     if t.is_nested:
-        return _nested_text(array, t)
+        return nested_text(array, t, _shown)
     if t.is_string:
         return array
     return array.cast(pa.string())
@@ -185,17 +186,26 @@ def _placed(digits: pa.Array, power: int) -> pa.Array:
     return pc.binary_join_element_wise(head, tail, ".")
 
 
-def _nested_text(array: pa.Array, t: DataType) -> pa.Array:
+def nested_text(
+    array: pa.Array,
+    t: DataType,
+    shown: Callable[[pa.Array, DataType], pa.Array],
+    *,
+    row: str = "{}",
+    pair: str = " -> ",
+) -> pa.Array:
+    """A ROW, ARRAY or MAP as text. `shown` gives the texts of its values, none NULL; `row` is the signs
+    around a ROW, `pair` stands between a key and its value."""
     if t.root == "ROW":
-        cells = [_shown(f, c.type) for f, c in zip(array.flatten(), t.children, strict=True)]
+        cells = [shown(cell, c.type) for cell, c in zip(array.flatten(), t.children, strict=True)]
         joined = pc.binary_join_element_wise(*cells, ", ") if cells else pa.array([""] * len(array))
-        text, nulls = pc.binary_join_element_wise("{", joined, "}", ""), struct_nulls(array)
+        text, nulls = pc.binary_join_element_wise(row[0], joined, row[1], ""), struct_nulls(array)
         return text if nulls is None else pc.if_else(nulls, pa.scalar(None, pa.string()), text)
     parts = lists(array)
-    shown = [_shown(c, f.type) for c, f in zip(parts.children, t.children, strict=True)]
-    entries = shown[0] if t.root == "ARRAY" else pc.binary_join_element_wise(*shown, " -> ")
+    values = [shown(c, f.type) for c, f in zip(parts.children, t.children, strict=True)]
+    entries = values[0] if t.root == "ARRAY" else pc.binary_join_element_wise(*values, pair)
     joined = pc.binary_join(pa.ListArray.from_arrays(parts.offsets, entries, mask=parts.nulls), ", ")
-    begin, end = ("[", "]") if t.root == "ARRAY" else ("{", "}")
+    begin, end = "[]" if t.root == "ARRAY" else "{}"
     return pc.binary_join_element_wise(begin, joined, end, "")
 
 

@@ -121,7 +121,7 @@ class DataCheck:
         cannot be read to its end is reported and taken from `whole`."""
         parts: list[pa.RecordBatch] = []
         owners: list[np.ndarray] = []
-        for i, (needed, data) in enumerate(zip(some, self._held(some), strict=True)):
+        for i, (needed, data) in enumerate(zip(some, self._small_files(some), strict=True)):
             try:
                 for batch in self._rows_of(needed, data, names):
                     owner = np.full(batch.num_rows, i)
@@ -138,7 +138,7 @@ class DataCheck:
         if parts:
             yield pa.concat_batches(parts), np.concatenate(owners)
 
-    def _held(self, some: Sequence[NeededFile]) -> Iterable[bytes | Exception | None]:
+    def _small_files(self, some: Sequence[NeededFile]) -> Iterable[bytes | Exception | None]:
         """The bytes of small Parquet files, or why they cannot be read; None for other files."""
         paths = [needed.path for needed in some]
         if file_format(paths[0]) != "parquet" or some[0].entry.file.file_size > _SMALL_BYTES:

@@ -357,18 +357,7 @@ def _column_text(array: pa.Array, t: DataType) -> pa.Array:
         return casts.cast(array, t, STRING)
     if not t.is_nested:
         return cast_text.of(array, t)
-    nothing = pa.scalar(None, pa.string())
-    if t.root == "ROW":
-        cells = [_shown(cell, c.type) for cell, c in zip(array.flatten(), t.children, strict=True)]
-        text = pc.binary_join_element_wise("(", pc.binary_join_element_wise(*cells, ", "), ")", "")
-        nulls = struct_nulls(array)
-        return text if nulls is None else pc.if_else(nulls, nothing, text)
-    parts = lists(array)
-    shown = [_shown(c, f.type) for c, f in zip(parts.children, t.children, strict=True)]
-    entries = shown[0] if t.root == "ARRAY" else pc.binary_join_element_wise(*shown, "=")
-    joined = pc.binary_join(pa.ListArray.from_arrays(parts.offsets, entries, mask=parts.nulls), ", ")
-    begin, end = ("[", "]") if t.root == "ARRAY" else ("{", "}")
-    return pc.binary_join_element_wise(begin, joined, end, "")
+    return cast_text.nested_text(array, t, _shown, row="()", pair="=")
 
 
 def _shown(array: pa.Array, t: DataType) -> pa.Array:
